@@ -48,7 +48,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tuners", nargs="+", default=["recommended", "gp", "tpe", "random"])
-    parser.add_argument("--families", nargs="+", default=["choice"], help="choice, report, models, or names")
+    parser.add_argument("--families", nargs="+", default=["choice"], help="choice, rough, report, models, or names")
     parser.add_argument("--pasts", nargs="+", default=["random 1x20", "random 3x20", "random 20x20", "irrelevant 1x20"])
     parser.add_argument("--replicates", type=int, default=2, help="pasts of each kind")
     parser.add_argument("--tasks", type=int, default=4, help="new tasks of each replicate")
@@ -84,9 +84,9 @@ def main(arguments: list[str] | None = None) -> None:
 def studies(args: argparse.Namespace) -> Iterable[Study]:
     """All studies; those that share a past follow each other."""
     from live.contestants import ALONE
-    from live.functions import CHOICE, MODELS, REPORT
+    from live.functions import CHOICE, MODELS, REPORT, ROUGH
 
-    groups = {"choice": CHOICE, "report": REPORT, "models": MODELS}
+    groups = {"choice": CHOICE, "rough": ROUGH, "report": REPORT, "models": MODELS}
     families = [name for group in args.families for name in groups.get(group, (group,))]
     for tuner, family in itertools.product(args.tuners, families):
         for past in [NO_PAST] if tuner in ALONE else args.pasts:

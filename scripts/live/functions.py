@@ -90,6 +90,21 @@ def griewank(x: Floats) -> Floats:
     return (x**2).sum(axis=1) / 4000 - waves + 1
 
 
+def rastrigin(x: Floats) -> Floats:
+    """On [-2, 2]^D."""
+    return (x**2 - 10 * np.cos(2 * math.pi * x)).sum(axis=1)
+
+
+def schwefel(x: Floats) -> Floats:
+    """On [-400, 500]^D."""
+    return -(x * np.sin(np.sqrt(np.abs(x)))).sum(axis=1)
+
+
+def alpine(x: Floats) -> Floats:
+    """On [-10, 10]^D."""
+    return np.abs(x * np.sin(x) + 0.1 * x).sum(axis=1)
+
+
 def styblinski_tang(x: Floats) -> Floats:
     """On [-5, 5]^D."""
     return 0.5 * (x**4 - 16 * x**2 + 5 * x).sum(axis=1)
@@ -245,6 +260,9 @@ _FAMILIES = (
     Family(name="ackley-5", formula=ackley, n_columns=5, low=-5.0, high=10.0),
     Family(name="hartmann-3-noisy", formula=hartmann, n_columns=3, noise=0.1, minimiser=(0.114614, 0.555649, 0.852547)),
     Family(name="mixed-5", formula=bowl, n_columns=5, low=-1.0, mixed=True),
+    Family(name="rastrigin-4", formula=rastrigin, n_columns=4, low=-2.0, high=2.0),
+    Family(name="schwefel-5", formula=schwefel, n_columns=5, low=-400.0, high=500.0, minimiser=420.9687),
+    Family(name="alpine-5", formula=alpine, n_columns=5, low=-10.0, high=10.0),
     Family(name="hartmann-3", formula=hartmann, n_columns=3, minimiser=(0.114614, 0.555649, 0.852547)),
     Family(name="rosenbrock-4", formula=rosenbrock, n_columns=4, low=-2.0, high=2.0, minimiser=1.0),
     Family(name="levy-6", formula=levy, n_columns=6, low=-5.0, high=5.0, minimiser=1.0),
@@ -267,7 +285,9 @@ FAMILIES = {family.name: family for family in _FAMILIES}
 """By name."""
 CHOICE = ("branin", "hartmann-6", "bowl-3", "ackley-5", "hartmann-3-noisy", "mixed-5")
 """Families that defaults are chosen on."""
-REPORT = tuple(name for name in FAMILIES if name not in CHOICE)
+ROUGH = ("rastrigin-4", "schwefel-5", "alpine-5")
+"""More of these, of many local optima, which short studies cannot tell from noise."""
+REPORT = tuple(name for name in FAMILIES if name not in (*CHOICE, *ROUGH))
 """Families that no choice is made on."""
 MODELS = ("decision-tree", "linear", "margins")
 """Families of `live.models`, on which no choice is made either."""

@@ -26,6 +26,7 @@ from jax import Array
 
 from dre_jax.checks import at_least
 from dre_jax.data import Task
+from dre_jax.errors import ConfigError
 from dre_jax.gp.cholesky import invert_factor, safe_cholesky
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
@@ -58,7 +59,7 @@ class CommonProcessConfig:
     """Which past tasks have a common process, and how it is fitted.
 
     Raises:
-      ConfigError: if a number is negative.
+      ConfigError: if a number is out of range.
     """
 
     rows: int = 400
@@ -70,9 +71,14 @@ class CommonProcessConfig:
     """Maximum number of points that the fit of the hyperparameters evaluates after its start."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
     """Hypotheses of how the process applies to a new task."""
+    interpolation: float = 0.5
+    """Weight, in the expected improvement, of the task's fixed processes if the mixture takes all variance for noise;
+    see `dre_jax.methods.hedged_prior.posterior.improvement_weights`. 0 leaves the mixture's weights."""
 
     def __post_init__(self) -> None:
-        at_least(0, self, "rows", "task_rows", "steps")
+        at_least(0, self, "rows", "task_rows", "steps", "interpolation")
+        if self.interpolation >= 1.0:
+            raise ConfigError(f"interpolation < 1 must hold, but got interpolation={self.interpolation}")
 
 
 class MultiTaskParams(NamedTuple):

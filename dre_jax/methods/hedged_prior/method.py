@@ -31,6 +31,7 @@ from dre_jax.methods.hedged_prior.posterior import (
     HedgedPosterior,
     component_moments,
     condition_mixture,
+    improvement_weights,
     mean_and_improvement,
     past_weight,
     predict_mixture,
@@ -149,7 +150,9 @@ class HedgedPrior:
         if self.acquisition.kind == "ei":
             has_incumbent = jnp.isfinite(incumbent)
             best = jnp.where(has_incumbent, incumbent, 0.0)
-            mean, improvement = mean_and_improvement(self.prior, params, posterior, candidates.x, best)
+            n_fixed = len(self.processes.lengthscales)
+            log_weight = improvement_weights(params, posterior, n_fixed, self.common.interpolation)
+            mean, improvement = mean_and_improvement(self.prior, params, posterior, candidates.x, best, log_weight)
             return jnp.where(has_incumbent, improvement, mean)
         mean, variance = predict_mixture(self.prior, params, posterior, candidates.x)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), incumbent)

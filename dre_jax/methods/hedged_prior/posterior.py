@@ -239,8 +239,41 @@ def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> A
     return jnp.sqrt(jnp.concatenate(parts))
 
 
+def improvement_weights(
+    params: HedgedPriorParams, posterior: HedgedPosterior, n_fixed: int, interpolation: float
+) -> Array:
+    """Returns the logarithms of the components' weights in the expected improvement, f[J H + C + K].
+
+    Few short past studies cannot tell a fast variation from noise. A mixture that takes most of the variance of the
+    responses for noise expects improvement nowhere near the best trials, and suggests what it knows least of. Where
+    past tasks have a common process, ``interpolation`` times the noise's share of the variance therefore goes to the
+    fixed processes of the task, which have little noise (an epsilon-contamination of the mixture; Berger and Berliner
+    1986).
+
+    Args:
+      params: learned priors and hypotheses.
+      posterior: the mixture given a history.
+      n_fixed: number of the fixed processes of the task.
+      interpolation: their weight if all variance is noise; less than 1.
+    """
+    log_weight = posterior.log_weight
+    if params.common is None or interpolation == 0.0:
+        return log_weight
+    noise_var = jnp.sum(jnp.exp(log_weight) * _noise_deviation(params, posterior) ** 2)
+    share = interpolation * jnp.minimum(noise_var, 1.0)  # standardised responses have the variance 1
+    rest, fixed, fitted = jnp.split(log_weight, [posterior.n_past, posterior.n_past + n_fixed])
+    added = jnp.log(share) + jax.nn.log_softmax(fixed)
+    kept = jnp.log1p(-share)
+    return jnp.concatenate([rest + kept, jnp.logaddexp(fixed + kept, added), fitted + kept])
+
+
 def mean_and_improvement(
-    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array, incumbent: Array
+    config: LearnedPriorConfig,
+    params: HedgedPriorParams,
+    posterior: HedgedPosterior,
+    new: Array,
+    incumbent: Array,
+    log_weight: Array,
 ) -> tuple[Array, Array]:
     """Returns the mean of the mixture and the log of its expected improvement at new configurations, two f[m].
 
@@ -253,6 +286,7 @@ def mean_and_improvement(
       posterior: the mixture given a history.
       new: f[m, D].
       incumbent: the best response, a scalar.
+      log_weight: f[J H + C + K], the weights in the expected improvement (`improvement_weights`).
     """
     share = jnp.exp(posterior.log_weight)[:, None]
     noise = _noise_deviation(params, posterior)[:, None]
@@ -260,7 +294,7 @@ def mean_and_improvement(
     def block(rows: Array) -> tuple[Array, Array]:
         means, variances = component_moments(config, params, posterior, rows)
         each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise)
-        improvement = jax.nn.logsumexp(posterior.log_weight[:, None] + each, axis=0)
+        improvement = jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
         return jnp.sum(share * means, axis=0), improvement
 
     return by_blocks(block, new)

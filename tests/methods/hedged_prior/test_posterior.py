@@ -16,7 +16,12 @@ from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
-from dre_jax.methods.hedged_prior.posterior import condition_mixture, mean_and_improvement, predict_mixture
+from dre_jax.methods.hedged_prior.posterior import (
+    condition_mixture,
+    improvement_weights,
+    mean_and_improvement,
+    predict_mixture,
+)
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, init
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
@@ -41,6 +46,7 @@ COLUMNS, CAPACITY = 3, 16
 CANDIDATES, CHECKED = 4100, [0, 1, 1366, 1367, 2048, 4099]  # in three blocks: their ends, and what is between
 PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,))  # `test_task_process` tests fits
 LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
+N_FIXED, INTERPOLATION = 3, 0.5
 SHARES, TRANSFER, INCUMBENT = np.array([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4]), 0.8, 0.5
 CERTAIN = 1.0 - 1e-6
 COMMON_HYPOTHESES = (*HYPOTHESES, Hypothesis(weight=0.4, noise_variance_factor=0.1))
@@ -91,7 +97,8 @@ def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=Non
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
     posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where, errors)
     moments = predict_mixture(CONFIG, params, posterior, new)
-    improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT))[1]
+    log_weight = improvement_weights(params, posterior, N_FIXED, INTERPOLATION)
+    improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT), log_weight)[1]
     past = posterior.past_weights
     common_weights = past[1][0] if len(past) > 1 else jnp.zeros(0)
     return past[0], common_weights, posterior.process_weights, *moments, improvement
@@ -160,8 +167,10 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False):
     evidence, means, variances, noises = (np.array(a) for a in zip(*cases, strict=True))
     share = softmax(evidence)
     mean = share @ means
-    improvement = share @ np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
+    each = np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
     learned, common, own = np.split(share, [CONFIG.members * len(HYPOTHESES), len(share) - len(SHARES)])
+    fixed, moved = own[:N_FIXED] / own[:N_FIXED].sum(), INTERPOLATION * min(share @ noises**2, 1.0) * has_common
+    improvement = (1.0 - moved) * share @ each + moved * fixed @ each[len(share) - len(SHARES) :][:N_FIXED]
     variance = share @ (variances + (means - mean) ** 2)
     return learned.reshape(CONFIG.members, -1), common, own, mean, variance, np.log(improvement)
 
