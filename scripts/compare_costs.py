@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 from live.functions import FAMILIES, Family, Floats
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, mean_cell
 
 from dre_jax.tuning import Evaluated, Optimizer, Surrogate, past_of
 
@@ -65,16 +65,9 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=["hartmann-3", "rosenbrock-4", "levy-6"])
     args = parser.parse_args()
     regrets = np.array([run(FAMILIES[name], seed) for name in args.families for seed in range(args.seeds)])
-    mean, error = regrets.mean(axis=0), regrets.std(axis=0, ddof=1) / len(regrets) ** 0.5
-    cells = [[f"{m:.3f} ± {e:.3f}" for m, e in zip(*row, strict=True)] for row in zip(mean, error, strict=True)]
-    rows = [[tuner, *row] for tuner, row in zip(TUNERS, cells, strict=True)]
+    rows = [[tuner, *map(mean_cell, regrets[:, i].T)] for i, tuner in enumerate(TUNERS)]
     print(markdown_table(["costs that the tuner knows", *(f"after a cost of {at}" for at in AT)], rows))
-    gain = regrets[:, 1] - regrets[:, 2]
-    spread = gain.std(axis=0, ddof=1) / len(gain) ** 0.5
-    print(
-        "Gain by costs of past studies:",
-        ", ".join(f"{m:.3f} ± {e:.3f}" for m, e in zip(gain.mean(0), spread, strict=True)),
-    )
+    print("Gain by costs of past studies:", ", ".join(map(mean_cell, (regrets[:, 1] - regrets[:, 2]).T)))
 
 
 if __name__ == "__main__":

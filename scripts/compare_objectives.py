@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from finished_studies import append_study, read_studies
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, mean_cell
 from one_line import errors_in_one_line
 from scipy.stats import wilcoxon
 
@@ -157,8 +157,7 @@ def report(results: dict[tuple[str, str, int], list[float]]) -> None:
         rows = []
         for tuner in tuners:
             shares = shares_of(tuner, problems)[:, np.array(AT) - 1]
-            errors = shares.std(axis=0, ddof=1) / len(shares) ** 0.5
-            rows.append([tuner, *(f"{m:.3f} ± {e:.3f}" for m, e in zip(shares.mean(axis=0), errors, strict=True))])
+            rows.append([tuner, *map(mean_cell, shares.T)])
         print(f"\n{', '.join(problems)}: {len(shares)} studies per tuner\n\n{markdown_table(heads, rows)}")
     rows = []
     for one, other in [("dre", two) for two in tuners[2:]] + [("dre-past", two) for two in tuners[1:]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from dre_jax.report import Comparison
     from dre_jax.report.comparison import Over
@@ -14,6 +16,12 @@ def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table; the first column is text, the others are numbers."""
     rule = ["---", *("---:" for _ in heads[1:])]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def mean_cell(values: Sequence[float] | np.ndarray, digits: int = 3) -> str:
+    """The mean of f64[n], with the standard error."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{np.mean(values):.{digits}f} ± {error:.{digits}f}"
 
 
 def regret_cells(comparison: Comparison, at: Sequence[int], over: Over = "runs") -> Iterator[list[str]]:

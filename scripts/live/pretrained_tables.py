@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, mean_cell
 
 AT = (1, 2, 3, 5, 10, 15, 20, 25, 30)
 MOST = 2.0
@@ -81,7 +81,7 @@ def _regrets(objectives: list[Curves]) -> str:
     rows = []
     for tuner in dict.fromkeys(name for one in objectives for name in one.regret):
         values = [one.regret[tuner] for one in objectives if tuner in one.regret]
-        cells = [_cell([v[min(t, len(v)) - 1] for v in values]) if _has(tuner, t) else "" for t in AT]
+        cells = [mean_cell([v[min(t, len(v)) - 1] for v in values]) if _has(tuner, t) else "" for t in AT]
         rows.append([f"`{tuner}`", str(len(values)), *cells])
     return markdown_table(["tuner", "objectives", *(f"regret at {t}" for t in AT)], rows)
 
@@ -96,10 +96,12 @@ def _claims(objectives: list[Curves]) -> str:
     rows = []
     for tuner in dict.fromkeys(name for one in objectives for name in one.regret if name != "pretrained"):
         pairs = [(one.regret[tuner], one.regret["pretrained"]) for one in objectives if tuner in one.regret]
-        same = [_cell([_at(other, t) - _at(own, t) for other, own in pairs]) if _has(tuner, t) else "" for t in SAME]
+        same = [
+            mean_cell([_at(other, t) - _at(own, t) for other, own in pairs]) if _has(tuner, t) else "" for t in SAME
+        ]
         ahead = [_at(other, 25) - _at(own, 5) for other, own in pairs]
         share = np.mean([value >= -1e-9 for value in ahead])
-        rows.append([f"`{tuner}`", *same, _cell(ahead), f"{100 * share:.0f} %"])
+        rows.append([f"`{tuner}`", *same, mean_cell(ahead), f"{100 * share:.0f} %"])
     return markdown_table(heads, rows)
 
 
@@ -114,13 +116,13 @@ def _models(objectives: list[Curves]) -> str:
         part = [one for one in objectives if family in ("all", one.family)]
         first = np.array([one.first_gain for one in part])
         counts = [int(np.sum(first > 1e-9)), int(np.sum(abs(first) <= 1e-9)), int(np.sum(first < -1e-9))]
-        others = [_cell([one.regret[tuner][24] for one in part]) for tuner in ("gp", "tpe", "random")]
-        ours = [_cell([one.regret["pretrained"][t - 1] for one in part]) for t in (1, 5, 25)]
+        others = [mean_cell([one.regret[tuner][24] for one in part]) for tuner in ("gp", "tpe", "random")]
+        ours = [mean_cell([one.regret["pretrained"][t - 1] for one in part]) for t in (1, 5, 25)]
         rows.append(
             [
                 family,
                 " / ".join(map(str, counts)),
-                _cell([one.regret["default"][0] for one in part]),
+                mean_cell([one.regret["default"][0] for one in part]),
                 *ours,
                 *others,
             ]
@@ -148,8 +150,3 @@ def _counts(gains: Sequence[float] | None) -> str:
         return ""
     better, equal = sum(gain > 0 for gain in gains), sum(gain == 0 for gain in gains)
     return f"{better} / {equal} / {len(gains) - better - equal}"
-
-
-def _cell(values: Sequence[float]) -> str:
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{np.mean(values):.3f} ± {error:.3f}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, mean_cell
 
 _LEAST = 1e-8
 _NO_PAST = "none"
@@ -39,9 +39,9 @@ def tables(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
         # Families count alike, whatever the number of their tasks.
         of_past = {study: one for study, one in regrets.items() if study.past == past}
         each = [_at(of_past, tuner, family, at) for family in families]
-        plain = _summary([one.mean(axis=0) for one in each])
-        logs = _summary([_log(one).mean(axis=0) for one in each])
-        rows.append([past, f"`{tuner}`", *_cells(plain, 4), *_cells(logs, 2)])
+        plain = [mean_cell(means, 4) for means in zip(*(one.mean(axis=0) for one in each), strict=True)]
+        logs = [mean_cell(means, 2) for means in zip(*(_log(one).mean(axis=0) for one in each), strict=True)]
+        rows.append([past, f"`{tuner}`", *plain, *logs])
     n_tasks = len({(study.family, study.replicate, study.task) for study in regrets})
     lead = f"{len(families)} families, {n_tasks} tasks; ± standard error over families."
     return f"{lead}\n\n{markdown_table(heads, rows)}"
@@ -93,13 +93,3 @@ def _at(regrets: Mapping[Any, Sequence[float]], tuner: str, family: str, at: Seq
     studies = sorted(study for study in regrets if (study.tuner, study.family) == (tuner, family))
     rows = [regrets[study] for study in studies]
     return np.array(rows)[:, [t - 1 for t in at]]
-
-
-def _summary(by_family: Sequence[Floats]) -> tuple[Floats, Floats]:
-    values = np.stack(by_family)
-    error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.zeros(values.shape[1])
-    return values.mean(axis=0), error
-
-
-def _cells(summary: tuple[Floats, Floats], digits: int) -> list[str]:
-    return [f"{mean:.{digits}f} ± {error:.{digits}f}" for mean, error in zip(*summary, strict=True)]
