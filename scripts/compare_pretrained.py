@@ -104,11 +104,8 @@ def losses(study: Study, objective: Objective, surrogate: Surrogate | None, tria
         values = [one.value for one in optuna_study("tpe", cast("Task", objective), trials, random)]
     else:
         optimizer = Optimizer(space, surrogate, direction="minimize", seed=study.seed)
-        values = []
-        for _ in range(trials):
-            trial = optimizer.ask()
-            values.append(objective.loss(trial.params))
-            optimizer.tell(trial, values[-1])
+        optimizer.optimize(lambda trial: objective.loss(trial.params), trials)
+        values = [trial.value for trial in optimizer.trials if trial.value is not None]
     return np.minimum.accumulate(values).tolist()
 
 

@@ -42,12 +42,8 @@ def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | Studie
         optimizer = Optimizer(space, past, direction="minimize", seed=seed)
         if tuner in METHODS[1:]:
             optimizer._engine._method = find(tuner).make({})
-        evaluations = []
-        for _ in range(trials):
-            trial = optimizer.ask()
-            value = task.evaluate(trial.params, random)
-            optimizer.tell(trial, value)
-            evaluations.append(Evaluated(trial.params, value))
+        optimizer.optimize(lambda trial: task.evaluate(trial.params, random), trials)
+        evaluations = [Evaluated(one.params, one.value) for one in optimizer.trials if one.value is not None]
     return list(regrets(task, evaluations))
 
 
