@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dre_jax.data.files import write_text
 from dre_jax.report.figures import data_uri
@@ -67,6 +69,12 @@ def write_study_page(
             data = study_plot_data(own, directions[name])
             plot_study(data, picture)
             add(f"History{of}", "Values far worse than the others are drawn at the edge.")
+            if any(len(trial.reports) > 1 for trial in own):
+                _plot_curves(own, {trial.number for trial in best}, directions[name], picture)
+                add(
+                    "Learning curves",
+                    "A stopped trial ends with a cross, the best is dark; the worst reports are cut off.",
+                )
             _plot_slices(space, own, data, picture)
             add(f"Slices{of}", "Values by hyperparameter, where it is active; later trials are darker.")
             shares = importances(space, own, directions[name])
@@ -146,6 +154,24 @@ def _plot_slices(space: Space, trials: Sequence[Trial], data: StudyPlotData, pat
             axes.spines[["top", "right"]].set_visible(False)
 
     save((2.4 * n_columns, 2.1 * n_rows), paint, path)
+
+
+def _plot_curves(trials: Sequence[Trial], best: Container[int], direction: str, path: Path) -> None:
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for trial in sorted(trials, key=lambda one: (one.number in best, one.state == "complete")):
+            steps, values = list(trial.reports), list(trial.reports.values())
+            number = 6 if trial.number in best else 0 if trial.state == "complete" else 1
+            marker = "x" if trial.state == "stopped" else ""
+            axes.plot(steps, values, marker=marker, markevery=[-1], color=COLOURS[number], lw=1.0 + number / 6)
+        reports = np.concatenate([list(trial.reports.values()) for trial in trials])
+        if np.isfinite(reports).any():
+            side, share = ("top", 95) if direction == "minimize" else ("bottom", 5)
+            axes.set_ylim(**{side: np.percentile(reports[np.isfinite(reports)], share)})
+        axes.set_xlabel("step")
+        axes.spines[["top", "right"]].set_visible(False)
+
+    save((6.4, 3.6), paint, path)
 
 
 def _plot_importances(shares: Mapping[str, float], path: Path) -> None:

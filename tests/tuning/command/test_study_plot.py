@@ -1,10 +1,12 @@
 """A study as a picture."""
 
 import math
+import re
 
 import pytest
 
-from dre_jax.tuning import Trial
+from dre_jax.tuning import Float, Space, Trial
+from dre_jax.tuning.command.study_page import write_study_page
 from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
 
 
@@ -27,3 +29,13 @@ def test_what_is_drawn():
 def test_pictures(tmp_path, values):
     plot_study(study_plot_data(trials_of(values), "maximize"), tmp_path / "study.png")
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("reports", [{}, {1: math.inf, 2: math.inf}, {1: 3.0, 2: math.inf, 3: 2.0}])
+def test_a_page_has_the_learning_curves_of_a_study_with_reports(tmp_path, reports):
+    trials = [Trial(0, {"x": 0.5}, "complete", 2.0, _reports=reports), Trial(1, {"x": 0.2}, "stopped", 3.0)]
+    write_study_page(
+        tmp_path / "page.html", "study", Space({"x": Float(0.0, 1.0)}), trials, trials[:1], {"": "minimize"}
+    )
+    headings = re.findall("<h2>(.*?)</h2>", (tmp_path / "page.html").read_text())
+    assert headings == ["History", *["Learning curves"] * bool(reports), "Slices", "Trials"]
