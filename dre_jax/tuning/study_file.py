@@ -225,14 +225,14 @@ def _number(value: Any) -> float | None:
 
 
 def _plain_number(value: float) -> float | str:
-    return value if math.isfinite(value) else next(k for k, v in _INFINITIES.items() if v == value)
+    """Returns a number as it is, or as text where JSON has none."""
+    return value if math.isfinite(value) else str(value)
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
     record: dict[str, Any] = {"params": trial.params, "state": trial.state}
-    if trial._reports:  # as text where JSON has no number
-        reports = trial._reports.items()
-        record["reports"] = [[step, number if math.isfinite(number) else str(number)] for step, number in reports]
+    if trial._reports:
+        record["reports"] = [[step, _plain_number(number)] for step, number in trial._reports.items()]
     if trial.state in ("complete", "stopped"):
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}
         record |= {} if trial.cost is None else {"cost": trial.cost}

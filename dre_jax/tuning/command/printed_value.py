@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dre_jax.errors import ConfigError
+from dre_jax.tuning.trial import objective_value
 
 VALUE = "value"
 """Key of the value in a JSON object if no metric is named."""
@@ -230,12 +230,8 @@ def _json_line(name: str, value: Any) -> str:
 
 
 def _json_number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return objective_value(value) if is_number else None
 
 
 def _number(line: str, start: int) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Space
 
 FORMAT = 1
-_KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical}
+_KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical, "bool": Bool}
 
 
 def to_json(space: Space) -> dict[str, Any]:
@@ -143,20 +143,14 @@ def _from_parameter(name: Any, content: Any) -> Parameter:
     kind = content.get("type") if isinstance(content, Mapping) else None
     if not isinstance(kind, str) or kind not in _KINDS:
         rule = "a hyperparameter must have a type, float, int, categorical or bool"
-        if kind == "bool" and set(content) <= {"type", "when", "likely", "default"}:
-            return _create_parameter(name, Bool, {field: value for field, value in content.items() if field != "type"})
         raise ConfigError(f"{name}: {rule}, but got {show(content)}")
     fields = {field: value for field, value in content.items() if field != "type"}
-    expected = {field.name for field in dataclasses.fields(_KINDS[kind])}
-    unknown = set(fields) - expected
+    expected = inspect.signature(_KINDS[kind]).parameters
+    unknown = fields.keys() - expected.keys()
     if unknown:
         raise ConfigError(f"{name}: a hyperparameter of type {kind} has {_names(expected)}, but got {_names(unknown)}")
-    return _create_parameter(name, _KINDS[kind], fields)
-
-
-def _create_parameter(name: Any, kind: Any, fields: Mapping[str, Any]) -> Parameter:
     try:
-        parameter: Parameter = kind(**fields)
+        parameter: Parameter = _KINDS[kind](**fields)
     except TypeError as error:
         raise ConfigError(f"{name}: {str(error).partition('() ')[2] or error}") from error
     except ConfigError as error:

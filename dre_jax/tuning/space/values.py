@@ -67,20 +67,13 @@ def unreadable_reasons(name: str, ours: Parameter, theirs: Parameter) -> Iterato
     if isinstance(ours, Categorical) != isinstance(theirs, Categorical):
         yield f"{name} ({_kind(theirs)} here, {_kind(ours)} in the surrogate)"
     elif isinstance(ours, Categorical) and isinstance(theirs, Categorical):
-        unknown = [choice for choice in theirs.choices if not _has(ours, choice)]
-        if unknown:
+        try:
+            list(map(ours.index, theirs.choices))
+        except ValueError:
             yield f"{name} (choices {list(theirs.choices)!r} here, {list(ours.choices)!r} in the surrogate)"
     elif theirs.low < ours.low or theirs.high > ours.high:  # type: ignore[union-attr]
         here, there = (f"[{p.low!r}, {p.high!r}]" for p in (theirs, ours))  # type: ignore[union-attr]
         yield f"{name} ({here} here, {there} in the surrogate)"
-
-
-def _has(parameter: Categorical, value: Choice) -> bool:
-    try:
-        parameter.index(value)
-    except ValueError:
-        return False
-    return True
 
 
 def _kind(parameter: Parameter) -> str:
