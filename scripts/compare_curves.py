@@ -4,7 +4,8 @@
 
 The curves, 150 configurations of a model on a data set over 50 epochs or stages, are in files in TABLES, which the
 first run writes in some 15 minutes. A study replays the curve of the configuration nearest to the sampler's until it
-has used its epochs. The past of a study is 60 curves of the same model on each data set of another origin.
+has used its epochs. The past of a study is 60 curves of the same model on each data set of another origin. The pruner
+"oracle 10" knows final values, and prunes all trials that do not become the best after 10 steps.
 """
 
 from __future__ import annotations
@@ -125,6 +126,19 @@ class Outcome(NamedTuple):
     trials: int
 
 
+class OraclePruner(optuna.pruners.BasePruner):
+    """Prunes the trials whose final value, which it knows, is not the best so far, after a number of steps."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+
+    def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
+        """Whether to prune a trial."""
+        complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+        best = min((one.values[0] for one in complete), default=np.inf)
+        return (trial.last_step or 0) >= self._steps and trial.user_attrs["final"] >= best
+
+
 def past_curves(tables: Mapping[Task, Table], task: Task, kind: str) -> PastCurves:
     """Returns learning curves of the other data sets: of the same model, of the other one, or negated."""
     other = next(model for model in MODELS if model != task[0])
@@ -146,6 +160,8 @@ def make_pruner(name: str, past: PastCurves | None, error: float) -> optuna.prun
     """Returns a pruner with Optuna's defaults, or `DREPruner`."""
     if name in PASTS:
         return DREPruner(past, error=error)
+    if name.startswith("oracle "):
+        return OraclePruner(int(name.split()[-1]))
     pruners: dict[str, Any] = {
         "none": optuna.pruners.NopPruner,
         "Median": optuna.pruners.MedianPruner,
@@ -172,6 +188,7 @@ def run_study(table: Table, pruner: optuna.pruners.BasePruner, sampler: str, see
         trial = study.ask()
         x = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(unit.shape[1])]
         row = int(np.argmin(((unit - x) ** 2).sum(1)))
+        trial.set_user_attr("final", float(curves[row, -1]))
         is_pruned = False
         for step in range(N_STEPS):
             used += 1

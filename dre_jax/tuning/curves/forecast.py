@@ -32,7 +32,7 @@ from dre_jax.tuning.curves.processes import Predictions, condition, predict_last
 from dre_jax.tuning.curves.warp import fit_warp
 from dre_jax.tuning.past.curves import Curve, PastCurves
 
-_STEPS = 16
+_STEPS = 32
 _MAX_CURVES = 100
 _MIN_CURVES, _MIN_CURVES_WITH_PAST = 6, 3
 _SURPRISE_COUNT, _SURPRISE, _SHAPE = 5.0, 5.0, 2.0
@@ -128,7 +128,7 @@ class CurveModel:
 
 
 def _grid(horizon: float) -> np.ndarray:
-    """Returns at most 16 steps up to the last one, denser at the start."""
+    """Returns at most 32 steps up to the last one, denser at the start."""
     steps = horizon * (np.arange(1, _STEPS + 1) / _STEPS) ** 1.5
     return np.unique(np.maximum(np.round(steps), 1.0)) if horizon > _STEPS else np.arange(1.0, horizon + 1)
 
