@@ -55,6 +55,8 @@ class ConditionedPriors(NamedTuple):
     posterior: HedgedPosterior
     incumbent: Array
     """Scalar: the best standardised response; -inf without trials."""
+    log_weight: Array
+    """f[J H + C + K]: weights of the components in the expected improvement (`improvement_weights`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,16 +144,16 @@ class HedgedPrior:
         y = posterior.trials.y
         if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
             y, _ = predict_mixture(self.prior, params, posterior, history.x)
-        return ConditionedPriors(params, posterior, best_response(y, history.where))
+        n_fixed = len(self.processes.lengthscales)
+        log_weight = improvement_weights(params, posterior, n_fixed, self.common.interpolation)
+        return ConditionedPriors(params, posterior, best_response(y, history.where), log_weight)
 
     def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of the candidates under the conditioned mixture."""
-        params, posterior, incumbent = fitted_params
+        params, posterior, incumbent, log_weight = fitted_params
         if self.acquisition.kind == "ei":
             has_incumbent = jnp.isfinite(incumbent)
             best = jnp.where(has_incumbent, incumbent, 0.0)
-            n_fixed = len(self.processes.lengthscales)
-            log_weight = improvement_weights(params, posterior, n_fixed, self.common.interpolation)
             mean, improvement = mean_and_improvement(self.prior, params, posterior, candidates.x, best, log_weight)
             return jnp.where(has_incumbent, improvement, mean)
         mean, variance = predict_mixture(self.prior, params, posterior, candidates.x)
@@ -161,7 +163,7 @@ class HedgedPrior:
         self, fitted_params: ConditionedPriors, history: History, candidates: Candidates
     ) -> Components:
         """Returns the predictions of all components of the conditioned mixture."""
-        params, posterior, _ = fitted_params
+        params, posterior = fitted_params.params, fitted_params.posterior
 
         def predict(rows: Array) -> tuple[Array, Array]:
             means, variances = component_moments(self.prior, params, posterior, rows)
