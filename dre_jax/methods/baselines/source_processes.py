@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -56,10 +57,14 @@ def draw_task_rows(meta: SearchSpace, rows: int, key: Array) -> list[np.ndarray]
 
 def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
     """Draws at most ``rows`` rows of each training task without replacement. Raises `DataError` without tasks."""
-    drawn = draw_task_rows(meta, rows, key)
-    n = max(map(len, drawn))
+    return gather_rows(meta, draw_task_rows(meta, rows, key))
+
+
+def gather_rows(meta: SearchSpace, numbers: Sequence[np.ndarray]) -> SourceTasks:
+    """Returns the rows of each training task that have these numbers."""
+    n = max(map(len, numbers))
     xs, ys, wheres = [], [], []
-    for task, selected in zip(meta.train.values(), drawn, strict=True):
+    for task, selected in zip(meta.train.values(), numbers, strict=True):
         empty = n - len(selected)
         where = np.arange(n) < len(selected)
         xs.append(np.pad(np.asarray(task.X, np.float32)[selected], ((0, empty), (0, 0))))

@@ -22,7 +22,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import log_student_t_density
-from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, misranked, source_tasks
+from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, gather_rows, misranked
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
@@ -103,12 +103,12 @@ def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
     """
     names = tuple(meta.require_train_tasks())
     selected = SearchSpace(meta.name, {name: meta.train[name] for name in _kept(names)})
-    tasks = source_tasks(selected, MAX_ROWS, key)
+    numbers = draw_task_rows(selected, MAX_ROWS, key)
+    tasks = gather_rows(selected, numbers)
     tasks = SourceTasks(*jax.device_put([_padded(np.asarray(a), axis=1) for a in tasks]))
     on_host = jax.tree.map(np.asarray, (tasks, _fit_processes(tasks)))
     costs = np.full(on_host[0].y.shape, np.nan, np.float32)
-    drawn = draw_task_rows(selected, MAX_ROWS, key)
-    for of_study, task, rows in zip(costs, selected.train.values(), drawn, strict=True):
+    for of_study, task, rows in zip(costs, selected.train.values(), numbers, strict=True):
         of_study[: len(rows)] = np.nan if task.costs is None else task.costs[rows]
     return PastStudies(names, on_host[0], on_host[1], None if np.isnan(costs).all() else costs)
 
