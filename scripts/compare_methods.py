@@ -1,133 +1,78 @@
-"""Every method on the same tasks and initial designs: a table, and the report's page.
+"""Methods on the same tasks and initial designs: the page of docs/results/methods.md, and the report.
 
     python scripts/compare_methods.py --out DIR                                        # all methods, bundled data
     python scripts/compare_methods.py --data bundled --data FOLDER --out DIR           # hours of 2 cores
     python scripts/compare_methods.py --methods dre gp tpe --designs test0 --out DIR   # some of it
-    python scripts/compare_methods.py --methods dre gp --reverse --permute --out DIR   # where the past misleads
 
 FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Finished runs are kept in DIR: rerun the
 command to resume. A method whose package is missing is left out, and said to be.
-
-``--reverse`` and ``--permute`` have the methods learn from the true past and optimise test tasks whose responses are
-reversed, or dealt out to other rows. Such tasks are written to DIR/data. Their results, reports and page have names of
-their own, so that DIR may hold the true tasks' too.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from comparing.misled import GUARD, misled_page
-from comparing.page import page
-from data_variants import write_variant
+import numpy as np
+from markdown_tables import markdown_table
 from one_line import errors_in_one_line
 
-from dre_jax.checks import parse_trials
 from dre_jax.data.files import make_folder, write_text
-from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.hpob.jobs import (
-    BUNDLED,
-    Job,
-    check_method,
-    collect,
-    complete_methods,
-    cost_of,
-    make_jobs,
-    run_jobs,
-)
-from dre_jax.hpob.timing import suggestion_times
+from dre_jax.errors import MissingExtraError
+from dre_jax.hpob.jobs import BUNDLED, Job, check_method, collect, complete_methods, cost_of, make_jobs, run_jobs
+from dre_jax.hpob.timing import HISTORY, REPEATS, SPACE, Times, suggestion_times
 from dre_jax.methods import METHODS
 from dre_jax.methods.dre.variants import LOSSES
 from dre_jax.methods.registry import real_name
-from dre_jax.report import compare, write_results_and_report
+from dre_jax.report import Comparison, compare, write_results_and_report
 from dre_jax.runtime.setup import prepare
 
 AT = (5, 10, 25, 50, 100)
-# Those by a loss take 1000 epochs a trial, and have a page of their own (docs/results/losses.md).
-OF_LOSSES = tuple(LOSSES)
+_TOP = """\
+# Methods compared
+
+Methods of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not
+edit by hand. Rank (among the methods of this table; 1 is the best) and regret are means over search spaces, so that
+none counts for more than another; ± is the standard error of that mean, tasks drawn within search spaces. Sorted by
+the last rank. A suggestion is timed once it is warm."""
+_TIMED = f"""\
+Timed alone on the machine: learning from the past tasks of the bundled space `{SPACE}`; the first suggestion after
+{HISTORY} trials on its first test task, which compiles; and the median of {REPEATS} more. All runs of the table, with
+what was compiled for them, took the core minutes beside it, among other work, where they were made in one go."""
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", nargs="+", help="by name (default: all, but not those of other losses)")
+    # Those by a loss take 1000 epochs a trial, and have a page of their own (docs/results/losses.md).
+    default = [name for name in METHODS if not name.startswith(tuple(LOSSES))]
+    parser.add_argument("--methods", nargs="+", default=default, help="by name (default: all but those of losses)")
     parser.add_argument("--data", action="append", help="a folder, or bundled; may be given again (default: bundled)")
-    parser.add_argument("--out", type=Path, required=True, help="results, tables and the report")
-    parser.add_argument("--split", choices=("test", "validation"), default="test", help="whose tasks are optimised")
+    parser.add_argument("--out", type=Path, required=True, help="results, page and the report")
     parser.add_argument("--designs", default="test0,test1,test2,test3,test4", help="initial designs")
     parser.add_argument("--trials", type=int, default=50, help="after the initial design")
-    parser.add_argument("--at", help="trials of the tables (default: those of 5,10,25,50,100 that there are)")
-    for name, how in (("--reverse", "reversed"), ("--permute", "permuted")):
-        parser.add_argument(name, dest="variants", action="append_const", const=how, help=f"test tasks are {how}")
-    parser.add_argument("--seed", type=int, default=0, help="of fitting and of the picks")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/methods.md or reversed.md)")
-    parser.add_argument("--title", default="Methods compared", help="of that page")
-    parser.add_argument("--table-only", action="store_true", help="make the tables of what is finished")
     return parser.parse_args()
 
 
 def main() -> None:
     args = arguments()
-    at = table_trials(args)
     prepare()
     make_folder(args.out)
-    names = available(args.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)])
-    if args.variants:
-        compare_variants(args, names, at)
-        return
-    jobs = jobs_of(args, names, args.data or [BUNDLED])
-    if not args.table_only:
-        run_jobs(jobs, args.workers, "compare")
-    write_page(args, jobs, complete_methods(jobs), at)
-
-
-def table_trials(args: argparse.Namespace) -> tuple[int, ...]:
-    """The trials of the tables. Raises `ConfigError` for options that do not go together as well."""
-    if args.trials < 1:
-        raise ConfigError(f"--trials must be at least 1, but got {args.trials}")
-    if args.variants and args.split != "test":
-        raise ConfigError(f"--reverse and --permute are for test tasks, but got --split {args.split}")
-    default = [t for t in AT if t <= args.trials] or [args.trials]
-    at = sorted(set(parse_trials(args.at, "--at"))) if args.at else default
-    if not 1 <= at[0] <= at[-1] <= args.trials:
-        raise ConfigError(f"--at must be from 1 to --trials {args.trials}, but got {args.at}")
-    return tuple(at)
-
-
-def jobs_of(args: argparse.Namespace, names: Sequence[str], data: Sequence[str]) -> list[Job]:
-    return make_jobs(
-        names,
-        data,
-        designs=tuple(args.designs.split(",")),
-        out=args.out,
-        split=args.split,
-        trials=args.trials,
-        seed=args.seed,
-    )
-
-
-def compare_variants(args: argparse.Namespace, names: Sequence[str], at: tuple[int, ...]) -> None:
-    """Compares methods on variants of the data, each by itself."""
-    if GUARD not in names:
-        raise ConfigError(f"--reverse and --permute compare with {GUARD}, but --methods are {', '.join(names)}")
-    data = args.data or [BUNDLED]
-    jobs = {
-        how: jobs_of(args, names, [write_variant(one, args.out / "data", how) for one in data])
-        for how in dict.fromkeys(args.variants)
-    }
-    if not args.table_only:
-        run_jobs([job for own in jobs.values() for job in own], args.workers, "compare")
-    results = {how: {name: collect(own, name) for name in complete_methods(own)} for how, own in jobs.items()}
-    flags = {"reversed": "--reverse", "permuted": "--permute"}
-    command = command_of(args, *(flags[how] for how in jobs))
-    text = misled_page(args.title, command, {how: compare(of_variant) for how, of_variant in results.items()}, at)
+    names = available(args.methods)
+    designs = tuple(args.designs.split(","))
+    jobs = make_jobs(names, args.data or [BUNDLED], designs=designs, out=args.out, trials=args.trials)
+    run_jobs(jobs, args.workers, "compare")
+    results = {name: collect(jobs, name) for name in complete_methods(jobs)}
+    times = {name: suggestion_times(name, args.out) for name in results}
+    at = [t for t in AT if t <= args.trials] or [args.trials]
+    text = page(compare(results), jobs, times, at)
     print(text)
-    write_text(args.page or args.out / f"{'-'.join(jobs)}.md", text)
-    for how, of_variant in results.items():
-        write_results_and_report(of_variant, args.out / how, at, reference=GUARD, title=f"{args.title}, {how}")
+    write_text(args.out / "methods.md", text)
+    title = "Methods compared"
+    write_results_and_report(results, args.out, at, reference="dre" if "dre" in results else None, title=title)
 
 
 def available(names: Sequence[str]) -> list[str]:
@@ -136,32 +81,34 @@ def available(names: Sequence[str]) -> list[str]:
     for name in dict.fromkeys(map(real_name, names)):
         try:
             check_method(name)
+            available_names.append(name)
         except MissingExtraError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
-            continue
-        available_names.append(name)
     return available_names
 
 
-def write_page(args: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], at: tuple[int, ...]) -> None:
-    results = {name: collect(jobs, name) for name in methods}
-    comparison = compare(results)
-    costs = {name: cost_of(jobs, name) for name in methods}
-    times = {name: suggestion_times(name, args.out) for name in methods}
-    text = page(args.title, command_of(args), comparison, costs, times, jobs, at)
-    print(text)
-    write_text(args.page or args.out / "methods.md", text)
-    write_results_and_report(results, args.out, at, reference="dre" if "dre" in results else None, title=args.title)
-
-
-def command_of(args: argparse.Namespace, *more: str) -> str:
-    data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in args.data or [BUNDLED])
-    methods = f" --methods {' '.join(args.methods)}" if args.methods else ""
-    at = ["--at", args.at] if args.at else []
-    options = "".join(f" {word}" for word in (*at, *more))
-    return (
-        f"scripts/compare_methods.py{methods} {data} --designs {args.designs} --trials {args.trials}{options} --out DIR"
+def page(comparison: Comparison, jobs: Sequence[Job], times: dict[str, Times], at: Sequence[int]) -> str:
+    facts = (
+        f"{len(comparison.runs)} runs a method of {jobs[0].trials} trials, {len(set(comparison.tasks))} test tasks of "
+        f"{len(comparison.spaces)} search spaces ({', '.join(comparison.spaces)}), initial designs of each task: "
+        f"{len(jobs[0].designs)}."
     )
+    ranks = comparison.average_rank("spaces")
+    regrets, errors = comparison.average_regret("spaces"), comparison.standard_error("spaces")
+    rows, timed = [], []
+    for i in np.argsort(ranks[:, at[-1]], kind="stable"):
+        name = comparison.methods[i]
+        transfer = "yes" if name in METHODS and METHODS[name].transfer else "no"  # a class of one's own sees no past
+        numbers = [f"{ranks[i, t]:.2f}" for t in at] + [f"{regrets[i, t]:.4f} ± {errors[i, t]:.4f}" for t in at]
+        fit, first, warm = times[name]
+        seconds = cost_of(jobs, name).seconds
+        rows.append([f"`{name}`", transfer, *numbers, f"{1e3 * warm:.0f}"])
+        cells = [f"{fit:.1f}" if fit else "", f"{first:.1f}", f"{1e3 * warm:.1f}"]
+        timed.append([f"`{name}`", *cells, f"{seconds / 60:.1f}" if seconds else ""])
+    heads = ["method", "transfer", *(f"{what} at {t}" for what in ("rank", "regret") for t in at), "ms a suggestion"]
+    parts = [_TOP, textwrap.fill(facts, 120), markdown_table(heads, rows), "## What it took", _TIMED]
+    heads = ["method", "fit, s", "first suggestion, s", "suggestion, ms", "all runs, core minutes"]
+    return "\n\n".join([*parts, markdown_table(heads, timed)]) + "\n"
 
 
 if __name__ == "__main__":

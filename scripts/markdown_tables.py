@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from dre_jax.report import Comparison
-    from dre_jax.report.comparison import Over
 
 
 def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -22,9 +17,3 @@ def mean_cell(values: Sequence[float] | np.ndarray, digits: int = 3) -> str:
     """The mean of f64[n], with the standard error."""
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
     return f"{np.mean(values):.{digits}f} ± {error:.{digits}f}"
-
-
-def regret_cells(comparison: Comparison, at: Sequence[int], over: Over = "runs") -> Iterator[list[str]]:
-    """Of each method, its mean regret after so many trials, with the standard error."""
-    for regret, error in zip(comparison.average_regret(over), comparison.standard_error(over), strict=True):
-        yield [f"{regret[t]:.4f} ± {error[t]:.4f}" for t in at]

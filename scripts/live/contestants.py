@@ -3,63 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from dre_jax.methods import find
 from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
-from live import rivals
 from live.functions import Task
-from live.rivals import Studies
 
 OPTUNA = ("tpe", "gp-sampler", "random")
 """Optuna's samplers by name; they know no past task."""
-BELIEFS = {"gp-right-belief": 0.0, "gp-wrong-belief": 0.5}
-"""`gp` with a likely fifth of the range of each real number: how far it is from the optimum."""
-METHODS = ("gp", "hebo")
-"""Methods that need no past; `Optimizer` uses the first."""
-ALONE = (*METHODS, *BELIEFS, *OPTUNA)
-"""Tuners without a past."""
+ALONE = ("gp", *OPTUNA)
+"""Tuners without a past; `Optimizer` uses the first."""
 
 
-def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | Studies | None) -> list[float]:
-    """Regret of the trial with the best value so far, after every trial; of its value without noise.
-
-    The past is what a method of this library learned, studies for a rival, or None.
-    """
+def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | None) -> list[float]:
+    """Regret of the trial with the best value so far, after every trial; of its value without noise."""
     random = np.random.default_rng([seed, 1])
     if tuner in OPTUNA:
-        evaluations = optuna_study(tuner, task, trials, random)
-    elif tuner in rivals.RIVALS:
-        assert isinstance(past, Mapping)
-        evaluations = rivals.run(tuner, task, trials, past, random)
-    else:
-        space = with_belief(task, BELIEFS[tuner], random) if tuner in BELIEFS else task.space
-        assert past is None or isinstance(past, Surrogate)
-        optimizer = Optimizer(space, past, direction="minimize", seed=seed)
-        if tuner in METHODS[1:]:
-            optimizer._engine._method = find(tuner).make({})
-        optimizer.optimize(lambda trial: task.evaluate(trial.params, random), trials)
-        evaluations = [Evaluated(one.params, one.value) for one in optimizer.trials if one.value is not None]
-    return list(regrets(task, evaluations))
-
-
-def with_belief(task: Task, away: float, random: np.random.Generator) -> Space:
-    """The space of a task with a likely range of a fifth for each real number in [0, 1].
-
-    Its middle is up to a tenth from the optimum, or as much further as asked for, in the direction where there is room.
-    """
-    assert task.optimum is not None
-    space = dict(task.space)
-    for name, optimum in zip(task.space, task.optimum, strict=True):
-        if isinstance(space[name], Float):
-            middle = optimum + random.uniform(-0.1, 0.1) + (away if optimum < 0.5 else -away)
-            low = float(np.clip(middle - 0.1, 0.0, 0.8))
-            space[name] = replace(space[name], likely=(low, low + 0.2))
-    return Space(space)
+        return list(regrets(task, optuna_study(tuner, task, trials, random)))
+    optimizer = Optimizer(task.space, past, direction="minimize", seed=seed)
+    optimizer.optimize(lambda trial: task.evaluate(trial.params, random), trials)
+    return list(regrets(task, [Evaluated(one.params, one.value) for one in optimizer.trials if one.value is not None]))
 
 
 def regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:

@@ -90,21 +90,6 @@ def griewank(x: Floats) -> Floats:
     return (x**2).sum(axis=1) / 4000 - waves + 1
 
 
-def rastrigin(x: Floats) -> Floats:
-    """On [-2, 2]^D."""
-    return (x**2 - 10 * np.cos(2 * math.pi * x)).sum(axis=1)
-
-
-def schwefel(x: Floats) -> Floats:
-    """On [-400, 500]^D."""
-    return -(x * np.sin(np.sqrt(np.abs(x)))).sum(axis=1)
-
-
-def alpine(x: Floats) -> Floats:
-    """On [-10, 10]^D."""
-    return np.abs(x * np.sin(x) + 0.1 * x).sum(axis=1)
-
-
 def styblinski_tang(x: Floats) -> Floats:
     """On [-5, 5]^D."""
     return 0.5 * (x**4 - 16 * x**2 + 5 * x).sum(axis=1)
@@ -128,8 +113,6 @@ class Task:
     """The loss of the optimum."""
     spread: float
     """How much higher the median loss of random points is."""
-    optimum: Floats | None = None
-    """f64[D], a point close to the optimum; None if it is not known."""
 
     def exact(self, params: Mapping[str, Any]) -> float:
         """The loss of a configuration."""
@@ -198,9 +181,8 @@ class Family:
         def loss(points: Floats) -> Floats:
             return scale * (sign * plain(points) - least) + base * scale * spread
 
-        noise = self.noise * scale * spread
-        lowest, spread_of_task = base * scale * spread, scale * spread
-        return Task(space=self.space, loss=loss, noise=noise, least=lowest, spread=spread_of_task, optimum=optimum)
+        unit = scale * spread
+        return Task(space=self.space, loss=loss, noise=self.noise * unit, least=base * unit, spread=unit)
 
     def _rotation(self) -> Floats:
         if not self.rotated:
@@ -234,16 +216,10 @@ def _least(loss: Callable[[Floats], Floats], optimum: Floats, *, refine: bool) -
     best = points[1 + np.argsort(values[1:])[:12]]
     for start in (optimum, *best):
         end = minimize(lambda x: float(loss(x[None])[0]), start, bounds=[(0.0, 1.0)] * n_columns, method="L-BFGS-B")
-        end = (
-            minimize(
-                lambda x: float(loss(np.clip(x, 0.0, 1.0)[None])[0]),
-                end.x,
-                method="Nelder-Mead",
-                options={"xatol": 1e-9, "fatol": 1e-12, "maxfev": 400 * n_columns},
-            )
-            if n_columns <= 6
-            else end
-        )
+        if n_columns <= 6:
+            options = {"xatol": 1e-9, "fatol": 1e-12, "maxfev": 400 * n_columns}
+            clipped = lambda x: float(loss(np.clip(x, 0.0, 1.0)[None])[0])  # noqa: E731
+            end = minimize(clipped, end.x, method="Nelder-Mead", options=options)
         lowest = min(lowest, float(end.fun))
     return lowest
 
@@ -260,9 +236,6 @@ _FAMILIES = (
     Family(name="ackley-5", formula=ackley, n_columns=5, low=-5.0, high=10.0),
     Family(name="hartmann-3-noisy", formula=hartmann, n_columns=3, noise=0.1, minimiser=(0.114614, 0.555649, 0.852547)),
     Family(name="mixed-5", formula=bowl, n_columns=5, low=-1.0, mixed=True),
-    Family(name="rastrigin-4", formula=rastrigin, n_columns=4, low=-2.0, high=2.0),
-    Family(name="schwefel-5", formula=schwefel, n_columns=5, low=-400.0, high=500.0, minimiser=420.9687),
-    Family(name="alpine-5", formula=alpine, n_columns=5, low=-10.0, high=10.0),
     Family(name="hartmann-3", formula=hartmann, n_columns=3, minimiser=(0.114614, 0.555649, 0.852547)),
     Family(name="rosenbrock-4", formula=rosenbrock, n_columns=4, low=-2.0, high=2.0, minimiser=1.0),
     Family(name="levy-6", formula=levy, n_columns=6, low=-5.0, high=5.0, minimiser=1.0),
@@ -285,9 +258,5 @@ FAMILIES = {family.name: family for family in _FAMILIES}
 """By name."""
 CHOICE = ("branin", "hartmann-6", "bowl-3", "ackley-5", "hartmann-3-noisy", "mixed-5")
 """Families that defaults are chosen on."""
-ROUGH = ("rastrigin-4", "schwefel-5", "alpine-5")
-"""More of these, of many local optima, which short studies cannot tell from noise."""
-REPORT = tuple(name for name in FAMILIES if name not in (*CHOICE, *ROUGH))
+REPORT = tuple(name for name in FAMILIES if name not in CHOICE)
 """Families that no choice is made on."""
-MODELS = ("decision-tree", "linear", "margins")
-"""Families of `live.models`, on which no choice is made either."""

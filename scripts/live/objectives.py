@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import NamedTuple, Protocol
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from bundled.scoring import MODELS, response
 from bundled.spaces import SPACES, sample
 from bundled.tasks import Problem, test_problems, train_problems
-from sklearn.pipeline import Pipeline
 
 from dre_jax.search.hypervolume import Floats, dominates
 from dre_jax.tuning import Float, Space
@@ -28,18 +26,14 @@ SPACE = Space({f"x{i}": Float(0.0, 1.0) for i in range(SIZE)})
 _REFERENCE_POINTS = 256
 
 
-class Member(Protocol):
+class Member(NamedTuple):
     """A task of several objectives."""
 
-    @property
-    def space(self) -> Space:
-        """Its search space."""
-
-    def values(self, params: Sequence[Params]) -> Floats:
-        """Values f64[n, M] of n configurations, to minimise."""
-
-    def front(self) -> Floats:
-        """Values f64[k, M], none better in all objectives than another: the true front, or that of random ones."""
+    space: Space
+    values: Callable[[Sequence[Params]], Floats]
+    """Of n configurations, f64[n, M], to minimise."""
+    front: Callable[[], Floats]
+    """Values f64[k, M], none better in all objectives than another: the true front, or that of random ones."""
 
 
 def zdt(shape: Callable[[Floats, Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
@@ -78,86 +72,56 @@ MODEL_FAMILIES = ("gradient-boosting", "random-forest")
 """By error and number of leaves; by error and nodes that predictions visit."""
 
 
-class FunctionMember(NamedTuple):
-    """A member of a family of functions."""
+def draw_member(family: str, random: np.random.Generator, *, past: bool) -> Member:
+    """Draws a member of a family of functions or models."""
+    if family not in MODEL_FAMILIES:
+        return _draw_function(family, random)
+    problems = train_problems() if past else test_problems()
+    problem = problems[random.integers(len(problems))]
+    values = partial(_model_values, family, problem)
+    return Member(SPACES[family], values, lambda: _random_front(family, problem.name))
 
-    problem: str
-    optimum: Floats
-    """f64[K], of the distance variables."""
-    scale: Floats
-    """f64[M], of the objectives."""
 
-    @property
-    def space(self) -> Space:
-        """Six numbers from 0 to 1."""
-        return SPACE
+def _draw_function(name: str, random: np.random.Generator) -> Member:
+    function, split = PROBLEMS[name]
+    optimum, scale = random.uniform(0.2, 0.5, SIZE - split), random.uniform(0.7, 1.4, split + 1)
 
-    def values(self, params: Sequence[Params]) -> Floats:
-        """Values f64[n, M] of n configurations."""
-        return self._at(np.array([[one[name] for name in SPACE] for one in params]))
+    def values(x: Floats) -> Floats:
+        return scale * function(x[:, :split], np.abs(x[:, split:] - optimum))
 
-    def _at(self, x: Floats) -> Floats:
-        function, split = PROBLEMS[self.problem]
-        return self.scale * function(x[:, :split], np.abs(x[:, split:] - self.optimum))
-
-    def front(self) -> Floats:
-        """A dense front."""
-        _, split = PROBLEMS[self.problem]
+    def front() -> Floats:
         axis = np.linspace(0.0, 1.0, {1: 1000, 2: 40}[split])
         position = np.stack([one.ravel() for one in np.meshgrid(*[axis] * split)], axis=1)
-        return _not_dominated(self._at(np.hstack([position, np.tile(self.optimum, (len(position), 1))])))
+        return _not_dominated(values(np.hstack([position, np.tile(optimum, (len(position), 1))])))
+
+    return Member(SPACE, lambda params: values(np.array([[one[x] for x in SPACE] for one in params])), front)
 
 
-@dataclass(frozen=True)
-class ModelMember:
-    """A family of scikit-learn models on a problem."""
+def _model_values(family: str, problem: Problem, params: Sequence[Params]) -> Floats:
+    """The loss of `bundled.scoring.response`, and the common logarithm of the size, f64[n, 2]."""
+    return np.array([(1.0 - response(family, one, problem), _log_size(family, one, problem)) for one in params])
 
-    family: str
-    problem: Problem
 
-    @property
-    def space(self) -> Space:
-        """Hyperparameters of the models."""
-        return SPACES[self.family]
-
-    def values(self, params: Sequence[Params]) -> Floats:
-        """Values f64[n, 2]: the loss of `bundled.scoring.response`, and the common logarithm of the size."""
-        return np.array([(1.0 - response(self.family, one, self.problem), self._log_size(one)) for one in params])
-
-    def _log_size(self, params: Params) -> float:
-        pipeline = MODELS[self.family](params, self.problem)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            pipeline.fit(self.problem.features, self.problem.target[:, 0])
-        model = pipeline[-1] if isinstance(pipeline, Pipeline) else pipeline
-        trees = np.ravel(model.estimators_)
-        if self.family == "random-forest":  # nodes that a prediction visits, which are its time
-            return float(np.log10(sum(tree.decision_path(self.problem.features).sum() for tree in trees)))
-        return float(np.log10(sum(tree.get_n_leaves() for tree in trees)))
-
-    def front(self) -> Floats:
-        """The front of random configurations."""
-        return _random_front(self.family, self.problem.name)
+def _log_size(family: str, params: Params, problem: Problem) -> float:
+    model: Any = MODELS[family](params, problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(problem.features, problem.target[:, 0])
+    trees = np.ravel(model.estimators_)
+    if family == "random-forest":  # nodes that a prediction visits, which are its time
+        return float(np.log10(sum(tree.decision_path(problem.features).sum() for tree in trees)))
+    return float(np.log10(sum(tree.get_n_leaves() for tree in trees)))
 
 
 @cache
-def _random_front(family: str, problem: str) -> Floats:
-    member = ModelMember(family, next(one for one in test_problems() if one.name == problem))
-    random = np.random.default_rng(0)
-    return _not_dominated(member.values([sample(member.space, random) for _ in range(_REFERENCE_POINTS)]))
+def _random_front(family: str, problem_name: str) -> Floats:
+    problem = next(one for one in test_problems() if one.name == problem_name)
+    params = draw_params(SPACES[family], _REFERENCE_POINTS, np.random.default_rng(0))
+    return _not_dominated(_model_values(family, problem, params))
 
 
 def _not_dominated(values: Floats) -> Floats:
     return values[~dominates(-values).any(axis=0)]
-
-
-def draw_member(family: str, random: np.random.Generator, *, past: bool) -> Member:
-    """Draws a member of a family of functions or models."""
-    if family in MODEL_FAMILIES:
-        problems = train_problems() if past else test_problems()
-        return ModelMember(family, problems[random.integers(len(problems))])
-    _, split = PROBLEMS[family]
-    return FunctionMember(family, random.uniform(0.2, 0.5, SIZE - split), random.uniform(0.7, 1.4, split + 1))
 
 
 def draw_params(space: Space, n: int, random: np.random.Generator) -> list[Params]:

@@ -8,21 +8,19 @@ for reports was run. The best rival is that of the lowest mean on the very tasks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 from markdown_tables import markdown_table, mean_cell
+from scipy.stats import norm
 
 _LEAST = 1e-8
 _NO_PAST = "none"
 _FIRST = "recommended"
 MARGIN, LOG_MARGIN = 0.02, float(np.log10(2.0))
 """Of mean regret, and of the mean of its logarithm to the base of ten."""
-_ONE_SIDED = 1.645
-
-Floats = npt.NDArray[np.float64]
 
 
 def tables(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
@@ -32,19 +30,16 @@ def tables(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
       regrets: after every trial, by study.
       at: numbers of trials.
     """
-    families = list(dict.fromkeys(study.family for study in regrets))
-    heads = ["past", "tuner", *(f"regret at {t}" for t in at), *(f"log10 at {t}" for t in at)]
-    rows = []
-    for past, tuner in dict.fromkeys((study.past, study.tuner) for study in regrets):
-        # Families count alike, whatever the number of their tasks.
-        of_past = {study: one for study, one in regrets.items() if study.past == past}
-        each = [_at(of_past, tuner, family, at) for family in families]
-        plain = [mean_cell(means, 4) for means in zip(*(one.mean(axis=0) for one in each), strict=True)]
-        logs = [mean_cell(means, 2) for means in zip(*(_log(one).mean(axis=0) for one in each), strict=True)]
-        rows.append([past, f"`{tuner}`", *plain, *logs])
-    n_tasks = len({(study.family, study.replicate, study.task) for study in regrets})
-    lead = f"{len(families)} families, {n_tasks} tasks; ± standard error over families."
-    return f"{lead}\n\n{markdown_table(heads, rows)}"
+    plain, logs = _frames(regrets, at)
+    rows, names = [], ["past", "tuner"]
+    # Families count alike, whatever the number of their tasks.
+    means = (frame.groupby([*names, "family"], sort=False).mean() for frame in (plain, logs))
+    for ((past, tuner), one), (_, log) in zip(*(mean.groupby(names, sort=False) for mean in means), strict=True):
+        cells = [*(mean_cell(one[t], 4) for t in at), *(mean_cell(log[t], 2) for t in at)]
+        rows.append([past, f"`{tuner}`", *cells])
+    tasks = plain.index.droplevel(["tuner", "past"]).unique()
+    lead = f"{len(tasks.unique('family'))} families, {len(tasks)} tasks; ± standard error over families."
+    return f"{lead}\n\n{markdown_table([*names, *_heads(at)], rows)}"
 
 
 def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
@@ -52,44 +47,37 @@ def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -
 
     Cells are the upper end of the one-sided 95 % interval of the difference, paired by task; negative: ahead.
     """
-    pasts = list(dict.fromkeys(study.past for study in regrets if study.past != _NO_PAST))
-    heads = ["past", *(f"regret at {t}" for t in at), *(f"log10 at {t}" for t in at)]
     rows = []
-    for past in pasts:
-        of_past = {s: r for s, r in regrets.items() if s.past in (past, _NO_PAST)}
-        plain, logs = _behind(of_past, at, lambda r: r), _behind(of_past, at, _log)
-        cells = [f"{_marked(value, MARGIN, 3)}" for value in plain] + [_marked(v, LOG_MARGIN, 2) for v in logs]
-        rows.append([past, *cells])
-    lead = (
-        f"Upper 95 % bounds of what it is behind the best other by; margins {MARGIN} and {LOG_MARGIN:.2f}, beyond: *."
-    )
-    return f"{lead}\n\n{markdown_table(heads, rows)}"
+    for past in dict.fromkeys(study.past for study in regrets if study.past != _NO_PAST):
+        of_past = {study: values for study, values in regrets.items() if study.past in (past, _NO_PAST)}
+        plain, logs = (list(_bounds(frame, at)) for frame in _frames(of_past, at))
+        rows.append([past, *(_marked(v, MARGIN, 3) for v in plain), *(_marked(v, LOG_MARGIN, 2) for v in logs)])
+    lead = "Upper 95 % bounds of what it is behind the best other by"
+    margins = f"margins {MARGIN} and {LOG_MARGIN:.2f}, beyond: *."
+    return f"{lead}; {margins}\n\n{markdown_table(['past', *_heads(at)], rows)}"
+
+
+def _heads(at: Sequence[int]) -> list[str]:
+    return [f"{quantity} at {t}" for quantity in ("regret", "log10") for t in at]
+
+
+def _frames(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Regrets by study and number of trials, and their logarithms."""
+    index = pd.MultiIndex.from_tuples(list(regrets), names=next(iter(regrets))._fields)
+    frame = pd.DataFrame([[values[t - 1] for t in at] for values in regrets.values()], index, list(at))
+    return frame, np.log10(frame.clip(lower=_LEAST))
 
 
 def _marked(value: float, margin: float, digits: int) -> str:
     return f"{value:+.{digits}f}{'*' if value > margin else ''}"
 
 
-def _behind(
-    regrets: Mapping[Any, Sequence[float]], at: Sequence[int], scale: Callable[[Floats], Floats]
-) -> Iterator[float]:
+def _bounds(frame: pd.DataFrame, at: Sequence[int]) -> Iterator[float]:
     """Upper bounds, for each number of trials."""
-    families = list(dict.fromkeys(study.family for study in regrets))
-    rivals = [tuner for tuner in dict.fromkeys(study.tuner for study in regrets) if tuner != _FIRST]
-    by_tuner = {tuner: [scale(_at(regrets, tuner, family, at)) for family in families] for tuner in (_FIRST, *rivals)}
-    for i in range(len(at)):
-        best = min(rivals, key=lambda tuner: float(np.mean([one[:, i].mean() for one in by_tuner[tuner]])))
-        pairs = [a[:, i] - b[:, i] for a, b in zip(by_tuner[_FIRST], by_tuner[best], strict=True)]
+    for t in at:
+        by_tuner = frame[t].droplevel("past").unstack("tuner")
+        rivals = by_tuner.drop(columns=_FIRST).groupby("family").mean().mean()
+        gaps = (by_tuner[_FIRST] - by_tuner[rivals.idxmin()]).groupby("family")
         # Families are fixed, tasks are drawn.
-        error = np.sqrt(sum(pair.var(ddof=1) / len(pair) for pair in pairs)) / len(pairs)
-        yield float(np.mean([pair.mean() for pair in pairs]) + _ONE_SIDED * error)
-
-
-def _log(regrets: Floats) -> Floats:
-    return np.log10(np.maximum(regrets, _LEAST))
-
-
-def _at(regrets: Mapping[Any, Sequence[float]], tuner: str, family: str, at: Sequence[int]) -> Floats:
-    studies = sorted(study for study in regrets if (study.tuner, study.family) == (tuner, family))
-    rows = [regrets[study] for study in studies]
-    return np.array(rows)[:, [t - 1 for t in at]]
+        error = np.sqrt((gaps.sem() ** 2).sum()) / gaps.ngroups
+        yield float(gaps.mean().mean() + norm.ppf(0.95) * error)
