@@ -68,7 +68,7 @@ def accuracy(repeats: int) -> np.ndarray:
 def believe(method: DRE, params, x, history, key) -> tuple[jax.Array, jax.Array]:
     """Fine-tunes on the history, where there is one, and ranks."""
     best_first = sort_history(history)
-    tuned = fine_tune(method.model, method.fine_tuning, params, *best_first, key)
+    tuned = fine_tune(method.model, method.fine_tuning, params, *best_first[:4], key)
     params = jax.tree.map(lambda new, old: jnp.where(history.where.any(), new, old), tuned, params)
     values = scores(method.model, params, Support(best_first.x, best_first.response, best_first.where), x)
     return mean_and_deviation(mean_tie_ranks(values, jnp.ones(values.shape, bool)))

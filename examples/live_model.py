@@ -24,7 +24,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dre_jax.tuning import Categorical, Float, Optimizer, Space
-from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
 
 X, Y = load_breast_cancer(return_X_y=True)
 SPACE = Space(
@@ -69,7 +68,7 @@ def main() -> None:
         failed = sum(trial.state == "failed" for trial in optimizer.trials)
         print(f"{len(optimizer.trials)} trials, {failed} failed")
         print(f"log loss {optimizer.best.value:.4f} at {optimizer.best.params}")
-        plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture := args.out / "live_model.png")
+        optimizer.figures()["History"].savefig(picture := args.out / "live_model.png", dpi=160)
         print(f"picture: {picture}")
 
 

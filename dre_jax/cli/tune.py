@@ -139,7 +139,6 @@ def tune(
     from dre_jax.errors import ConfigError, import_extra
     from dre_jax.tuning import PastCurves, Surrogate, read_space
     from dre_jax.tuning.command.runner import run_trials, study_in_file
-    from dre_jax.tuning.command.study_plot import front_plot_data, plot_front, plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
     from dre_jax.tuning.past.optuna_studies import address_without_password
     from dre_jax.tuning.pretrained.surrogates import pretrained_study
@@ -205,19 +204,25 @@ def tune(
         _print_best(best, optimizer)
         _print_sources(optimizer)
         place = study if storage is None else address_without_password(storage)
+        named = _named_directions(optimizer)
         if report is not None:
             from dre_jax.tuning.command.study_page import write_study_page
+            from dre_jax.tuning.figures.study import study_figures
 
-            named = _named_directions(optimizer)
-            write_study_page(report, study.stem, optimizer.space, optimizer.trials, best, named)
+            surrogates = optimizer.surrogates or {"": optimizer.surrogate}
+            figures = study_figures(optimizer.space, optimizer.trials, best, named, surrogates)
+            write_study_page(report, study.stem, optimizer.space, optimizer.trials, best, named, figures)
             print(f"tune: page {report}")
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")
         try:
+            from dre_jax.report.style import write
+            from dre_jax.tuning.figures.trials import plot_front, plot_history
+
             if several:
-                plot_front(front_plot_data(optimizer.trials, best, optimizer.directions), picture)
+                write(plot_front(optimizer.trials, {trial.number for trial in best}, named), picture)
             else:
-                plot_study(study_plot_data(optimizer.trials, optimizer.direction or ""), picture)
+                write(plot_history(optimizer.trials, named[""]), picture)
         except Exception as error:  # of the file system or matplotlib: the study is complete without a picture
             print(f"tune: saved in {place}")
             print(f"tune: no picture: {error}", file=sys.stderr)

@@ -40,19 +40,18 @@ def page_figure(name: str, path: Path, comparison: Comparison) -> PageFigure:
 
     Raises `DataError` where it cannot be read.
     """
-    return PageFigure(name, data_uri(path), _caption(name, comparison), _alternative(name, comparison))
-
-
-def data_uri(path: Path) -> str:
-    """Returns a PNG file, or the SVG file beside it if that is small, as a URI. Raises `DataError` if unreadable."""
     vector = path.with_suffix(".svg")
     if os.path.isfile(vector) and vector.stat().st_size <= LARGEST_SVG:
         path = vector
     try:
-        content = path.read_bytes()
+        source = data_uri(path.read_bytes(), "svg+xml" if path.suffix == ".svg" else "png")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    kind = "svg+xml" if path.suffix == ".svg" else "png"
+    return PageFigure(name, source, _caption(name, comparison), _alternative(name, comparison))
+
+
+def data_uri(content: bytes, kind: str) -> str:
+    """Returns an image, of the kind ``png`` or ``svg+xml``, as a URI."""
     return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 

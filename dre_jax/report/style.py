@@ -80,20 +80,28 @@ def _own_settings() -> Iterator[None]:
             log.setLevel(level)
 
 
-def save(size: tuple[float, float], paint: Callable[[Figure], None], *paths: Path) -> None:
-    """Paints a figure of `size` inches and writes it, PNG or SVG by each path's ending.
-
-    Raises `DataError` where a file cannot be written.
-    """
+def draw(size: tuple[float, float], paint: Callable[[Figure], None]) -> Figure:
+    """Returns a figure of `size` inches that `paint` has painted."""
     from matplotlib.figure import Figure
-
-    from dre_jax.data.files import atomic_writer
 
     with _own_settings():
         figure = Figure(figsize=size, layout="constrained")
         paint(figure)
+    return figure
+
+
+def write(figure: Figure, *paths: Path) -> None:
+    """Writes a figure, PNG or SVG by each path's ending. Raises `DataError` where a file cannot be written."""
+    from dre_jax.data.files import atomic_writer
+
+    with _own_settings():
         for path in paths:
             kind = path.suffix[1:].lower()
             with atomic_writer(path) as file:
                 figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
             figure.set_layout_engine("none")  # stays as the first file has it: that takes half of the time
+
+
+def save(size: tuple[float, float], paint: Callable[[Figure], None], *paths: Path) -> None:
+    """Paints a figure of `size` inches and writes it, as `write`."""
+    write(draw(size, paint), *paths)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.errors import ConfigError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.method import capabilities_of
 from dre_jax.search.pending import check_pending_strategy
@@ -20,7 +20,7 @@ from dre_jax.tuning.default_method import DEFAULT_METHOD, default_method
 from dre_jax.tuning.encoded_params import EncodedParams, ParamsEncoder
 from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.initial_design import N_START, InitialDesign, with_fixed
-from dre_jax.tuning.response_clipping import clip_responses, relative_errors
+from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
@@ -29,8 +29,8 @@ from dre_jax.tuning.trial_selection import select_trials
 
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
+    from dre_jax.search.history import History
     from dre_jax.search.method import Method
-    from dre_jax.search.proposals import TrialRecord
     from dre_jax.tuning.cost import CostModel
     from dre_jax.tuning.feasibility import FeasibilityModel
 
@@ -198,6 +198,7 @@ class Engine:
         from dre_jax.search.suggester import capacity_for, coarse_capacity_for
         from dre_jax.search.weighting import Weights
         from dre_jax.tuning.cost import learn_cost
+        from dre_jax.tuning.trial_record import trial_record
 
         points, pending_points, failed_points = (
             np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
@@ -210,9 +211,10 @@ class Engine:
         # With real numbers, of the best candidates hardly one is evaluated: they are compared below, as they are few.
         avoid = np.vstack([failed_points, hidden]) if is_finite else failed_points
         slots = capacity_for(len(avoid)) if feasibility is None else coarse_capacity_for(len(avoid))
-        trials = self._trial_record(
-            [observed[row] for row in rows], points[rows], responses[rows], pending_points, avoid, slots, dtype
-        )
+        # Where all coordinates have few values, a neighbour is another configuration.
+        radius = _SAME if is_finite else self.config.failed_radius
+        history = self._history(observed, rows, points, responses, len(rows) + len(pending_points), dtype)
+        trials = trial_record(history, points[rows], pending_points, avoid, slots, radius)
         even_points = self._design.even_points(self._candidates.even, number, fixed_coordinates)
         costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
@@ -247,6 +249,56 @@ class Engine:
         weight = proposals.past_weight
         return configurations, improvement, None if weight is None else float(weight)
 
+    def _history(
+        self,
+        observed: Sequence[Observation],
+        rows: np.ndarray,
+        points: np.ndarray,
+        responses: np.ndarray,
+        n_filled: int,
+        dtype: type[np.floating[Any]],
+    ) -> History:
+        """Returns a history of some rows of the observations, padded for so many trials."""
+        from dre_jax.search.suggester import capacity_for
+        from dre_jax.tuning.trial_record import observed_history
+
+        capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
+        if n_filled <= self.config.max_history:
+            capacity = min(capacity, self.config.max_history)
+        errors = np.array([observed[row].stderr for row in rows])
+        if errors.any():
+            self.require_standard_errors()
+        return observed_history(self._layout.columns(points[rows]), responses[rows], errors, capacity, dtype)
+
+    def predict(self, observed: Sequence[Observation], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the mean and the standard deviation of the responses f64[n] at points f[n, P] of the unit cube.
+
+        Raises:
+          ConfigError: for a method that does not declare ``predicts_components``.
+          DataError: for fewer than two different responses.
+        """
+        import jax
+        import jax.numpy as jnp
+
+        from dre_jax.tuning.predicted_responses import predict_responses
+
+        if not capabilities_of(self._method).predicts_components:
+            name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
+            raise ConfigError(f"predictions need hedged-prior, or gp without a surrogate, but the method is {name}")
+        check_not_forked()
+        responses = np.array([one.response for one in observed], np.float64)
+        rows = select_trials(responses, self.config.max_history)
+        clipped = clip_responses(responses[rows])
+        if not len(rows) or not np.ptp(clipped):
+            raise DataError("predictions need trials with different values")
+        known = np.array([self._encoder.encode(one.params).point for one in observed])
+        with suggestion_runtime, self._precision() as dtype:
+            history = self._history(observed, rows, known, responses, len(rows), dtype)
+            params, key = self._params_for(observed, rows, len(history.where), dtype), jax.random.key(self.seed)
+            moments = predict_responses(self._method, self._layout, params, history, jnp.asarray(points, dtype), key)
+        mean, deviation = (np.asarray(one, np.float64) for one in moments)
+        return clipped.min() + np.ptp(clipped) * mean, np.ptp(clipped) * deviation
+
     @cached_property
     def _past_cost(self) -> CostModel | None:
         """What past studies teach of costs."""
@@ -256,48 +308,6 @@ class Engine:
             return None
         with self._precision() as dtype:
             return learn_past_cost(self._layout, self.surrogate.studies, dtype)
-
-    def _trial_record(
-        self,
-        observed: Sequence[Observation],
-        points: np.ndarray,
-        responses: np.ndarray,
-        pending_points: np.ndarray,
-        avoid: np.ndarray,
-        slots: int,
-        dtype: type[np.floating[Any]],
-    ) -> TrialRecord:
-        """Returns the observations that the method gets, the pending trials, and, in slots, the points to avoid."""
-        import jax
-
-        from dre_jax.data.tasks import tie_levels
-        from dre_jax.search.history import make_history
-        from dre_jax.search.proposals import TrialRecord
-        from dre_jax.search.suggester import capacity_for
-
-        n, n_filled = len(points), len(points) + len(pending_points)
-        capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
-        if n_filled <= self.config.max_history:
-            capacity = min(capacity, self.config.max_history)
-        clipped = clip_responses(responses)
-        history = make_history(self._layout.columns(points), clipped, capacity, dtype)
-        errors = np.array([one.stderr for one in observed])
-        if errors.any():
-            self.require_standard_errors()
-            noise_var = np.pad(relative_errors(errors, clipped) ** 2, (0, capacity - n)).astype(dtype)
-            history = history._replace(noise_var=jax.device_put(noise_var))
-        # Where all coordinates have few values, a neighbour is another configuration.
-        radius = _SAME if np.isfinite(self.space.size) else self.config.failed_radius
-        level, *arrays = jax.device_put(
-            (
-                np.pad(tie_levels(responses), (0, capacity - n)),
-                _padded(np.vstack([points, pending_points]), capacity).astype(dtype),
-                (np.arange(capacity) >= n) & (np.arange(capacity) < n_filled),
-                _padded(avoid, slots).astype(dtype),
-                np.where(np.arange(slots) < len(avoid), radius, -1.0).astype(dtype),
-            )
-        )
-        return TrialRecord(history._replace(level=level), *arrays)
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: type[np.floating[Any]]) -> Any:
         """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
@@ -383,7 +393,3 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
-
-
-def _padded(rows: np.ndarray, slots: int) -> np.ndarray:
-    return np.pad(rows, ((0, slots - len(rows)), (0, 0)))

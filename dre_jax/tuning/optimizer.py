@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.tuning.engine import Suggestion
+from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.objectives.engine import ObjectivesEngine
 from dre_jax.tuning.past.curves import PastCurves
@@ -37,6 +37,11 @@ from dre_jax.tuning.study_record import StudyRecord
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial, validate_study
 from dre_jax.tuning.trial_loop import Callback, TrialLoop
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dre_jax.tuning.posterior import Prediction
 
 _LOCKS = ("_lock", "_turn")
 _PATIENCE = 10  # suggestions of little expected improvement, after which a search ends
@@ -173,6 +178,51 @@ class Optimizer(StudyRecord):
         values = self.space.check_part(params)
         with self._lock:
             self._enqueued.append(values)
+
+    def predict(self, configurations: Iterable[Mapping[str, Any]], *, objective: str | None = None) -> Prediction:
+        """Returns what the trials so far, and the past, let expect of configurations.
+
+        Args:
+          configurations: n of them, values by name.
+          objective: which of several.
+
+        Raises:
+          ConfigError: for a method that does not predict values, as `dre`, or an unknown objective.
+          DataError: for a configuration of another space, or before two trials have different values.
+
+        Example:
+          >>> from dre_jax.tuning import Float
+          >>> optimizer = Optimizer(Space({"x": Float(-1.0, 1.0)}), seed=0)
+          >>> optimizer.optimize(lambda trial: trial["x"] ** 2, 6)
+          >>> near, far = optimizer.predict([{"x": 0.0}, {"x": 1.0}]).mean
+          >>> bool(near < far)
+          True
+        """
+        from dre_jax.tuning.posterior import predict_values
+
+        if objective not in self._directions:
+            known = ", ".join(map(repr, self._directions))
+            raise ConfigError(f"the objectives of this study are {known}, but got objective={objective!r}")
+        engine, trials = self._engine, self.trials
+        if objective is not None:
+            engine = Engine(self.space, self.surrogates[objective], seed=self.seed, config=self._engine.config)
+            trials = tuple(trial.with_objective(objective) for trial in trials)
+        points = np.array([self.space.point(self.space.check(params)) for params in configurations])
+        return predict_values(engine, trials, self._directions[objective], points.reshape(-1, len(self.space)))
+
+    def figures(self) -> dict[str, Figure]:
+        """Returns figures of the study by heading: history or front, learning curves, slices, contours, importance.
+
+        Slices and contours show predictions around the best trial, for methods that predict values. A figure is
+        matplotlib's: it shows itself in a notebook, and has ``savefig``.
+        """
+        from dre_jax.tuning.figures.study import study_figures
+
+        best = self.front if self.directions else self.front[:1]
+        directions = self.directions or {"": self._directions[None]}
+        surrogates = self.surrogates or {"": self.surrogate}
+        figures = study_figures(self.space, self.trials, best, directions, surrogates)
+        return {heading: one.figure for heading, one in figures.items()}
 
     def expected_improvement(self) -> float:
         """Returns how much the next trial is expected to improve on the best value, in units of the values.

@@ -15,8 +15,8 @@ from dre_jax.tuning.optuna.distributions import Translation, translation_of
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
-    from dre_jax.tuning.optimizer import Optimizer
     from dre_jax.tuning.space.space import Space
+    from dre_jax.tuning.study_record import StudyRecord
     from dre_jax.tuning.trial import Trial
 
 _STATES = {
@@ -27,7 +27,7 @@ _STATES = {
 }
 
 
-def to_study(optimizer: Optimizer, *, storage: str | BaseStorage | None = None, name: str | None = None) -> Study:
+def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None, name: str | None = None) -> Study:
     """Returns a new study of Optuna with the trials of an optimizer.
 
     Its functions then apply: `optuna.visualization.matplotlib.plot_slice`, `plot_contour`, `plot_pareto_front` and

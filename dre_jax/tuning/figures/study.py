@@ -1,0 +1,81 @@
+"""All figures of a study."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.figures.importance import importances, plot_importances
+from dre_jax.tuning.figures.slices import Predict, Slice, plot_contours, plot_slices, predicted_slices
+from dre_jax.tuning.figures.trials import plot_curves, plot_front, plot_history
+from dre_jax.tuning.posterior import predict_values
+from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import Trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FRONT = "The first two objectives. No trial equals or beats one of the front in all, and beats it in one."
+_HISTORY = "Values far worse than the others are drawn at the edge."
+_CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
+_SLICES = "Values by hyperparameter, where it is active; later trials are darker."
+_PREDICTED = (
+    "In orange the prediction and two standard deviations, with the other hyperparameters of the best such trial."
+)
+_CONTOURS = (
+    "The two numbers that change the prediction most, with the other hyperparameters of the best trial, a star: the "
+    "predicted value, and what the model does not know."
+)
+_IMPORTANCE = "Share of the variance that a hyperparameter explains (fANOVA), without conditional ones."
+
+
+class StudyFigure(NamedTuple):
+    """A figure of a study, and what it shows."""
+
+    figure: Figure
+    caption: str
+
+
+def study_figures(
+    space: Space,
+    trials: Sequence[Trial],
+    best: Sequence[Trial],
+    directions: Mapping[str, str],
+    surrogates: Mapping[str, Surrogate | None],
+) -> dict[str, StudyFigure]:
+    """Returns the figures of a study by heading: front or history, learning curves, slices, contours, importance.
+
+    Args:
+      space: the search space.
+      trials: of the study.
+      best: the best trial, or the front.
+      directions: of the objectives by name; "" is the name of a single value.
+      surrogates: knowledge of past tasks, by objective. One whose method does not predict values has no predictions.
+    """
+    figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best}
+    if len(directions) > 1:
+        figures["Front"] = StudyFigure(plot_front(trials, numbers, directions), _FRONT)
+    for name, direction in directions.items():
+        of = f" of {name}" if name else ""
+        own = [trial.with_objective(name) for trial in trials] if name else trials
+        figures[f"History{of}"] = StudyFigure(plot_history(own, direction), _HISTORY)
+        if any(len(trial.reports) > 1 for trial in own):
+            figures["Learning curves"] = StudyFigure(plot_curves(own, numbers, direction), _CURVES)
+        predict: Predict = partial(predict_values, Engine(space, surrogates.get(name)), own, direction)
+        slices = dict[str, Slice]()
+        with contextlib.suppress(ConfigError, DataError):  # the method predicts no values, or the trials have one
+            slices = predicted_slices(space, own, direction, predict)
+        caption = f"{_SLICES} {_PREDICTED}" if slices else _SLICES
+        figures[f"Slices{of}"] = StudyFigure(plot_slices(space, own, direction, slices), caption)
+        contours = plot_contours(space, own, direction, slices, predict)
+        if contours is not None:
+            figures[f"Contours{of}"] = StudyFigure(contours, _CONTOURS)
+        shares = importances(space, own, direction)
+        if shares:
+            figures[f"Importance{of}"] = StudyFigure(plot_importances(shares), _IMPORTANCE)
+    return figures
