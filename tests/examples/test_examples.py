@@ -84,12 +84,9 @@ def many_runs(said, out):
 
 
 def beliefs(said, out):
-    tried = [float(gamma) for gamma in re.findall(r"trial \d: gamma ([\d.]+)", said)]
-    assert len(set(tried)) == 5
-    assert "before any trial the ensemble ranks gamma" in said
-    best, accuracy = map(float, re.search(r"the best of the 25 values is ([\d.]+), accuracy ([\d.]+)", said).groups())
-    assert 0.001 <= best <= 10.0
-    assert all(float(one) <= accuracy for one in re.findall(r"trial \d: gamma [\d.]+, accuracy ([\d.]+)", said))
+    distances = [float(one) for one in re.findall(r"mean distance from the truth ([\d.]+)", said)]
+    assert len(distances) == 2
+    assert max(distances) < 0.1  # of error rates from 0.13 to 0.46
 
 
 def live_model(said, out):
