@@ -189,6 +189,25 @@ def make_space():
 
 
 @pytest.fixture(scope="session")
+def search_task():
+    """Turns a task into a table for the loop, with empty slots that hold garbage."""
+    from dre_jax.data.tasks import sort_task
+    from dre_jax.search import SearchTask
+
+    def make(task, empty=0, garbage=np.nan):
+        rows = sort_task(task)
+        padded = SearchTask(
+            np.pad(rows.x, ((0, empty), (0, 0)), constant_values=garbage),
+            np.pad(rows.response, (0, empty), constant_values=garbage),
+            np.pad(rows.level, (0, empty)),
+            np.arange(len(rows.level) + empty) < len(rows.level),
+        )
+        return jax.device_put(padded)
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def save_checkpoint():
     """Writes a checkpoint of random weights for a search space."""
     from dre_jax.methods.checkpoints.training import ResumableTraining

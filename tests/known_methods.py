@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.methods import METHODS
+from dre_jax.methods.settings import leaves
 from dre_jax.search import Capabilities, History
 
 NOTHING_DECLARED = Capabilities()
@@ -41,3 +43,21 @@ def first_column(history, x):
 
 
 RISING = Valued(first_column)
+
+# Endings of the fields that decide how long a method takes, and little ones; what is off or empty stays so.
+LITTLE = {
+    "model.members": 2, "model.hidden": (4,), "model.phi": (4,), "model.rho": (4,), "model.layers": (4,),
+    "training.steps": 4, "training.evaluate_every": 4, "training.n_support": 2, "training.n_query": 4,
+    "training.evaluation_lists": 2, "meta_training.steps": 4, "meta_training.batch": 8, "prior.steps": 30,
+    "prior.trend": (4,), "prior.layers": (4,), "prior.members": 2, "training.tasks": 2, "training.rows": 6,
+    "chain.samples": 2, "chain.keep_every": 1,
+}  # fmt: skip
+STEPS = {"fine_tuning.epochs", "fitting.steps", "tuning.steps", "chain.burn_in"}  # before every trial: two
+
+
+def quick_method(name, times=1):
+    """A method by name, as it is but for little to compute; so many times as many steps before every trial."""
+    fields = dict(leaves(METHODS[name].default))
+    ends = {path: ".".join(path.split(".")[-2:]) for path, value in fields.items() if value}
+    little = LITTLE | dict.fromkeys(STEPS, 2 * times)
+    return METHODS[name].make({path: little[end] for path, end in ends.items() if end in little})

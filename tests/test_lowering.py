@@ -12,7 +12,7 @@ from jax import export
 
 from dre_jax import native
 from dre_jax.data import SearchSpace, bundled
-from dre_jax.data.tasks import build_table, sort_task
+from dre_jax.data.tasks import build_table
 from dre_jax.methods import DRE, METHODS
 from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.baselines.source_processes import fit_sources, source_tasks
@@ -26,7 +26,7 @@ from dre_jax.optim.descent import begin
 from dre_jax.runtime.devices import local
 from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
-from dre_jax.search.loop import SearchTask, jitted_suggest
+from dre_jax.search.loop import jitted_suggest
 
 PLATFORMS = ("tpu", "cuda", "cpu")
 MODEL = ModelConfig(members=2, hidden=(8, 8), phi=(8,), rho=(8, 4))
@@ -52,10 +52,8 @@ def space():
 
 
 @pytest.fixture(scope="module")
-def task(space):
-    result = sort_task(next(iter(space.test.values())))
-    where = jnp.ones(len(result.level), bool)
-    return SearchTask(*(jnp.asarray(a) for a in (result.x, result.response, result.level)), where)
+def task(space, search_task):
+    return search_task(next(iter(space.test.values())))
 
 
 @pytest.mark.parametrize("context", ["own", pytest.param("shared", marks=pytest.mark.thorough)])

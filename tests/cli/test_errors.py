@@ -10,12 +10,10 @@ DATA = str(bundled.path())
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"method": "radnom"}, ["'radnom'", "did you mean random?"]),
         ({"trials": 0}, ["--trials"]),
         ({"seeds": "test0,test0"}, ["--seeds", "different"]),
         ({"method": "dre", "checkpoints": "/nowhere/at/all"}, ["/nowhere/at/all/svm", "must hold a checkpoint"]),
         ({"wrong": 3}, ["--wrong"]),
-        ({"set": "beta"}, ["FIELD=VALUE", "'beta'"]),
         ({"out": "/dev/null/at/all.json"}, ["/dev/null/at", "cannot be made a folder"]),
         ({"devices": 1000}, ["devices to use", "devices=1000"]),
         ({"processes": 2}, ["must be given together", "--coordinator and --process-id are missing"]),

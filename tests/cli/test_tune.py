@@ -68,15 +68,6 @@ def test_a_study_and_more_of_it(cli, tune, study, tmp_path):
     assert Optimizer.load(study).trials[:3] == result.trials
 
 
-def test_the_largest_of_a_metric(cli, tune, study):
-    status, out, error = cli(*tune("echo", '{{"f1": {x}, "epoch": 3}}', trials=3, direction="maximize", metric="f1"))
-    assert "tune: read " in error
-    assert "--metric" not in error
-    values = [trial.params["x"] for trial in Optimizer.load(study).trials]
-    assert status == 0
-    assert out.startswith(f"best of 3 trials: {max(values)} ")
-
-
 @pytest.mark.parametrize("where", ["file", "storage"])
 def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     """Of two values that are equal, one to be small and one to be large, no trial beats another."""

@@ -48,12 +48,6 @@ def test_what_json_cannot_hold_leaves_the_old_file(tmp_path, value, message):
     assert os.listdir(tmp_path) == ["a.json"]
 
 
-def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path):
-    files.write_text(tmp_path / "a.txt", "a")
-    (tmp_path / "b.txt").write_text("b")
-    assert (tmp_path / "a.txt").stat().st_mode == (tmp_path / "b.txt").stat().st_mode
-
-
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 @pytest.mark.parametrize(("call", "code"), [("fsync", errno.ENOSPC), ("replace", errno.EACCES)])
 def test_what_the_disk_refuses(tmp_path, monkeypatch, name, call, code):

@@ -113,12 +113,3 @@ def test_equal_labels_and_equal_rows(label):
     log_p = gp.log_probability(classifier, jnp.asarray(x), jnp.asarray(NEW))
     assert np.isfinite(log_p).all()
     assert ((log_p > np.log(0.5)) == (label > 0)).all()
-
-
-def test_labels_that_chance_explains_have_one_probability():
-    x, _ = trials(20)
-    labels = np.where(np.arange(20) % 5 == 0, -1.0, 1.0)
-    classifier = gp.condition_classifier(params(LOGS), jnp.asarray(x), jnp.asarray(labels), jnp.ones(20, bool))
-    log_p = gp.log_probability(classifier, jnp.asarray(x), jnp.asarray(NEW))
-    assert classifier.log_odds < -1.0
-    assert np.ptp(np.exp(log_p)) < 0.2

@@ -126,15 +126,6 @@ def test_priors_hold_a_gaussian_process_of_few_trials():
     assert result.kernel == "squared_exponential"
 
 
-def test_length_scales_have_the_log_normal_density():
-    def density(length: list[float]) -> float:
-        return float(log_hyperprior(GPParams(jnp.log(jnp.array(length)), jnp.float32(0.0), jnp.float32(-6.0))))
-
-    prior = lognorm(np.sqrt(3.0), scale=np.exp(np.sqrt(2.0)) * np.sqrt(2.0))
-    expected = prior.logpdf([0.3, 4.0]).sum() - prior.logpdf([2.0, 0.05]).sum()
-    np.testing.assert_allclose(density([0.3, 4.0]) - density([2.0, 0.05]), expected, rtol=1e-4)
-
-
 def test_bfgs_fits_at_least_as_well_as_adam():
     rng = np.random.default_rng(3)
     x = rng.random((20, 2))

@@ -14,10 +14,11 @@ from dre_jax.hpob import evaluation
 from dre_jax.hpob.compiled_runs import CompiledRunner
 from dre_jax.hpob.evaluation import Evaluation, run_hpob
 from dre_jax.hpob.plan import Plan
-from dre_jax.methods import DRE, find
+from dre_jax.methods import DRE
 from dre_jax.methods.checkpoints.meta_training import meta_train_method
 from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.search import ExecutionConfig, batch
+from tests.known_methods import quick_method
 
 
 @pytest.fixture
@@ -85,28 +86,16 @@ def test_a_checkpoint_that_changes_under_way(plan, tmp_path, spaces, save_checkp
     assert set(read_results(tmp_path / "a.json").traces) == {"s"}
 
 
-ENSEMBLE = {
-    **{f"model.{name}": (4,) for name in ("hidden", "phi", "rho")},
-    "model.members": 2,
-    "training.steps": 2,
-    "training.evaluate_every": 2,
-    "training.n_query": 4,
-    "training.evaluation_lists": 2,
-}
-KERNEL = {"model.layers": (4,), "meta_training.steps": 4, "meta_training.batch": 8}
-COMMITTEE = {f"members.{i}.{name}": value for i, part in enumerate((ENSEMBLE, KERNEL)) for name, value in part.items()}
-
-
 def test_the_ensemble_of_a_committee(plan, spaces, tmp_path, content):
     """Whoever reads ensembles starts from it, with its sizes; others are told what is there."""
-    committee, method = tmp_path / "committee", find("committee").make(COMMITTEE)
+    committee, method = tmp_path / "committee", quick_method("committee")
     meta_train_method("committee", method, spaces["s"], key=jax.random.key(0), folder=committee / "s")
     own_plan = dataclasses.replace(plan, spaces=("s",), checkpoints=committee)
     assert len(list(Evaluation(own_plan, tmp_path / "a.json"))) == 3
     meta = content(tmp_path / "a.json")["_meta"]
     assert (meta["method"], meta["checkpoints"]["s"]["method"]) == ("dre-no-finetune", "committee")
     assert meta["configuration"]["model"]["hidden"] == [4]
-    assert meta["configuration"]["training"]["steps"] == 2
+    assert meta["configuration"]["training"]["steps"] == 4
     with pytest.raises(CheckpointError, match=r"fsbo cannot start from .*/s, which holds committee"):
         Evaluation(dataclasses.replace(own_plan, method="fsbo"), tmp_path / "b.json")
     shutil.copytree(committee / "s" / "steps", tmp_path / "unfinished" / "s" / "steps")

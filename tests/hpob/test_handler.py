@@ -206,8 +206,3 @@ def test_arguments_are_named_where_they_can_be():
 
     for method in (Swapped(), Other()):
         assert run_host(method, np.eye(9), np.arange(9.0), np.array([4]), 2).tolist() == [0.5] * 3
-
-
-def test_what_a_method_raises_is_its_own(tiny):
-    with pytest.raises(ZeroDivisionError):
-        tiny([1.0, 0.0, 0.5]).evaluate(answers(ZeroDivisionError), "s", "d", "test0", 1)

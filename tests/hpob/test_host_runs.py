@@ -1,9 +1,7 @@
 """Host methods in an evaluation: the same result file, and a fault ends one run."""
 
-import json
 import multiprocessing
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -89,18 +87,6 @@ def test_what_is_written(plan, tmp_path, content):
         meta = content(out)["_meta"]
         assert (meta["method"], meta["configuration"]) == (f"peer.py:{name}", words)
         assert "failed" not in meta
-
-
-def test_the_seed_decides_and_resuming_changes_nothing(plan, tmp_path, content):
-    whole, out, other = (tmp_path / f"{name}.json" for name in ("whole", "out", "other"))
-    list(Evaluation(plan(), whole))
-    assert len(list(islice(Evaluation(plan(), out), 3))) == 3
-    random.seed(99)
-    np.random.seed(99)  # noqa: NPY002
-    assert len(list(Evaluation(plan(), out))) == 2 * 10 - 3
-    assert content(out) == content(whole)
-    list(Evaluation(plan(seed=1), other))
-    assert content(other)["svm"] != content(whole)["svm"]
 
 
 def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch, content):
@@ -201,17 +187,6 @@ def test_what_no_other_process_finds_stays_here(plan, tmp_path):
     assert len(list(islice(Evaluation(plan(seeds=("test0",)), tmp_path / "one.json"), 9))) == 9
     for _ in Evaluation(plan(workers=2, seeds=("test0",)), tmp_path / "one.json"):
         assert multiprocessing.active_children() == []
-
-
-def test_a_registered_method(plan, tmp_path):
-    out = tmp_path / "rf.json"
-    run = next(iter(Evaluation(plan(method="rf", trials=3, settings={"trees": "4"}), out)))
-    assert len(run.trace) == 4
-    meta = json.loads(out.read_text())["_meta"]
-    assert meta["method"] == "rf"
-    assert meta["protocol"]["method"] == "host method, observe_and_suggest"
-    assert meta["configuration"].startswith("RandomForest(trees=4, ")
-    assert meta["versions"]["scikit-learn"]
 
 
 def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch):

@@ -44,12 +44,6 @@ def test_equals_a_loop_in_float64(reverse):
     check(np.tile(two_far_levels, (8, 1)), np.ones((8, 33)), reverse)
 
 
-@pytest.mark.parametrize("shape", [(5,), (3, 1), (2, 1, 3, 5)])
-def test_batch_dimensions(shape):
-    rng = np.random.default_rng(1)
-    check(rng.normal(0.0, 50.0, shape), rng.random(shape), True)
-
-
 @pytest.mark.parametrize("length", [5, cumulative._LONGEST, cumulative._LONGEST + 1])
 def test_only_short_lists_are_summed_item_by_item_and_not_on_a_cpu(length):
     sums = jax.jit(cumulative.cumulative_logsumexp, static_argnames="reverse")

@@ -10,32 +10,13 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import sort_task, unit_scale
-from dre_jax.methods import METHODS
-from dre_jax.methods.settings import leaves
-from dre_jax.search import Candidates, SearchTask, run_in_python
-
-# Endings of the fields that decide how long a method takes, and little ones; what is off or empty stays so.
-LITTLE = {
-    "model.members": 2, "model.hidden": (4,), "model.phi": (4,), "model.rho": (4,), "model.layers": (4,),
-    "training.steps": 4, "training.evaluate_every": 4, "training.n_support": 2, "training.n_query": 4,
-    "training.evaluation_lists": 2, "meta_training.steps": 4, "meta_training.batch": 8, "prior.steps": 30,
-    "prior.trend": (4,), "prior.layers": (4,), "prior.members": 2, "training.tasks": 2, "training.rows": 6,
-    "chain.samples": 2, "chain.keep_every": 1,
-}  # fmt: skip
-STEPS = {"fine_tuning.epochs", "fitting.steps", "tuning.steps", "chain.burn_in"}  # before every trial: two
+from dre_jax.search import Candidates, run_in_python
+from tests.known_methods import quick_method
 
 
 @pytest.fixture(scope="session")
 def quick():
-    """A method by name, as it is but for little to compute; so many times as many steps before every trial."""
-
-    def make(name, times=1):
-        fields = dict(leaves(METHODS[name].default))
-        ends = {path: ".".join(path.split(".")[-2:]) for path, value in fields.items() if value}
-        little = LITTLE | dict.fromkeys(STEPS, 2 * times)
-        return METHODS[name].make({path: little[end] for path, end in ends.items() if end in little})
-
-    return make
+    return quick_method
 
 
 @pytest.fixture(scope="session")
@@ -90,13 +71,11 @@ def make_candidates():
 
 
 @pytest.fixture(scope="session")
-def mean_regrets():
+def mean_regrets(search_task):
     """Of runs from designs of three rows that are none of the best thirty; f64[trials]."""
 
     def measure(method, params, task, n_trials, n_designs):
-        rows = sort_task(task)
-        table = SearchTask(*map(jnp.asarray, (rows.x, rows.response, rows.level)), jnp.ones(task.n_rows, bool))
-        scaled, result = unit_scale(task.y)[rows.order], []
+        table, scaled, result = search_task(task), unit_scale(task.y)[sort_task(task).order], []
         for seed in range(n_designs):
             design = np.random.default_rng(seed).choice(np.arange(30, 80), 3, replace=False).astype(np.int32)
             picks = run_in_python(method, params, table, design, jax.random.key(seed), n_trials)

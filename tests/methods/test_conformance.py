@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from dre_jax.data import Task
-from dre_jax.data.tasks import sort_task
 from dre_jax.methods import METHODS
 from dre_jax.methods.registry import host_of
-from dre_jax.search import Candidates, SearchTask, make_history, run, run_in_python, run_tasks
+from dre_jax.search import Candidates, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import jitted_value
 from dre_jax.search.method import as_column_padding
@@ -31,20 +30,20 @@ CAPACITY = len(DESIGN) + TRIALS - 1
 
 
 @pytest.fixture(scope="module")
-def table():
+def task():
     rng = np.random.default_rng(3)
     x, y = rng.uniform(size=(ROWS, COLUMNS)).astype(np.float32), np.round(rng.normal(size=ROWS), 1)
-    task = sort_task(Task("new", x, y))
-    return SearchTask(*map(jnp.asarray, (task.x, task.response, task.level)), jnp.ones(ROWS, bool))
+    return Task("new", x, y)
 
 
 @pytest.fixture(scope="module")
-def padded(table):
-    """The table with empty slots, which hold garbage."""
-    empty = SLOTS - ROWS
-    x = np.pad(table.x, ((0, empty), (0, 0)), constant_values=np.nan)
-    response, level = np.pad(table.response, (0, empty), constant_values=np.nan), np.pad(table.level, (0, empty))
-    return SearchTask(*jax.device_put((x, response, level, np.arange(SLOTS) < ROWS)))
+def table(task, search_task):
+    return search_task(task)
+
+
+@pytest.fixture(scope="module")
+def padded(task, search_task):
+    return search_task(task, SLOTS - ROWS)
 
 
 def values_of(fitted, history, candidates):

@@ -6,16 +6,8 @@ import pytest
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import METHODS, find
-from dre_jax.methods.dre.model_config import preset
-from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.registry import ALIASES, real_name
 from tests.error_messages import raises_line
-
-
-def test_the_papers_method_is_the_preset():
-    own = METHODS["dre-paper"].make()
-    assert (own.model, own.training) == (preset("paper"), META_TRAINING_PRESETS["paper"])
-    assert own.fine_tuning.epochs == 1000
 
 
 @pytest.mark.parametrize("name", METHODS)

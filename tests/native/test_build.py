@@ -99,11 +99,3 @@ def test_nothing_is_said_where_it_was_turned_off(monkeypatch, caplog):
     assert not native.available()
     assert native.decision() == (None, "DRE_JAX_NATIVE=0")
     assert not caplog.records
-
-
-def test_the_backends_of_a_result_in_order(monkeypatch):
-    one, other = ({"steps": name, "device": "cpu"} for name in ("xla", "native 1a2b"))
-    monkeypatch.setattr(trial, "backend", lambda: other)
-    assert native.with_backend([]) == [other]
-    assert native.with_backend([one]) == [one, other]
-    assert native.with_backend([other, one]) == [other, one]

@@ -2,16 +2,13 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from dre_jax.data import Task, bundled
-from dre_jax.data.tasks import sort_task
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.methods.dre.ensemble import init
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig
-from dre_jax.search import SearchTask
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 
@@ -30,7 +27,6 @@ def methods(space):
         "random": (RandomSearch(), None),
         "dre": (DRE(model=MODEL, fine_tuning=tuning), start),
         "dre-as-it-is": (DRE(model=MODEL, fine_tuning=FineTuneConfig(epochs=0)), start),
-        "dre-from-random": (DRE(model=MODEL, fine_tuning=tuning, transfer=False), None),
         "dre-of-zeros": (DRE(model=MODEL, fine_tuning=FineTuneConfig(epochs=0)), jax.tree.map(jnp.zeros_like, start)),
     }
 
@@ -39,20 +35,3 @@ def methods(space):
 def cut_task():
     """Keeps the first n rows of a task."""
     return lambda task, n: Task(task.name, task.X[:n], task.y[:n])
-
-
-@pytest.fixture(scope="session")
-def search_task():
-    """Turns a task into a table for the loop, with empty slots that hold garbage."""
-
-    def make(task, empty=0, garbage=np.nan):
-        rows = sort_task(task)
-        padded = SearchTask(
-            np.pad(rows.x, ((0, empty), (0, 0)), constant_values=garbage),
-            np.pad(rows.response, (0, empty), constant_values=garbage),
-            np.pad(rows.level, (0, empty)),
-            np.arange(len(rows.level) + empty) < len(rows.level),
-        )
-        return jax.device_put(padded)
-
-    return make

@@ -30,28 +30,18 @@ def root_above(bound, trials=0):
 NEVER, PARTLY, LATER = root_above(2.0), root_above(0.5), root_above(2.0, trials=5)
 
 
-def traces(method, make_space, **config):
-    space, options = make_space("s"), {"key": jax.random.key(0), "config": ExecutionConfig(**config)}
-    return list(run_tasks(method, None, space.test, space.designs, n_trials=6, **options))
-
-
 @pytest.mark.parametrize("side_by_side", [False, True])
-@pytest.mark.parametrize("method", [NEVER, LATER])
-def test_runs(method, side_by_side, make_space):
-    with pytest.raises(ConfigError, match=RULE):
-        traces(method, make_space, side_by_side=side_by_side)
-
-
-def test_runs_with_values_for_some(make_space):
-    assert len(traces(PARTLY, make_space)) == 9
-
-
-def test_the_plain_loop(make_space, search_task):
-    space = make_space("s")
+def test_runs(side_by_side, make_space, search_task):
+    space, key = make_space("s"), jax.random.key(0)
+    options = {"n_trials": 6, "key": key, "config": ExecutionConfig(side_by_side=side_by_side)}
+    for method in (NEVER, LATER):
+        with pytest.raises(ConfigError, match=RULE):
+            list(run_tasks(method, None, space.test, space.designs, **options))
+    assert len(list(run_tasks(PARTLY, None, space.test, space.designs, **options))) == 9
     table, design = search_task(space.test["x"], empty=2), space.designs["x"]["test0"]
     with pytest.raises(ConfigError, match=RULE):
-        run_in_python(LATER, None, table, design, jax.random.key(0), 6)
-    picks = run_in_python(PARTLY, None, table, design, jax.random.key(0), 4, stop_at_optimum=False)
+        run_in_python(LATER, None, table, design, key, 6)
+    picks = run_in_python(PARTLY, None, table, design, key, 4, stop_at_optimum=False)
     first = np.asarray(table.x)[:, 0]
     left = [x for row, x in enumerate(first[:30]) if row not in design]
     np.testing.assert_array_equal(first[picks], sorted(left)[::-1][:4])

@@ -12,6 +12,7 @@ from dre_jax.search.proposals import propose
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation
+from dre_jax.tuning.feasibility import fit_feasibility
 from dre_jax.tuning.trial_selection import select_trials
 from tests.error_messages import error_table
 from tests.known_methods import Valued
@@ -108,11 +109,12 @@ def test_nothing_is_compiled_inside_a_bucket():
         engine.propose(evaluated[: max(n - 2, 1)], number=n, pending=[o.params for o in evaluated[max(n - 2, 1) :]])
         compiled.append(propose._cache_size() - before)
     assert compiled == [1, 1, 1, 1, 1, 1, 2, 2, 2]
-    failed = [o.params for o in observations(3, space, 1)]
-    for model, n_programs in ((False, 2), (True, 3)):  # one more with a model of failures
-        config = EngineConfig(failure_model=model)
-        rising(space, seed=6, config=config).propose(observations(3, space), number=3, failed=failed)
-        assert propose._cache_size() - before == n_programs
+    failed, models = [o.params for o in observations(6, space, 1)], fit_feasibility._cache_size()
+    for model, n_programs in ((False, 2), (True, 3)):  # one more with a model of failures, which is one too
+        engine = rising(space, seed=6, config=EngineConfig(failure_model=model))
+        for n in (3, 6):
+            engine.propose(observations(3 * n, space), number=n, failed=failed[:n])
+            assert (propose._cache_size() - before, fit_feasibility._cache_size() - models) == (n_programs, int(model))
 
 
 def test_trials_that_run_take_their_slots_from_the_largest_bucket():

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import norm, zscore
 
 from dre_jax.search import Capabilities
-from dre_jax.search.proposals import propose
-from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
+from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, learn_feasibility
@@ -17,7 +16,6 @@ from tests.known_methods import RISING, Valued
 from tests.oracles import fitted_process
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-MIXED = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "n": Int(0, 7, when={"kernel": "poly"})})
 
 
 RISING_DRAWS = Valued(RISING.value, Capabilities(samples_posterior=True))
@@ -77,16 +75,6 @@ def test_a_search_stays_where_trials_succeed():
     assert sum(without) >= 20
 
 
-def test_a_method_that_insists_is_led_away():
-    """Before the first success too, when the trials tell no length scale."""
-    optimizer = Optimizer(SQUARE, Surrogate(SQUARE, "rising", RISING_DRAWS, None), direction="maximize", seed=5)
-    for _ in range(12):
-        trial = optimizer.ask()
-        optimizer.tell(trial, np.nan if trial["x"] > 0.8 else trial["x"])
-    assert sum(trial.state == "failed" for trial in optimizer.trials) <= 7
-    assert optimizer.best.value > 0.7
-
-
 @pytest.mark.parametrize("strategy", ["mean", "draw"])
 def test_values_of_any_scale_are_weighted(strategy):
     observed, failed = failing_right_half(24)
@@ -105,35 +93,11 @@ def test_nothing_changes_without_failures():
     assert fit_feasibility._cache_size() == before
 
 
-def test_nothing_is_compiled_inside_a_bucket():
-    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 3.0)})  # which no other test compiles for
-    engine, sizes = rising(space), []
-    start = propose._cache_size() + fit_feasibility._cache_size()
-    for n in (20, 24, 30):
-        observed, failed = failing_right_half(n, space, seed=n)
-        engine.propose(observed[:16], number=n, failed=failed)
-        sizes.append(propose._cache_size() + fit_feasibility._cache_size() - start)
-    assert sizes == [2, 2, 2]
-    constrained = [o._replace(constraints={"c": o.params["x"] - 0.3}) for o in observed[:16]]
-    for number in (3, 4):
-        engine.propose(constrained, number=number)
-    assert propose._cache_size() + fit_feasibility._cache_size() - start == 4
-
-
 def test_more_trials_than_the_model_gets():
     observed, failed = failing_right_half(150)
     assert len(failed) > FIT_TRIALS
     engine = rising(config=EngineConfig(max_history=64))
     assert 0.4 < engine.propose(observed, number=150, failed=failed).params["x"] < 0.6
-
-
-def test_levels_that_fail():
-    """A choice, and hyperparameters that are inactive."""
-    rng = np.random.default_rng(1)
-    tried = [MIXED.params(point) for point in rng.random((30, 3))]
-    observed = [Observation(p, 0.0) for p in tried if p["kernel"] == "rbf"]
-    failed = [p for p in tried if p["kernel"] == "poly"]
-    assert {rising(MIXED).propose(observed, number=n, failed=failed).params["kernel"] for n in range(30, 34)} == {"rbf"}
 
 
 def test_the_improvement_is_one_on_the_best_feasible_trial():

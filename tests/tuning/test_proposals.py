@@ -18,6 +18,7 @@ SPACE = Space(
         "kernel": Categorical(["rbf", "poly", "linear"]),
         "degree": Int(2, 5, when={"kernel": "poly"}),
         "width": Int(16, 64, step=16),
+        "size": Categorical(["s", "m", "l"], ordered=True),
         "scale": Bool(when={"kernel": ["poly", "rbf"]}),
         "depth": Float(-1.0, 3.0, when={"scale": True}),
     }
@@ -100,9 +101,20 @@ def test_equal_configurations_are_one_point():
     assert len(np.unique(same[:, levels], axis=0)) < len(points)
 
 
+def test_layouts_are_the_same_inside_a_compiled_program():
+    layout = SPACE.layout
+    # Of values, in the middle of their part: float32 may fall to the other side of an edge.
+    points = np.array([SPACE.point(SPACE.params(point)) for point in sobol_points(256, len(SPACE), 1)])
+    compiled = jax.jit(lambda p: (layout.columns(p, jnp), layout.active(p, jnp)))
+    columns, active = compiled(jnp.asarray(points, jnp.float32))
+    np.testing.assert_array_equal(np.stack(active), layout.active(points))
+    np.testing.assert_allclose(columns, layout.columns(points), rtol=0, atol=2e-6)
+    np.testing.assert_allclose(columns, [SPACE.encode(SPACE.params(point)) for point in points], rtol=0, atol=2e-6)
+
+
 def test_steps_stay_where_nothing_is_active():
     """A step changes at least one hyperparameter that is active, and leaves the others alone."""
-    start = SPACE.point({"C": 1.0, "kernel": "linear", "width": 32})
+    start = SPACE.point({"C": 1.0, "kernel": "linear", "width": 32, "size": "m"})
     config = CandidateConfig(even=64, steps=64, changed=0.3)
     numbers = draw_step_numbers(config, len(SPACE), jnp.float32, jax.random.key(0))
     step = jax.jit(steps_from, static_argnums=(0, 1))
@@ -114,7 +126,7 @@ def test_steps_stay_where_nothing_is_active():
     assert not changed[:, active].all()
     stayed = [params for params in moved if params["kernel"] == "linear"]
     assert stayed
-    assert all(set(params) == {"C", "kernel", "width"} for params in stayed)
+    assert all(set(params) == {"C", "kernel", "width", "size"} for params in stayed)
 
 
 @pytest.mark.parametrize("n_parts", [1, 6])

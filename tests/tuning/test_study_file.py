@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -98,17 +97,6 @@ def assert_refused(path, rule=""):
     assert path.read_bytes() == before
 
 
-def test_torn_anywhere(study):
-    filled().save(study)
-    whole = study.read_bytes().rstrip()
-    cuts = random.Random(0).sample(range(1, len(whole)), 200)
-    for cut in cuts:
-        study.write_bytes(whole[:cut])
-        assert_refused(study)
-    study.write_bytes(b"")
-    assert_refused(study, "the file is empty")
-
-
 def content(**changes):
     optimizer = Optimizer(Space({"x": Float(0.0, 1.0)}))
     optimizer.add({"x": 0.5}, 1.0)
@@ -128,14 +116,11 @@ def trial(**changes):
     ("given", "rule"),
     [
         ([], "must hold a study"),
-        ({"x": {"type": "float", "low": 0, "high": 1}}, "must hold a study"),
         (content(dre_jax_study=2), "must hold a study of format 1, but is of 2"),
         (content(direction="up"), "direction"),
         (content(seed=-1), "seed"),
         (content(space=3), "a space must be a JSON object"),
-        (content(space=...), "space"),
         (content(trials=...), "trials"),
-        (content(trials=["a"]), "whole study"),
         (content(**trial(params={"y": 0.5})), "but got 'y'"),
         (content(**trial(params=...)), "params"),
         (content(**trial(state="done")), "trial 0"),

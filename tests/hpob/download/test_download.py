@@ -154,14 +154,6 @@ def test_full_disk(stocked, tmp_path, loose, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_existing_data(stocked, tmp_path):
-    out = tmp_path / "out"
-    download("hpo-b", out, url=stocked.zip)
-    stocked.requests.clear()
-    assert download("hpo-b", out, url=stocked.zip) == f"{out} is there already: {HOLDS}"
-    assert stocked.requests == []
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -49,18 +49,6 @@ def test_the_copula_is_scipys(seed):
     np.testing.assert_allclose(past_rows(space).z, scipys(y), atol=1e-6)
 
 
-def test_a_monotone_change_of_the_responses_changes_nothing(network, hills, make_candidates):
-    task = hills.test["new"]
-    candidates, y = make_candidates(task.X[9:30], 3), task.y[:9]
-    worst = np.arange(9) == np.argmin(y)
-    expected, *values = (
-        acquire(network, make_history(task.X[:9], changed, 12), candidates, jax.random.key(0))
-        for changed in (y, np.exp(3.0 * y), np.where(worst, y - 1.0, y), np.where(worst, y - 1e9, y))
-    )
-    for result in values:
-        np.testing.assert_array_equal(result, expected)
-
-
 def test_the_network_finds_mean_and_deviation():
     # z is left, right or nothing by the first column; the second decides how surely.
     rng = np.random.default_rng(0)

@@ -15,18 +15,15 @@ import pytest
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods import METHODS
-from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_checkpoint, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json
-from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.settings import configure, leaves
 from tests.error_messages import raises_line
 
 LEARNING = [name for name, entry in METHODS.items() if entry.transfer]
 KEY = jax.random.key(1)
 assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
-MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 WORDS = ("cosine", "constant", "ei", "lcb", "inverse_log", "none", "shuffle", "listmle", "mean_squared_error", "shared")
 WORDS += ("bfloat16", "bfgs", "any", "own", "table", "length", "logarithm", "relu", "tanh", "squared_exponential")
 WORDS += ("lecun_normal", "torch_uniform")
@@ -66,17 +63,6 @@ def test_round_trip(name, make_fitted, tmp_path):
     copy = json.loads((tmp_path / "metadata.json").read_text())
     assert copy["method"] == name
     assert copy["schema"] == [["C", "float", "C", True], ["kernel.ohe._rbf", "level", "kernel", False]]
-
-
-def test_a_committee_of_other_members(make_fitted, tmp_path, space, quick):
-    """Classes come back by what the file says, not by what the registry has."""
-    members = (quick("gcp"), quick("fsbo"), quick("rgpe"))
-    method = Committee(members=members)
-    ours = dataclasses.replace(make_fitted("gcp"), name="committee", method=method, params=method.fit(space, KEY))
-    save_fitted(tmp_path, ours)
-    loaded = load_fitted(tmp_path)
-    assert loaded.method == method
-    assert_same(loaded.params, ours.params)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.host is None])

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.methods.dre.ensemble import Support, init, pad_columns, scale_response, scores, scores_in_blocks
+from dre_jax.methods.dre.ensemble import Support, init, scale_response, scores, scores_in_blocks
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.runtime import blocks
 from tests.oracles import forward
@@ -77,12 +77,6 @@ def test_members_differ_and_a_key_gives_the_same_again():
         assert (distances + np.eye(MEMBERS) > 1e-3).all()
 
 
-def test_wrong_ranks_are_refused():
-    support = draw_support()
-    with pytest.raises(AssertionError):
-        scores(CONFIGS["own"], params_of("own"), support, draw_rows()[0])
-
-
 def test_scale_response_against_numpy():
     rng = np.random.default_rng(3)
     response = rng.normal(0.0, 100.0, (5, 8)).astype(np.float32)
@@ -105,11 +99,3 @@ def test_blocks_change_nothing(n_rows, monkeypatch):
     by_block = jax.jit(partial(scores_in_blocks, inputs[0]))(*inputs[1:])
     assert by_block.shape == (MEMBERS, n_rows)
     np.testing.assert_allclose(by_block, compiled(*inputs), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("context", CONFIGS)
-def test_columns_of_zeros_change_no_score(context):
-    config, params, support, x = CONFIGS[context], params_of(context), draw_support(), draw_rows()
-    wide, more = pad_columns(params, N_COLUMNS, N_COLUMNS + 2), ((0, 0), (0, 2))
-    result = compiled(config, wide, support._replace(x=jnp.pad(support.x, more)), jnp.pad(x, more))
-    np.testing.assert_allclose(result, compiled(config, params, support, x), rtol=1e-6, atol=1e-7)

@@ -12,7 +12,7 @@ from dre_jax.data import bundled
 from dre_jax.data.tasks import build_table
 from dre_jax.losses import LOSSES, listmle
 from dre_jax.methods.dre.ensemble import Support, scores
-from dre_jax.methods.dre.lists import draw_bits, draw_step_bits, read_lists, step_lists
+from dre_jax.methods.dre.lists import draw_bits, read_lists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
 from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
@@ -49,40 +49,6 @@ def test_the_first_loss_is_the_mean_over_members_of_their_lists(table):
     support, _, query, _ = draw(table, jax.random.fold_in(KEY, 0), (MODEL.members, CONFIG.lists_per_step), CONFIG)
     expected = [loss_of_list(table, params, support[i], query[i])[i[0]] for i in np.ndindex(support.shape[:2])]
     np.testing.assert_allclose(trained(table, 5)[1][0], np.mean(expected), rtol=1e-4)
-
-
-def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
-    drawn = [draw(table, jax.random.fold_in(KEY, step), (3, 2), CONFIG).query.reshape(6, -1) for step in (0, 1)]
-    assert len(np.unique(np.concatenate(drawn), axis=0)) == 12
-
-
-def test_members_can_share_their_lists(table):
-    @partial(jax.jit, static_argnums=0)
-    def lists_of(config):
-        return step_lists(table, jax.tree.map(lambda a: a[None], draw_step_bits(KEY, 3, config)), config)
-
-    config = replace(CONFIG, own_lists=False)
-    one = draw(table, KEY, (CONFIG.lists_per_step,), config)
-    jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda a: a[0, 0], lists_of(config)), one)
-    assert lists_of(config).query.shape[:2] == (1, 1)
-    own = lists_of(CONFIG).query[0]
-    assert len(own) == 3
-    assert not np.array_equal(own[0], own[1])
-    state, losses = trained(table, 5, config)
-    assert np.isfinite(losses).all()
-    assert not np.array_equal(*state.params.scorers["out_kernel"][:2])
-
-
-def test_lists_are_in_the_order_of_relevance(table):
-    config = MetaTrainConfig(n_support=5, n_query=40)
-    lists = jax.tree.map(np.asarray, draw(table, KEY, (50,), config))
-    response, level = np.asarray(table.response)[lists.query], np.asarray(table.level)[lists.query]
-    np.testing.assert_array_equal(lists.ranked.response, response)
-    assert (np.diff(level, axis=1) >= 0).all()
-    tied = np.diff(level, axis=1) == 0
-    falling = np.diff(lists.query, axis=1) < 0
-    assert tied.any()
-    assert not falling.any()  # the rows of tied items are in the order of the table
 
 
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.uses_values])

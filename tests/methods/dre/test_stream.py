@@ -1,9 +1,5 @@
 """Meta-training on rows that are sent to the devices ahead of their use: nothing else changes."""
 
-import json
-import socket
-import subprocess
-import sys
 import tracemalloc
 import weakref
 from dataclasses import replace
@@ -13,12 +9,11 @@ import jax
 import numpy as np
 import pytest
 
-from dre_jax.data import Task, build_table, bundled
+from dre_jax.data import Task
 from dre_jax.data.sampling import ListRows
 from dre_jax.methods.dre import stream, trainer
 from dre_jax.methods.dre.host_table import HostTable
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.steps import start, train
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
 from dre_jax.runtime import devices
@@ -87,59 +82,6 @@ def test_whatever_is_drawn_and_computed(space, model, config):
     result, expected = (meta_train(space, model, config, key=KEY, stream=way) for way in (True, False))
     assert result.history == expected.history
     jax.tree.map(np.testing.assert_array_equal, result.params, expected.params)
-
-
-# One of two processes of two devices each, which share out members and lists among all four.
-PROGRAM = """
-import json, sys
-import jax, numpy as np
-jax.config.update("jax_num_cpu_devices", 2)
-jax.distributed.initialize("127.0.0.1:" + sys.argv[1], 2, int(sys.argv[2]))
-from dre_jax import MetaTrainConfig, ModelConfig
-from dre_jax.runtime import devices, processes
-from dre_jax.data import bundled
-from dre_jax.methods.dre.mesh import LISTS, MEMBERS, spread
-from dre_jax.methods.dre.steps import start, train
-from dre_jax.methods.dre.stream import StreamedFeed
-
-model, key = ModelConfig(members=2, hidden=(8,), phi=(8,), rho=(4,)), jax.random.key(0)
-config, tasks = MetaTrainConfig(lists_per_step=4), bundled.load("svm").train
-crossed = np.array(jax.devices()).reshape(2, 2).T.ravel()  # so that each process has lists of both members
-mesh = devices.make_mesh(crossed, (2, 2), (MEMBERS, LISTS))
-feed, read = StreamedFeed(model, config, key, mesh, tasks), []
-gather = feed._table.gather
-feed._table.gather = lambda rows: (read.append(rows.query[..., 0].size), gather(rows))[1]
-state, losses, portions = spread(model, mesh, start(model, config, 14, key)), [], [(0, 5), (5, 3)]
-for (_, count), source in zip(portions, feed.portions(portions)):
-    state, found = train(model, config, source, state, key, count, mesh)
-    losses += processes.gather(found).tolist()
-print(json.dumps([losses, sum(read)]))
-"""
-
-
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_processes_read_the_lists_of_their_own_devices():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    commands = [[sys.executable, "-c", PROGRAM, str(port), str(i)] for i in range(2)]
-    started = [subprocess.Popen(one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for one in commands]
-    try:
-        ended = [(*process.communicate(timeout=300), process.returncode) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    assert [status for *_, status in ended] == [0, 0], ended
-    (losses, read), (same, read_too) = (json.loads(out.splitlines()[-1]) for out, *_ in ended)
-    # Eight steps of two members' four lists.
-    assert (read, read_too) == (32, 32)
-    assert same == losses
-
-    table, model = build_table(bundled.load("svm").train), replace(MODEL, hidden=(8,), phi=(8,))
-    config = MetaTrainConfig(lists_per_step=4)
-    _, expected = train(model, config, table, start(model, config, 14, KEY), KEY, 8)
-    np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("limit", "streams"), [(None, False), (3 * 1440, False), (3 * 1440 - 1, True)])

@@ -11,13 +11,9 @@ from scipy.stats import multivariate_normal
 from dre_jax.data import SearchSpace
 from dre_jax.methods.checkpoints.serialization import structure_from_json, structure_to_json
 from dre_jax.methods.hedged_prior.common_process import (
-    CommonPrior,
     CommonProcessConfig,
-    MultiTaskParams,
     common_prior,
-    condition_common,
     fit_past_tasks,
-    pad_columns,
     past_trials,
 )
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
@@ -78,19 +74,6 @@ def test_long_tasks_keep_their_best_trials_and_the_scale_of_all():
 def test_few_tasks_of_few_trials_have_a_common_process(n_tasks, rows, used):
     fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(n_tasks, rows), GENERIC)
     assert (fit is not None) == used
-
-
-def test_columns_of_zeros_change_nothing():
-    trials = past_trials(hills(2, 9), 99)
-    params = MultiTaskParams(*(np.float32(a) for a in ([-1.0, 0.1], [0.3, -0.2], -0.5, -1.0, -3.0)))
-    process = condition_common(params, *trials)
-    common = CommonPrior(jax.tree.map(lambda a: a[None], process), None, np.float32(0.0))
-    wide = jax.tree.map(lambda a: a[0], pad_columns(common, 4).process)
-    x = np.random.default_rng(0).uniform(size=(7, 2)).astype(np.float32)
-    one, other = process.compute_features(CONFIG, x), wide.compute_features(CONFIG, np.pad(x, ((0, 0), (0, 2))))
-    np.testing.assert_allclose(one.trend, other.trend, rtol=1e-5, atol=1e-6)
-    pairs = [(p.feature_covariance(f.features, f.features)) for p, f in ((process, one), (wide, other))]
-    np.testing.assert_allclose(*pairs, atol=1e-5)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from dre_jax.data.tasks import unit_scale
 from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
-from dre_jax.methods.hedged_prior.training_steps import PriorTraining, descend_priors
+from dre_jax.methods.hedged_prior.training_steps import PriorTraining
 from dre_jax.search import make_history
 from dre_jax.search.loop import jitted_value
 
@@ -59,14 +59,3 @@ def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidat
         return float(np.linalg.norm(task.X[pick] - task.X[task.y.argmax()]))
 
     assert distance(100.0) < 0.2 < distance(0.0)
-
-
-def test_longer_histories_and_other_priors_compile_nothing(learned, hills, make_candidates):
-    task, candidates = hills.test["new"], make_candidates(hills.test["new"].X)
-    values(learned, task.X[:1], task.y[:1], candidates)
-    before = jitted_value._cache_size(), descend_priors._cache_size()
-    other = METHOD.fit(hills, jax.random.key(1))
-    assert (np.asarray(learned.priors.log_slope_var) != np.asarray(other.priors.log_slope_var)).all()
-    for n in (1, 2, CAPACITY):
-        values(other, task.X[:n], task.y[:n], candidates)
-    assert (jitted_value._cache_size(), descend_priors._cache_size()) == before

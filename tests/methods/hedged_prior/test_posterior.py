@@ -48,7 +48,6 @@ PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,))  # `test_tas
 LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
 N_FIXED, INTERPOLATION = 3, 0.5
 SHARES, TRANSFER, INCUMBENT = np.array([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4]), 0.8, 0.5
-CERTAIN = 1.0 - 1e-6
 COMMON_HYPOTHESES = (*HYPOTHESES, Hypothesis(weight=0.4, noise_variance_factor=0.1))
 PAST = MultiTaskParams(np.array([-1.0, 0.2, -0.4]), np.array([0.1, -0.7, 0.3]), np.array(-0.5), np.array(-1.5), -4.0)
 COMMON_SHARE = 0.7

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.samplers import PartialFixedSampler, RandomSampler
 from optuna.trial import TrialState
 
@@ -62,13 +62,6 @@ def test_a_surrogate_follows_the_bounds_of_the_objective(engine_calls):
     assert len(engine_calls[-1]["observed"]) == 4
 
 
-def test_without_a_space_it_is_what_trials_have_in_common(engine_calls):
-    study = study_of(DRESampler(seed=0))
-    study.optimize(objective, n_trials=3)
-    assert [len(call["observed"]) for call in engine_calls] == [1, 2]
-    assert study.sampler.infer_relative_search_space(study, study.trials[0]) == DISTRIBUTIONS
-
-
 def test_what_trials_count_as(engine_calls):
     study = study_of(DRESampler(SPACE, seed=0), direction="maximize")
     for number, state in enumerate([TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, None]):
@@ -77,14 +70,16 @@ def test_what_trials_count_as(engine_calls):
         if state is not None:
             study.tell(trial, float(number) if state is TrialState.COMPLETE else None, state=state)
     study.add_trial(optuna.create_trial(params={"x": 5.0}, distributions={"x": FloatDistribution(0, 9)}, value=99.0))
+    study.enqueue_trial({"x": 0.25, "kernel": "poly"})
+    study.ask()  # which takes what is enqueued, and suggests nothing yet
     study.ask(DISTRIBUTIONS)
     complete, failed, pruned, running = (trial.params for trial in study.trials[:4])
     last = engine_calls[-1]
     assert [o.params for o in last["observed"]] == [complete, pruned]
     assert last["observed"][0].response == 0.0 > last["observed"][1].response
-    assert last["pending"] == [running]
+    assert last["pending"] == [running, {"x": 0.25, "kernel": "poly"}]
     assert last["failed"] == [failed]
-    assert last["number"] == 5
+    assert last["number"] == 6
 
 
 @pytest.mark.filterwarnings("ignore:.*constraints_func:FutureWarning")
@@ -134,14 +129,6 @@ def test_several_objectives_have_their_values_and_surrogates(monkeypatch):
         study_of(study.sampler, directions=["minimize"] * 3).ask(DISTRIBUTIONS)
 
 
-def test_enqueued_trials_count_as_running(engine_calls):
-    study = study_of(DRESampler(SPACE, seed=0))
-    study.enqueue_trial({"x": 0.25, "kernel": "poly"})
-    study.ask()
-    study.ask(DISTRIBUTIONS)
-    assert engine_calls[-1]["pending"] == [{"x": 0.25, "kernel": "poly"}]
-
-
 def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(monkeypatch):
     """Another worker suggests between a worker's look at the study and its own suggestion."""
     study, others, propose = study_of(DRESampler(surrogate=KNOWN, seed=0)), [], Engine.propose
@@ -157,12 +144,6 @@ def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(monk
     for other in others:
         other.suggest_categorical("kernel", ["rbf", "poly"])
     assert len(set(configurations(study))) == 4
-
-
-def test_a_space_that_is_used_up_ends_nothing():
-    study = study_of(DRESampler(seed=0))
-    study.optimize(lambda trial: trial.suggest_categorical("k", ["a", "b"]) == "a", n_trials=6)
-    assert len(study.trials) == 6
 
 
 def test_a_pickled_sampler_goes_on():
@@ -218,20 +199,6 @@ def test_hyperband_shows_trials_of_one_bracket(engine_calls):
     states = {trial.state for trial in study.trials}
     assert states == {TrialState.COMPLETE, TrialState.PRUNED}
     assert max(len(call["observed"]) for call in engine_calls) < 11
-
-
-def test_an_objective_with_conditions_that_the_space_does_not_know(engine_calls):
-    """What is not suggested after all is as it was proposed: no trial is lost."""
-    distributions = DISTRIBUTIONS | {"degree": IntDistribution(2, 5)}
-    study = study_of(DRESampler(distributions, seed=0))
-
-    def conditional(trial):
-        value = objective(trial)
-        return value if trial.params["kernel"] == "rbf" else value + trial.suggest_int("degree", 2, 5)
-
-    study.optimize(conditional, n_trials=5)
-    assert any("degree" not in trial.params for trial in study.trials)
-    assert len(engine_calls[-1]["observed"]) == 4
 
 
 def test_conditions_of_the_space_are_kept(engine_calls):
@@ -334,22 +301,6 @@ def test_a_trial_that_was_pruned_early(engine_calls, independent):
     study.optimize(pruned_at_first, n_trials=4)
     assert {number for number, _ in independent} == {0}
     assert len(engine_calls[-1]["observed"]) == 3
-
-
-def test_trials_without_all_hyperparameters_count(engine_calls):
-    """Those of an objective that is defined by run, and that another sampler drew."""
-    study = study_of(RandomSampler(seed=0))
-
-    def by_run(trial):
-        if trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf":
-            return 0.0
-        return trial.suggest_float("x", 0.0, 1.0)
-
-    study.optimize(by_run, n_trials=6)
-    study.sampler = DRESampler(DISTRIBUTIONS, seed=0)
-    study.optimize(by_run, n_trials=1)
-    assert {trial.params.get("x") is None for trial in study.trials[:6]} == {False, True}
-    assert [o.params for o in engine_calls[-1]["observed"]] == [{"x": 0.5} | trial.params for trial in study.trials[:6]]
 
 
 def test_independent_sampling_is_warned_of_once(caplog):

@@ -31,12 +31,6 @@ def order(values):
     return np.argsort(-np.asarray(values), kind="stable").tolist()
 
 
-def test_complete_trials_count_as_they_are():
-    trials = [trial(3.0), trial(-1.0), trial(math.inf)]
-    assert responses(trials, maximise=True) == [3.0, -1.0, math.inf]
-    assert responses(trials, maximise=False) == [-3.0, 1.0, -math.inf]
-
-
 def test_pruned_trials_lie_between_the_median_and_the_worst():
     """By how far they came, then by what they reported there; one without reports comes last."""
     complete = [trial(1.0), trial(2.0), trial(3.0), trial(10.0)]

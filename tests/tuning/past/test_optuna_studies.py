@@ -12,7 +12,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from dre_jax.errors import DataError
-from dre_jax.tuning import Categorical, Float, Int, Space, from_studies
+from dre_jax.tuning import Categorical, Float, Space, from_studies
 from tests.error_messages import raises_line
 
 SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
@@ -93,16 +93,6 @@ def test_what_does_not_fit_is_listed():
     for exclusion, (name, reason) in zip(past.exclusions, reasons.items(), strict=True):
         assert str(exclusion).startswith(f"{name}: ")
         assert reason in exclusion.reason
-
-
-def test_inactive_values_are_dropped():
-    space = Space(dict(SPACE) | {"degree": Int(2, 5, when={"kernel": "poly"})})
-    study = optuna.create_study(study_name="one")
-    for i in range(4):
-        add(study, i / 4, float(i), kernel="poly" if i % 2 else "rbf", degree=3.0)
-    past = from_studies([study], space)
-    assert past.exclusions == ()
-    np.testing.assert_allclose(past.tasks["one"].X[:, 4], [1, 0, 1, 0])  # degree.na
 
 
 def test_studies_of_one_name_are_kept_apart():

@@ -61,12 +61,6 @@ def test_an_absent_hyperparameter_is_encoded_as_an_inactive_one():
     assert columns(past, "new") == pytest.approx(zeros | values, abs=1e-6)
 
 
-def test_tasks_of_the_same_space_are_encoded_as_before():
-    past = past_of(SPACE, {"a": trials()}, direction="maximize")
-    assert past.space is SPACE
-    np.testing.assert_allclose(past.tasks["a"].X[1], SPACE.encode(FULL | {"x": 1 / 6}), atol=1e-6)
-
-
 def test_a_child_of_an_absent_parent_keeps_its_value():
     """Models that were always polynomial had a degree, and no choice of kernels."""
     past = past_of(SPACE, {"old": trials("kernel")}, direction="maximize")
@@ -74,13 +68,10 @@ def test_a_child_of_an_absent_parent_keeps_its_value():
     assert (old["degree"], old["degree.na"], old["kernel.ohe._INVALID"]) == (1.0, 0.0, 1.0)
 
 
-def test_hyperparameters_of_past_tasks_alone_are_dropped():
+def test_other_hyperparameters_values_of_earlier_models_and_new_names():
     past = past_of(SPACE, {"a": trials(momentum=0.9), "b": trials()}, direction="maximize")
     assert (past.exclusions, past.absent, past.unknown) == ((), {}, {"momentum": ["a"]})
     np.testing.assert_array_equal(past.tasks["a"].X, past.tasks["b"].X)
-
-
-def test_values_that_earlier_models_had():
     past = past_of(SPACE, {"old": trials("rate"), "new": trials()}, direction="maximize", absent={"rate": 1e-2})
     assert past.absent == {}
     np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
@@ -88,27 +79,24 @@ def test_values_that_earlier_models_had():
     tasks = {"old": trials("kernel", "degree"), "new": trials("degree", **rbf)}
     past = past_of(SPACE, tasks, direction="maximize", absent=rbf)
     np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
-
-
-def test_new_names():
     old = [Evaluated({"eta" if k == "rate" else k: v for k, v in t.params.items()}, t.value) for t in trials()]
     past = past_of(SPACE, {"old": old, "new": trials()}, direction="maximize", renamed={"eta": "rate"})
     assert (past.exclusions, past.absent, past.unknown) == ((), {}, {})
     np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
 
 
-def test_a_hyperparameter_that_some_trials_lack_is_no_absent_one():
+def test_what_is_left_out():
+    """Trials that lack a hyperparameter which others have, those with two names of one, and tasks without any."""
     past = past_of(SPACE, {"a": [*trials(n=4), *trials("rate", n=3)]}, direction="maximize")
     (exclusion,) = past.exclusions
     assert str(exclusion).startswith("a: a configuration must give every active hyperparameter")
     assert str(exclusion).endswith("but 'rate' is missing (3 trials)")
     assert (len(past.tasks["a"].y), past.absent) == (4, {})
-
-
-def test_a_task_needs_a_hyperparameter_of_the_space():
     past = past_of(SPACE, {"a": [Evaluated({"y": 0.1 * i}, i) for i in range(5)]}, direction="maximize")
     assert [one.reason.split(",")[0] for one in past.exclusions] == ["a task must have a hyperparameter of the space"]
     assert len(past) == 0
+    past = past_of(SPACE, {"a": trials(eta=0.1)}, direction="maximize", renamed={"eta": "rate"})
+    assert "must have 'rate' by one name, but got x, rate" in past.exclusions[0].reason
 
 
 def with_changes(**changes):
@@ -122,11 +110,6 @@ test_changes_that_are_none = error_table(
     (with_changes(renamed={"eta": "rat"}), "but got 'rat'"),
     (with_changes(renamed={"eta": "rate", "lr": "rate"}), "must have one old name"),
 )
-
-
-def test_an_old_and_a_new_name_in_one_trial():
-    past = past_of(SPACE, {"a": trials(eta=0.1)}, direction="maximize", renamed={"eta": "rate"})
-    assert "must have 'rate' by one name, but got x, rate" in past.exclusions[0].reason
 
 
 def test_tables():

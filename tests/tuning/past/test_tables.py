@@ -50,12 +50,17 @@ def check(past, sign):
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("minimize", -1.0), ("maximize", 1.0)])
-def test_a_frame(frame, direction, sign):
+def test_a_frame_and_a_file(frame, direction, sign, tmp_path):
     check(from_frame(frame, SPACE, direction=direction), sign)
     columns = {name: frame[name].tolist() for name in frame.columns}
     check(from_frame(columns, SPACE, direction=direction), sign)
     renamed = frame.rename(columns={"task": "dataset", "value": "loss"})
     check(from_frame(renamed, SPACE, direction=direction, task="dataset", value="loss"), sign)
+    for suffix in (".csv", ".csv.gz"):
+        frame.to_csv(tmp_path / f"past{suffix}", index=False)
+        check(from_csv(tmp_path / f"past{suffix}", SPACE, direction=direction), sign)
+    frame = frame.astype({"C": "float32", "degree": "Int64", "shrink": "boolean"})  # pandas' own types
+    check(from_frame(frame, SPACE, direction=direction), sign)
 
 
 def test_costs(frame, tmp_path):
@@ -65,20 +70,6 @@ def test_costs(frame, tmp_path):
         past = read(table, SPACE, direction="minimize", cost="seconds")
         np.testing.assert_array_equal(past.tasks["a"].costs, [1.0, np.nan, 3.0])
         assert read(table, SPACE, direction="minimize").tasks["a"].costs is None
-
-
-def test_a_frame_of_single_precision_and_pandas_own_types(frame):
-    frame["C"] = frame["C"].astype("float32")
-    frame["degree"] = frame["degree"].astype("Int64")
-    frame["shrink"] = frame["shrink"].astype("boolean")
-    check(from_frame(frame, SPACE, direction="maximize"), 1.0)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
-def test_a_csv_file(frame, suffix, tmp_path):
-    path = tmp_path / f"past{suffix}"
-    frame.to_csv(path, index=False)
-    check(from_csv(path, SPACE, direction="maximize"), 1.0)
 
 
 CELLS = {

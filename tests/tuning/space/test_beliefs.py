@@ -26,10 +26,6 @@ SPACE = Space(
 )
 
 
-KERNEL = {"kernel": {"rbf": 1.0, "poly": -1.0}}
-KERNEL_SPACE = Space({"kernel": Categorical(["rbf", "poly"])})
-
-
 def rising(space, start=()):
     return Engine(space, Surrogate(space, "rising", RISING, None, start))
 

@@ -11,7 +11,7 @@ import pytest
 from dre_jax.data import SearchSpace, Task, write_dataset
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.candidates import sobol_points
-from dre_jax.tuning import HPOB_SPACES, Int, Space, hpob_space
+from dre_jax.tuning import HPOB_SPACES, hpob_space
 from dre_jax.tuning.space.hpob import from_hpob
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "tuning-spaces.md"
@@ -181,19 +181,6 @@ def test_drawn_as_the_tables_were(real, name):
             ends = real[name]["variables"][column.name]
             mean = (ends["mean"] - ends["min"]) / (ends["max"] - ends["min"])
             assert values.mean() == pytest.approx(mean, abs=0.04), column
-
-
-def test_a_live_model_has_bounds_of_its_own():
-    known = from_hpob("5965", MADE["5965"])
-    mine = Space({**known, "min.node.size": Int(1, 20), "num.trees": Int(500, 500)})
-    assert known.mismatches(mine) == []
-    params = {"num.trees": 500, "min.node.size": 4, "replace": False}
-    columns = mine.layout_in(known).columns(mine.point(params))
-    np.testing.assert_allclose(columns, row_of(MADE["5965"], params), atol=1e-12)
-    assert mine.mismatches(known) == [
-        "num.trees ([1, 2000] here, [500, 500] in the surrogate)",
-        "min.node.size ([1, 500] here, [1, 20] in the surrogate)",
-    ]
 
 
 def test_read_from_its_folder(tmp_path):

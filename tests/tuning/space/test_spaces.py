@@ -5,7 +5,6 @@ import json
 import math
 from contextlib import nullcontext
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
 from dre_jax.errors import DataError, DataWarning
 from dre_jax.search.candidates import sobol_points
-from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
@@ -27,20 +26,6 @@ often = examples(150)
 sometimes = examples(60)
 
 CHOICES = st.text(max_size=3) | st.integers(-3, 3) | st.booleans() | st.none() | st.sampled_from([0.5, 1e-9, 2.0])
-MIXED = Space(
-    {
-        "degree": Int(2, 5, when={"kernel": ["poly"]}),
-        "kernel": Categorical(["rbf", "poly", None]),
-        "C": Float(1e-3, 1e3, log=True),
-        "layers": Int(1, 1000, log=True),
-        "width": Int(16, 256, step=16),
-        "rate": Float(0.0, 0.5, step=0.1),
-        "scale": Bool(when={"kernel": ["poly", None]}),
-        "depth": Float(-1.0, 3.0, when={"scale": [True], "kernel": None}),
-        "fixed": Int(7, 7),
-        "size": Categorical(["s", "m", "l"], ordered=True),
-    }
-)
 
 
 @st.composite
@@ -206,12 +191,6 @@ def test_rows_of_the_tables_that_ship_come_back(name):
         np.testing.assert_allclose(space.encode(space.decode(row)), row, rtol=0, atol=6e-5)
 
 
-def test_written_by_hand():
-    degree = {"type": "int", "low": 2, "high": 5, "when": {"scale": True}}
-    expected = Space({"scale": Bool(), "degree": Int(2, 5, when={"scale": [True]})})
-    assert from_json({"scale": {"type": "bool"}, "degree": degree}) == expected
-
-
 def test_scalars_and_arrays_of_other_libraries():
     assert Int(np.int64(1), jnp.int32(5), step=np.int8(2)) == Int(1, 5, step=2)
     assert Float(np.float32(0.5), np.array(2), log=np.bool_(True)) == Float(0.5, 2.0, log=True)
@@ -222,17 +201,6 @@ def test_scalars_and_arrays_of_other_libraries():
     assert Categorical(np.array([0.5, 1.0])) == Categorical([0.5, 1.0])
     space = Space({"x": Float(0.0, 1.0), "n": Int(1, 5)})
     assert space.check({"x": jnp.float32(0.5), "n": np.array(2)}) == {"x": 0.5, "n": 2}
-
-
-def test_layouts_are_the_same_inside_a_compiled_program():
-    layout = MIXED.layout
-    # Of values, in the middle of their part: float32 may fall to the other side of an edge.
-    points = np.array([MIXED.point(MIXED.params(point)) for point in sobol_points(256, len(MIXED), 1)])
-    compiled = jax.jit(lambda p: (layout.columns(p, jnp), layout.active(p, jnp)))
-    columns, active = compiled(jnp.asarray(points, jnp.float32))
-    np.testing.assert_array_equal(np.stack(active), layout.active(points))
-    np.testing.assert_allclose(columns, layout.columns(points), rtol=0, atol=2e-6)
-    np.testing.assert_allclose(columns, [MIXED.encode(MIXED.params(point)) for point in points], rtol=0, atol=2e-6)
 
 
 def checked(params):
