@@ -4,23 +4,24 @@
 
 The curves, 150 configurations of a model on a data set over 50 epochs or stages, are in files in TABLES, which the
 first run writes in some 15 minutes. A study replays the curve of the configuration nearest to the sampler's until it
-has used its epochs. The past of a study is 60 curves of the same model on each data set of another origin. The pruner
-"oracle 10" knows final values, and prunes all trials that do not become the best after 10 steps.
+has used its epochs. The past of a study is 60 curves of the same model on each data set of another origin.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, mean_cell
 
+from dre_jax.data.files import read_json, write_json
 from dre_jax.tuning import Float, PastCurves, Space
 from dre_jax.tuning.optuna import DREPruner, DRESampler
 
@@ -39,30 +40,37 @@ MODELS: dict[str, dict[str, tuple[float, float, bool]]] = {  # low, high, log
         "max_features": (0.1, 1.0, True),
     },
 }
+PRUNERS: dict[str, Callable[[], optuna.pruners.BasePruner]] = {
+    "none": optuna.pruners.NopPruner,
+    "Median": optuna.pruners.MedianPruner,
+    "Hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=N_STEPS),
+}
 PASTS = {"DREPruner": "", "DREPruner, past": "same", "DREPruner, other past": "other", "DREPruner, negated": "negated"}
-SAMPLERS = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
+SAMPLERS: dict[str, Callable[..., optuna.samplers.BaseSampler]] = {
+    "tpe": optuna.samplers.TPESampler,
+    "random": optuna.samplers.RandomSampler,
+    "dre": partial(DRESampler, Space({f"x{i}": Float(0.0, 1.0) for i in range(4)})),
+}
+DATASETS = ("digits", "even digits", "high digits", "cancer", "wine", "iris", "diabetes", "hastie", "moons")
 Task = tuple[str, str]
 Table = tuple[np.ndarray, np.ndarray]
-DATASETS = ("digits", "even digits", "high digits", "cancer", "wine", "iris", "diabetes", "hastie", "moons")
+"""Points f64[n, P] of the unit cube, and their curves f64[n, steps]."""
 
 
 def _dataset(name: str) -> tuple[Any, Any]:
     from sklearn import datasets
 
-    if name.endswith("digits"):
-        x, y = datasets.load_digits(return_X_y=True)
-        return x, {"digits": y, "even digits": y % 2, "high digits": y >= 5}[name]
-    if name == "diabetes":
-        x, y = datasets.load_diabetes(return_X_y=True)
-        return x, y > np.median(y)
-    if name in ("hastie", "moons"):
-        hastie, moons = datasets.make_hastie_10_2, datasets.make_moons
-        return hastie(1500, random_state=0) if name == "hastie" else moons(1000, noise=0.3, random_state=0)
-    load: Any = getattr(datasets, f"load_{'breast_cancer' if name == 'cancer' else name}")
-    return load(return_X_y=True)
+    if name == "hastie":
+        return datasets.make_hastie_10_2(1500, random_state=0)
+    if name == "moons":
+        return datasets.make_moons(1000, noise=0.3, random_state=0)
+    load = getattr(datasets, f"load_{_origin(name).replace('cancer', 'breast_cancer')}")
+    x, y = load(return_X_y=True)
+    labels = {"even digits": y % 2, "high digits": y >= 5, "diabetes": y > np.median(y)}
+    return x, labels.get(name, y)
 
 
-def _curve(model: str, params: Mapping[str, float], data: Sequence[Any]) -> list[float]:
+def _curve(model: str, params: Mapping[str, Any], data: Sequence[Any]) -> list[float]:
     """Returns the validation loss after each epoch or stage."""
     from sklearn.ensemble import GradientBoostingClassifier
     from sklearn.metrics import log_loss
@@ -71,44 +79,46 @@ def _curve(model: str, params: Mapping[str, float], data: Sequence[Any]) -> list
     train, test, train_labels, test_labels = data
     labels = np.unique(train_labels)
     if model == "mlp":
-        names = {"learning_rate_init": params["learning_rate"], "alpha": params["alpha"]}
-        sizes = {
-            "batch_size": min(round(params["batch_size"]), len(train)),
-            "hidden_layer_sizes": (round(params["width"]),),
-        }
-        mlp = MLPClassifier(**names, **sizes, random_state=0)
+        mlp = MLPClassifier(
+            learning_rate_init=params["learning_rate"],
+            alpha=params["alpha"],
+            batch_size=min(round(params["batch_size"]), len(train)),
+            hidden_layer_sizes=(round(params["width"]),),
+            random_state=0,
+        )
         predictions = (mlp.partial_fit(train, train_labels, classes=labels).predict_proba(test) for _ in range(N_STEPS))
     else:
-        more = {name: params[name] for name in ("learning_rate", "subsample", "max_features")}
-        boosting = GradientBoostingClassifier(
-            n_estimators=N_STEPS, max_depth=round(params["max_depth"]), random_state=0, **more
-        )
+        depth = round(params["max_depth"])
+        boosting = GradientBoostingClassifier(n_estimators=N_STEPS, random_state=0, **{**params, "max_depth": depth})
         predictions = boosting.fit(train, train_labels).staged_predict_proba(test)
-    return [
-        float(log_loss(test_labels, np.nan_to_num(one, nan=1.0 / len(labels)), labels=labels)) for one in predictions
-    ]
+    shares = (np.nan_to_num(one, nan=1.0 / len(labels)) for one in predictions)
+    return [float(log_loss(test_labels, one, labels=labels)) for one in shares]
 
 
-def make_tables(model: str, folder: Path) -> None:
-    """Writes the learning curves of random configurations on every data set."""
+def make_tables(folder: Path) -> dict[Task, Table]:
+    """Returns the curves of random configurations by model and data set; those that no file has are made."""
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
 
     warnings.simplefilter("ignore")
-    folder.mkdir(parents=True, exist_ok=True)
-    unit = np.random.default_rng(0).random((N_CONFIGURATIONS, len(MODELS[model])))
-    for name in DATASETS:
-        path = folder / f"{model} {name}.json"
-        if path.exists() or (model == "boosting" and name == "digits"):  # ten trees a stage
+    tables = {}
+    for model, name in itertools.product(MODELS, DATASETS):
+        if (model, name) == ("boosting", "digits"):  # ten trees a stage
             continue
-        x, y = _dataset(name)
-        data = train_test_split(StandardScaler().fit_transform(x), y, test_size=0.33, random_state=0, stratify=y)
-        curves = [_curve(model, from_unit(model, row), data) for row in unit]
-        path.write_text(json.dumps({"unit": unit.tolist(), "curves": curves}))
-        print(path, flush=True)
+        path = folder / f"{model} {name}.json"
+        if not path.exists():
+            x, y = _dataset(name)
+            data = train_test_split(StandardScaler().fit_transform(x), y, test_size=0.33, random_state=0, stratify=y)
+            unit = np.random.default_rng(0).random((N_CONFIGURATIONS, len(MODELS[model])))
+            curves = [_curve(model, _from_unit(model, row), data) for row in unit]
+            write_json(path, {"unit": unit.tolist(), "curves": curves})
+            print(path, flush=True)
+        content = read_json(path)
+        tables[model, name] = np.array(content["unit"]), np.array(content["curves"])
+    return tables
 
 
-def from_unit(model: str, row: Sequence[float]) -> dict[str, float]:
+def _from_unit(model: str, row: Sequence[float]) -> dict[str, float]:
     """Returns a configuration of a point in the unit cube."""
     return {
         name: float(low * (high / low) ** u if log else low + u * (high - low))
@@ -124,19 +134,6 @@ class Outcome(NamedTuple):
     lost: bool
     """Whether a pruned trial would have become the best."""
     trials: int
-
-
-class OraclePruner(optuna.pruners.BasePruner):
-    """Prunes the trials whose final value, which it knows, is not the best so far, after a number of steps."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-
-    def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
-        """Whether to prune a trial."""
-        complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
-        best = min((one.values[0] for one in complete), default=np.inf)
-        return (trial.last_step or 0) >= self._steps and trial.user_attrs["final"] >= best
 
 
 def past_curves(tables: Mapping[Task, Table], task: Task, kind: str) -> PastCurves:
@@ -156,39 +153,17 @@ def _origin(name: str) -> str:
     return name.split()[-1]
 
 
-def make_pruner(name: str, past: PastCurves | None, error: float) -> optuna.pruners.BasePruner:
-    """Returns a pruner with Optuna's defaults, or `DREPruner`."""
-    if name in PASTS:
-        return DREPruner(past, error=error)
-    if name.startswith("oracle "):
-        return OraclePruner(int(name.split()[-1]))
-    pruners: dict[str, Any] = {
-        "none": optuna.pruners.NopPruner,
-        "Median": optuna.pruners.MedianPruner,
-        "Hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=N_STEPS),
-        "Wilcoxon": optuna.pruners.WilcoxonPruner,
-    }
-    return pruners[name]()
-
-
 def run_study(table: Table, pruner: optuna.pruners.BasePruner, sampler: str, seed: int, epochs: int) -> Outcome:
     """Runs a study until its epochs are used; the last trial is completed only if they suffice."""
-    from optuna.exceptions import ExperimentalWarning
-
     unit, curves = table
-    warnings.simplefilter("ignore", ExperimentalWarning)
-    if sampler in SAMPLERS:
-        optuna_sampler: Any = SAMPLERS[sampler](seed=seed)
-    else:
-        optuna_sampler = DRESampler(Space({f"x{i}": Float(0.0, 1.0) for i in range(unit.shape[1])}), seed=seed)
-    study = optuna.create_study(sampler=optuna_sampler, pruner=pruner)
+    # Hyperband's brackets depend on the name.
+    study = optuna.create_study(study_name="study", sampler=SAMPLERS[sampler](seed=seed), pruner=pruner)
     regrets = (curves[:, -1] - curves[:, -1].min()) / (np.median(curves[:, -1]) - curves[:, -1].min())
     best, used, best_pruned = np.full(epochs, np.nan), 0, np.inf
     while used < epochs:
         trial = study.ask()
         x = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(unit.shape[1])]
         row = int(np.argmin(((unit - x) ** 2).sum(1)))
-        trial.set_user_attr("final", float(curves[row, -1]))
         is_pruned = False
         for step in range(N_STEPS):
             used += 1
@@ -211,15 +186,13 @@ def print_table(outcomes: Mapping[str, Sequence[Outcome]], epochs: int) -> None:
     heads = ["pruner", *(f"regret at {n}" for n in at), "epochs to the same value", "lost optima", "trials"]
     rows = []
     for name, runs in outcomes.items():
-        regrets = [np.nan_to_num([run.best[n - 1] for run in runs], nan=1.0) for n in at]
-        cells = [f"{r.mean():.3f} ± {r.std(ddof=1) / len(r) ** 0.5:.3f}" for r in regrets]
+        regrets = np.nan_to_num([run.best for run in runs], nan=1.0)
         # The first number of epochs at which the mean regret is that of studies without a pruner at the end.
         target = np.mean([run.best[-1] for run in outcomes["none"]])
-        mean = np.mean([np.nan_to_num(run.best, nan=1.0) for run in runs], 0)
-        reached = np.flatnonzero(mean <= target + 1e-12)
+        reached = np.flatnonzero(regrets.mean(axis=0) <= target + 1e-12)
         share = f"{100 * (reached[0] + 1) / epochs:.0f} %" if len(reached) else "more"
-        lost = np.mean([run.lost for run in runs])
-        trials = np.mean([run.trials for run in runs])
+        lost, trials = np.mean([run.lost for run in runs]), np.mean([run.trials for run in runs])
+        cells = [mean_cell(regrets[:, n - 1]) for n in at]
         rows.append([name, *cells, share, f"{100 * lost:.1f} % of {len(runs)}", f"{trials:.0f}"])
     print(f"\n{markdown_table(heads, rows)}", flush=True)
 
@@ -231,25 +204,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--error", type=float, default=0.05, help="of DREPruner")
     parser.add_argument("--epochs", type=int, default=2000)
-    parser.add_argument("--sampler", choices=[*SAMPLERS, "dre"], default="tpe")
-    parser.add_argument("--pruners", nargs="+", default=["none", "Median", "Hyperband", *PASTS])
+    parser.add_argument("--sampler", choices=SAMPLERS, default="tpe")
+    parser.add_argument("--pruners", nargs="+", choices=[*PRUNERS, *PASTS], default=[*PRUNERS, *PASTS])
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    tables: dict[Task, Table] = {}
-    for model in MODELS:
-        make_tables(model, args.tables)
-        for name in DATASETS:
-            path = args.tables / f"{model} {name}.json"
-            if path.exists():
-                content = json.loads(path.read_text())
-                tables[model, name] = np.array(content["unit"]), np.array(content["curves"])
+    tables = make_tables(args.tables)
     outcomes: dict[str, list[Outcome]] = {}
     for name in args.pruners:
         outcomes[name] = []
         for task, table in tables.items():
             past = past_curves(tables, task, PASTS[name]) if PASTS.get(name) else None
             for seed in range(args.seeds):
-                pruner = make_pruner(name, past, args.error)
+                pruner = PRUNERS[name]() if name in PRUNERS else DREPruner(past, error=args.error)
                 outcomes[name].append(run_study(table, pruner, args.sampler, seed, args.epochs))
         print_table({"none": outcomes["none"], name: outcomes[name]}, args.epochs)
     print_table(outcomes, args.epochs)

@@ -9,7 +9,7 @@ Run it after a table of docs/results has changed; a test says which pictures are
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -63,72 +64,23 @@ def regret_of(folder: Path) -> dict[str, Any]:
     }
 
 
-Series = tuple[float, ...]
+def read_table(page: Path, heads: Sequence[str]) -> pd.DataFrame:
+    """The cells of the first table of a page that has these columns. Raises `DataError` where there is none."""
+    for block in page.read_text().split("\n\n"):
+        rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in block.splitlines()]
+        if rows and set(heads) <= set(rows[0]):
+            return pd.DataFrame(rows[2:], columns=rows[0])
+    raise DataError(f"{page.name} needs a table with the columns {', '.join(heads)}, but has none")
 
 
-class Table(NamedTuple):
-    """A Markdown table."""
+def numbers(cells: Iterable[str]) -> tuple[list[float], list[float]]:
+    """The values of cells such as "0.02 ± 0.01", and their errors, 0 without one.
 
-    section: str
-    """The heading above it."""
-    heads: list[str]
-    rows: list[list[str]]
-
-    def column(self, head: str) -> list[str]:
-        """The cells of a column, without the marks of code."""
-        if head not in self.heads:
-            raise DataError(f"the table of {self.section!r} needs a column {head!r}, but has {', '.join(self.heads)}")
-        return [row[self.heads.index(head)].strip("`") for row in self.rows]
-
-    def numbers(self, head: str) -> list[tuple[float, float]]:
-        """The cells of a column such as "0.02 ± 0.01": values and errors, 0 without one, NaN where there is none."""
-        return [number(cell) for cell in self.column(head)]
-
-    def series(self, quantity: str) -> tuple[list[int], list[tuple[Series, Series]]]:
-        """Returns the trials N of the columns "QUANTITY at N", and each row's values and errors there."""
-        heads = [head for head in self.heads if head.startswith(f"{quantity} at ")]
-        by_row = zip(*(self.numbers(head) for head in heads), strict=True)
-        rows = [(tuple(value for value, _ in row), tuple(error for _, error in row)) for row in by_row]
-        return [int(head.rpartition(" ")[2]) for head in heads], rows
-
-
-def number(cell: str) -> tuple[float, float]:
-    """A value and its error.
-
-    >>> number("0.02 ± 0.01"), number("32.0")
-    ((0.02, 0.01), (32.0, 0.0))
+    >>> numbers(["0.02 ± 0.01", "32.0"])
+    ([0.02, 32.0], [0.01, 0.0])
     """
-    value, _, error = cell.partition("±")
-    try:
-        return float(value), float(error or 0)
-    except ValueError:
-        return float("nan"), 0.0
-
-
-def tables(text: str) -> list[Table]:
-    """All tables of a page, in its order."""
-    result, section, block = [], "", list[str]()
-    for line in [*text.splitlines(), ""]:
-        if line.startswith("|"):
-            block.append(line)
-            continue
-        if len(block) > 1 and set(block[1]) <= set("|-: "):
-            result.append(Table(section, _cells(block[0]), [_cells(row) for row in block[2:]]))
-        block = []
-        section = line.lstrip("# ") if line.startswith("#") else section
-    return result
-
-
-def with_columns(text: str, heads: Sequence[str]) -> Table:
-    """The first table that has these columns. Raises `DataError` where there is none."""
-    for table in tables(text):
-        if set(heads) <= set(table.heads):
-            return table
-    raise DataError(f"the page needs a table with the columns {', '.join(heads)}, but has none")
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    parts = [cell.partition("±") for cell in cells]
+    return [float(value) for value, *_ in parts], [float(error or 0) for *_, error in parts]
 
 
 class Theme(NamedTuple):
@@ -161,9 +113,15 @@ Paint = Callable[[Figure, Theme], None]
 
 def draw(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
     """Writes NAME-light.svg and NAME-dark.svg; returns their paths."""
+
+    def painted(theme: Theme, figure: Figure) -> None:
+        matplotlib.rcParams.update(dict.fromkeys(INKED, theme.ink) | PLAIN | {"grid.color": theme.faint})
+        figure.patch.set_alpha(0.0)
+        paint(figure, theme)
+
     paths = {theme: folder / f"{name}-{theme.name}.svg" for theme in THEMES}
     for theme, path in paths.items():
-        save(size, partial(_painted, paint, theme), path)
+        save(size, partial(painted, theme), path)
     return list(paths.values())
 
 
@@ -172,13 +130,6 @@ def plain_numbers(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _painted(paint: Paint, theme: Theme, figure: Figure) -> None:
-    own: dict[Any, Any] = dict.fromkeys(INKED, theme.ink)
-    matplotlib.rcParams.update(own | PLAIN | {"grid.color": theme.faint})
-    figure.patch.set_alpha(0.0)
-    paint(figure, theme)
 
 
 STEP = 0.065  # between names, of the height of the axes
@@ -227,38 +178,7 @@ def _names_at_ends(axes: Axes, curves: Sequence[Curve], colours: Mapping[str, st
         axes.text(1.015, height, name, transform=axes.transAxes, color=colours[name], va="center", weight=weight)
 
 
-Numbers = Sequence[tuple[float, float]]
-
-
-def paint_dots(
-    axes: Axes, rows: Sequence[str], series: Mapping[str, Numbers], theme: Theme, *, bold: Sequence[str] = ()
-) -> None:
-    """Draws values with bars of ± error: a row for each name, first on top, a colour for each series."""
-    heights = np.arange(len(rows))[::-1]
-    for colour, (label, numbers) in zip(theme.colours, series.items(), strict=False):
-        value, error = np.transpose(numbers)
-        low = np.minimum(error, value - 1e-4)
-        axes.errorbar(value, heights, xerr=[low, error], fmt="o", color=colour, ms=4.5, lw=1, alpha=0.9, label=label)
-    axes.set_yticks(heights, rows)
-    for tick, name in zip(axes.get_yticklabels(), rows, strict=True):
-        tick.set_fontweight("bold" if name in bold else "normal")
-    axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.grid(axis="both", lw=0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-
-
-def regret(docs: Path, out: Path) -> list[Path]:
-    """Regret against trials on tasks that nothing was trained on, five methods."""
-    stored = read_json(docs / "figures" / "regret.json")
-    curves = []
-    for method, numbers in stored["methods"].items():
-        trials = range(len(numbers["regret"]))
-        curves.append(Curve(NAMES[method], trials, numbers["regret"], numbers["error"]))
-    return _draw_curves(out, "regret", curves, "trials after five at random")
-
-
-def _draw_curves(out: Path, name: str, curves: Sequence[Curve], at: str) -> list[Path]:
+def draw_curves(out: Path, name: str, curves: Sequence[Curve], at: str = "trials") -> list[Path]:
     """One panel of curves of regret."""
 
     def paint(figure: Figure, theme: Theme) -> None:
@@ -270,59 +190,69 @@ def _draw_curves(out: Path, name: str, curves: Sequence[Curve], at: str) -> list
     return draw(out, name, (7.2, 3.5), paint)
 
 
-def budgets(name: str, page: str, at: Sequence[int], docs: Path, out: Path) -> list[Path]:
-    """The regret of each method of a page's table after so many trials."""
-    table = with_columns((docs / page).read_text(), ["method", *(f"regret at {t}" for t in at)])
+def draw_dots(
+    out: Path, name: str, rows: Sequence[str], series: Mapping[str, Iterable[str]], label: str, step: float
+) -> list[Path]:
+    """One panel of values with bars of ± error: a row for each name, first on top, a colour for each series."""
 
     def paint(figure: Figure, theme: Theme) -> None:
-        axes = figure.add_subplot()
-        series = {f"{t} trials": table.numbers(f"regret at {t}") for t in at}
-        paint_dots(axes, table.column("method"), series, theme, bold=("hedged-prior", "dre"))
+        axes, heights = figure.add_subplot(), np.arange(len(rows))[::-1]
+        for colour, (legend, cells) in zip(theme.colours, series.items(), strict=False):
+            value, error = map(np.asarray, numbers(cells))
+            bars = [np.minimum(error, value - 1e-4), error]
+            axes.errorbar(value, heights, xerr=bars, fmt="o", color=colour, ms=4.5, lw=1, alpha=0.9, label=legend)
+        axes.set_yticks(heights, rows)
+        for tick, row in zip(axes.get_yticklabels(), rows, strict=True):
+            tick.set_fontweight("bold" if row in BOLD else "normal")
+        axes.set_ylim(-0.7, len(rows) - 0.3)
+        axes.grid(axis="both", lw=0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
         axes.set_xscale("log")
         plain_numbers(axes.xaxis)
-        axes.set_xlabel(REGRET)
-        figure.legend(loc="outside upper center", ncols=len(at))
+        if label != REGRET:  # a ratio
+            axes.axvline(1.0, color=theme.ink, lw=1)
+        axes.set_xlabel(label)
+        figure.legend(loc="outside upper center", ncols=len(series))
 
-    return draw(out, name, (7.2, 1.1 + 0.21 * len(table.rows)), paint)
-
-
-def live(docs: Path, out: Path) -> list[Path]:
-    """Regret on live functions over trials, with pasts of one study to twenty and without."""
-    table = with_columns((docs / "results" / "live.md").read_text(), ["past", "tuner"])
-    at, rows = table.series("regret")
-    regret = dict(zip(zip(table.column("past"), table.column("tuner"), strict=True), rows, strict=True))
-    curves = [Curve(name, at, regret[key][0], [0.0] * len(at)) for key, name in LIVE.items()]
-    return _draw_curves(out, "live", curves, "trials")
+    return draw(out, name, (7.2, 1.1 + step * len(rows)), paint)
 
 
-def pretrained(docs: Path, out: Path) -> list[Path]:
-    """Regret on live models over trials, with a surrogate that ships and without."""
-    table = with_columns((docs / "results" / "pretrained.md").read_text(), ["tuner", "objectives"])
-    at, rows = table.series("regret")
-    regret = dict(zip(table.column("tuner"), rows, strict=True))
-    curves = [Curve(name, at, *regret[key]) for key, name in PRETRAINED.items()]
-    return _draw_curves(out, "pretrained", curves, "trials")
+def regret(docs: Path, out: Path) -> list[Path]:
+    """Regret against trials on tasks that nothing was trained on, five methods."""
+    methods = read_json(docs / "figures" / "regret.json")["methods"]
+    curves = [
+        Curve(NAMES[name], range(len(one["regret"])), one["regret"], one["error"]) for name, one in methods.items()
+    ]
+    return draw_curves(out, "regret", curves, "trials after five at random")
+
+
+def budgets(name: str, page: str, at: Sequence[int], docs: Path, out: Path) -> list[Path]:
+    """The regret of each method of a page's table after so many trials."""
+    table = read_table(docs / page, ["method", *(f"regret at {t}" for t in at)])
+    series = {f"{t} trials": table[f"regret at {t}"] for t in at}
+    return draw_dots(out, name, list(table["method"]), series, REGRET, 0.21)
+
+
+def tuners(name: str, keys: Sequence[str], names: Mapping[Any, str], docs: Path, out: Path) -> list[Path]:
+    """The regret of tuners of a page's table over trials; errors over families of functions would overlap."""
+    table = read_table(docs / "results" / f"{name}.md", [*keys, "regret at 5"]).set_index(list(keys))
+    table = table[[head for head in table if head.startswith("regret at ")]]
+    at = [int(head.rpartition(" ")[2]) for head in table]
+    curves = [Curve(label, at, *numbers(table.loc[key])) for key, label in names.items()]
+    if name == "live":
+        curves = [curve._replace(error=[0.0] * len(at)) for curve in curves]
+    return draw_curves(out, name, curves)
 
 
 def speed(docs: Path, out: Path) -> list[Path]:
     """How many times as fast as PyTorch, the published code and the best that could be written."""
-    table = with_columns((docs / "results" / "performance.md").read_text(), ["row", "x eager", "x best"])
-    names = table.column("row")
-    rows = [names.index(name) for name in SPEED]
-    series = {label: [table.numbers(head)[i] for i in rows] for label, head in PEERS.items()}
-
-    def paint(figure: Figure, theme: Theme) -> None:
-        axes = figure.add_subplot()
-        paint_dots(axes, list(SPEED.values()), series, theme)
-        axes.set_xscale("log")
-        plain_numbers(axes.xaxis)
-        axes.axvline(1.0, color=theme.ink, lw=1)
-        axes.set_xlabel("times as fast, on two CPU cores")
-        figure.legend(loc="outside upper center", ncols=2)
-
-    return draw(out, "speed", (7.2, 1.1 + 0.25 * len(SPEED)), paint)
+    table = read_table(docs / "results" / "performance.md", ["row", *PEERS.values()]).set_index("row").loc[list(SPEED)]
+    series = {label: table[head] for label, head in PEERS.items()}
+    return draw_dots(out, "speed", list(SPEED.values()), series, "times as fast, on two CPU cores", 0.25)
 
 
+BOLD = ("hedged-prior", "dre")
 LIVE = {
     ("random 20x20", "recommended"): "20 past studies",
     ("random 5x20", "recommended"): "5 past studies",
@@ -352,8 +282,8 @@ PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "recommended": partial(budgets, "recommended", "results/recommended.md", (5, 10, 25)),
     "methods": partial(budgets, "methods", "results/methods.md", (10, 25, 50)),
     "losses": partial(budgets, "losses", "results/losses.md", (10, 25, 50)),
-    "live": live,
-    "pretrained": pretrained,
+    "live": partial(tuners, "live", ("past", "tuner"), LIVE),
+    "pretrained": partial(tuners, "pretrained", ("tuner",), PRETRAINED),
     "speed": speed,
 }
 """By name; each writes its files from the folder of the pages to another."""
