@@ -111,14 +111,13 @@ def plot_contours(
         return None
     grid = np.linspace(0.0, 1.0, _CONTOUR_POINTS)
     points = np.tile(space.point(best.params), (len(grid) ** 2, 1))
-    first, second = np.meshgrid(grid, grid, indexing="ij")
-    for name, coordinates in zip(names, (first, second), strict=True):
-        points[:, space.sequence.index(name)] = coordinates.ravel()
+    columns = [space.sequence.index(name) for name in names]
+    points[:, columns] = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
     prediction = predict(points)
-    allowed = space.layout.allowed(points)
-    configurations = [space.params(point) for point in points]
-    x, y = (_places(space, name, configurations).reshape(first.shape) for name in names)
-    shown = [trial.params for trial in trials if trial.state == "complete" and {*names} <= trial.params.keys()]
+    active = space.layout.active(points)
+    shown = space.layout.allowed(points) & active[columns[0]] & active[columns[1]]
+    x, y = (space.layout.parts[column].values(grid) for column in columns)
+    tried = [trial.params for trial in trials if trial.state == "complete" and {*names} <= trial.params.keys()]
 
     def paint(figure: Figure) -> None:
         titles = ("predicted value", "standard deviation")
@@ -126,9 +125,9 @@ def plot_contours(
             axes = figure.add_subplot(1, 2, i + 1)
             for axis, name in zip((axes.xaxis, axes.yaxis), names, strict=True):
                 _set_scale(axis, space, name)
-            filled = np.ma.masked_array(field, ~allowed).reshape(first.shape)
+            filled = np.ma.masked_array(field, ~shown).reshape(len(grid), len(grid))
             figure.colorbar(axes.contourf(x, y, filled, levels=12, cmap=colours), ax=axes)
-            at, above = (_places(space, name, shown) for name in names)
+            at, above = (_places(space, name, tried) for name in names)
             axes.scatter(at, above, s=12, color="white", edgecolors="black", linewidths=0.7)
             axes.plot(*([_places(space, name, [best.params])[0]] for name in names), "*", ms=11, color=COLOURS[1])
             axes.set(xlabel=names[0], ylabel=names[1], title=title)
