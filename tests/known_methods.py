@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
+import pytest
 from jax import Array
 
 from dre_jax.methods import METHODS
@@ -61,3 +62,14 @@ def quick_method(name, times=1):
     ends = {path: ".".join(path.split(".")[-2:]) for path, value in fields.items() if value}
     little = LITTLE | dict.fromkeys(STEPS, 2 * times)
     return METHODS[name].make({path: little[end] for path, end in ends.items() if end in little})
+
+
+def by_class(names, marks=()):
+    """Parameters of a test: methods by name; of those of one class, all but the first are for the thorough tests."""
+    result, seen = [], set()
+    for name in names:
+        kind = type(METHODS[name].default), METHODS[name].transfer
+        more = [] if kind not in seen else [pytest.mark.thorough]
+        result.append(pytest.param(name, marks=[*more, *dict(marks).get(name, [])]))
+        seen.add(kind)
+    return result

@@ -36,8 +36,11 @@ def run(page):
     return names
 
 
+SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (8,), "prior.members": 1}
+
+
 def test_the_readme_tunes_a_model(monkeypatch, capsys):
-    monkeypatch.setattr(Surrogate, "fit", partial(Surrogate.fit, settings={"training.steps": 200}))  # takes seconds
+    monkeypatch.setattr(Surrogate, "fit", partial(Surrogate.fit, settings=SMALL))  # takes seconds
     monkeypatch.setitem(DRESearchCV.__init__.__kwdefaults__, "n_iter", 2)  # takes a second
     names = run("README.md")
     assert capsys.readouterr().out.startswith("best {'lr': ")

@@ -27,6 +27,7 @@ from dre_jax.runtime.devices import local
 from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import jitted_suggest
+from tests.known_methods import by_class
 
 PLATFORMS = ("tpu", "cuda", "cpu")
 MODEL = ModelConfig(members=2, hidden=(8, 8), phi=(8,), rho=(8, 4))
@@ -80,8 +81,8 @@ def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
     lower(grid, METHOD, params, tables, designs, keys, jnp.ones((1, 1, 2), jnp.int32), config, groups=APART)
 
 
-FEW = ("gp", "deep-ensemble", "hebo", "fsbo", "tst")
-MORE = ("dngo", "bohamiann", "dkgp", "taf", "dre-gp")
+FEW = ("gp", "hebo", "fsbo")
+MORE = ("deep-ensemble", "dngo", "bohamiann", "dkgp", "tst", "taf", "dre-gp")
 ENSEMBLES = (DRE, Committee)  # other tests have the first; the members of the second are methods themselves
 SURROGATES = {
     name: method
@@ -144,7 +145,7 @@ def written_in(equation):
     return next(Path(frame.file_name).name for frame in frames if "dre_jax/" in frame.file_name)
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", by_class(SURROGATES))
 def test_only_networks_have_products_of_low_precision(name, space, task, learnt):
     """Accelerators round the factors of a product, of which factorisations and differences must not be made."""
     method, (fit, params) = SURROGATES[name], learnt(name)

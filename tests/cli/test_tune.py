@@ -15,7 +15,6 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate, write_space
-from dre_jax.tuning.initial_design import N_START
 from dre_jax.tuning.past.studies import keep_studies
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
@@ -72,7 +71,7 @@ def test_a_study_and_more_of_it(cli, tune, study, tmp_path):
 def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     """Of two values that are equal, one to be small and one to be large, no trial beats another."""
     kept = {} if where == "file" else {"storage": f"sqlite:///{tmp_path / 'tune.db'}"}
-    options = {"metric": ["x", "y"], "trials": 5, "quiet": True} | kept
+    options = {"metric": ["x", "y"], "trials": 4, "quiet": True} | kept  # of the start design, which compiles nothing
     options["report"] = page = tmp_path / "page.html"
     status, out, error = cli(*tune("echo", '{{"x": {x}, "y": {x}}}', **options, direction=["minimize", "maximize"]))
     assert (status, error) == (0, "")
@@ -82,8 +81,8 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     headings = re.findall("<h2>(.*?)</h2>", content)
     kinds = [f"{kind} of {name}" for name in ("x", "y") for kind in ("History", "Slices", "Importance")]
     assert headings == ["Front", *kinds, "Trials"]
-    assert (content.count("<tr>"), content.count("data:image/png")) == (6, 7)
-    assert head == "front of 5 trials: 5"
+    assert (content.count("<tr>"), content.count("data:image/png")) == (5, 7)
+    assert head == "front of 4 trials: 4"
     values = [json.loads(line.partition(": ")[2])["x"] for line in front]
     assert values == sorted(values)
     assert front[0].startswith(f"x {values[0]:g}, y {values[0]:g} (trial ")
@@ -122,15 +121,16 @@ def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     assert Optimizer.load(study).surrogate is None
 
 
-def test_limits_of_a_study(cli, tune, refused, study):
+def test_limits_of_a_study(cli, tune, refused, study, even_points, monkeypatch):
     """Of its time, and of what another trial is expected to gain."""
     assert "must be positive" in refused(*tune("echo", "{x}", **{"timeout-total": 0}))
-    status, *_ = cli(*tune("sh", "-c", "sleep 0.5; echo {x}", trials=50, quiet=True, **{"timeout-total": 1}))
+    status, *_ = cli(*tune("sh", "-c", "sleep 0.2; echo {x}", trials=50, quiet=True, **{"timeout-total": 0.5}))
     assert (status, 1 <= len(Optimizer.load(study).trials) < 50) == (0, True)
     study.unlink()
-    status, out, _ = cli(*tune("echo", "{x}", trials=50, quiet=True, **{"stop-when-gain-below": 9}))
-    assert (status, out.splitlines()[0]) == (0, "tune: stopped, as a trial is expected to gain less than 9")
-    assert len(Optimizer.load(study).trials) == N_START + 10
+    monkeypatch.setattr(Optimizer, "gain_is_below", lambda self, threshold: len(self.trials) == threshold)
+    status, out, _ = cli(*tune("echo", "{x}", trials=50, quiet=True, **{"stop-when-gain-below": 6}))
+    assert (status, out.splitlines()[0]) == (0, "tune: stopped, as a trial is expected to gain less than 6")
+    assert len(Optimizer.load(study).trials) == 6
 
 
 def test_without_any_value(cli, tune, study):

@@ -50,6 +50,7 @@ def test_tune(page, cli):
     assert "failed" not in error
 
 
+@pytest.mark.usefixtures("even_points")
 def test_suggest(page, cli):
     (block,) = (block for block in page["sh"] if block.startswith("dre-jax suggest"))
     status, out, error = cli(*words(block))

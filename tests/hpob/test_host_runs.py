@@ -91,8 +91,10 @@ def test_what_is_written(plan, tmp_path, content):
 
 def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch, content):
     out, whole = tmp_path / "out.json", tmp_path / "whole.json"
-    faulty = plan(does="raise")
+    faulty, other = plan(does="raise"), tmp_path / "other.json"
     list(Evaluation(faulty, whole))
+    list(Evaluation(plan(does="raise", seed=1), other))
+    assert content(other)["svm"] != content(whole)["svm"]
     monkeypatch.setenv("PEER_FAILS", "0.5")
     evaluation = Evaluation(faulty, out)
     finished = list(evaluation)

@@ -17,6 +17,7 @@ from dre_jax.search.host import run_host
 from dre_jax.search.loop import jitted_value
 from dre_jax.search.method import as_column_padding
 from dre_jax.tuning import Categorical, Float, Int, Optimizer, Space, Surrogate
+from tests.known_methods import by_class
 
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None]
 HOST = [name for name, entry in METHODS.items() if entry.host is not None]
@@ -65,9 +66,7 @@ def with_slots(padded, empty, more=0):
     return jax.device_put((history, Candidates(x, where)))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.defaults] if name in GOLDEN else []) for name in COMPILED]
-)
+@pytest.mark.parametrize("name", by_class(COMPILED, dict.fromkeys(GOLDEN, (pytest.mark.defaults,))))
 class TestCompiled:
     def test_the_scanned_run_is_the_plain_loop_of_a_padded_table_and_repeats(self, name, table, padded, fitted):
         method, params = fitted(name)

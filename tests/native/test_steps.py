@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax import losses, native
+from dre_jax import native
 from dre_jax.data import Task, build_table
 from dre_jax.methods.dre import native_steps
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.fine_tuning import _native_epochs, _scan_epochs, draw_epochs, fine_tune
 from dre_jax.methods.dre.lists import draw_step_bits, step_lists
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.steps import _native_steps, _scan_steps, start, train
+from dre_jax.methods.dre.steps import _native_steps, _scan_steps
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.runtime import devices
@@ -138,15 +138,6 @@ def test_fine_tuning_is_that_of_the_scan(name, n, d):
 X = jnp.zeros((2, 3))
 
 
-def programs(model, loss):
-    """What fine-tuning and a training step are compiled from."""
-    tuning = jax.jit(fine_tune, static_argnums=(0, 1))
-    config, data = MetaTrainConfig(n_support=2, n_query=5, loss=loss), table()
-    params, past = init(model, 4, KEY), history(6, 4, 6)
-    yield tuning.lower(model, FineTuneConfig(epochs=2, loss=loss), params, *past, KEY).as_text()
-    yield train.lower(model, config, data, start(model, config, 4, KEY), KEY, 2).as_text()
-
-
 def test_every_field_of_the_model_is_known_to_it_or_refused():
     @dataclass(frozen=True, kw_only=True)
     class Newer(ModelConfig):
@@ -172,15 +163,6 @@ def test_every_field_of_the_model_is_known_to_it_or_refused():
 def test_what_it_supports(model, loss, own, does):
     assert native_steps.supports_native(model, loss, X, own_lists=own) == does
     assert not native_steps.supports_native(model, loss, X.astype(jnp.bfloat16), own_lists=own)
-
-
-def test_a_loss_that_it_does_not_know_is_the_scans(monkeypatch):
-    monkeypatch.setitem(losses.LOSSES, "newer", losses.LOSSES["listmle"])
-    model = ModelConfig(members=1, hidden=(4,), phi=(4,), rho=(4,))
-    for program in programs(model, LossConfig(name="newer")):
-        assert "dre_jax_steps" not in program
-    for program in programs(model, LossConfig()):
-        assert "dre_jax_steps" in program
 
 
 both_deep_sets = pytest.mark.parametrize("name", ["small", pytest.param("one deep set", marks=pytest.mark.thorough)])

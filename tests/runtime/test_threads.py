@@ -41,11 +41,8 @@ def test_inside_a_block(context):
         raise ZeroDivisionError
 
 
-def test_inside_a_function():
+def test_inside_a_function_unless_the_variable_decides(monkeypatch):
     assert on_one_thread(threads)() == {1}
-
-
-def test_the_variable_decides(monkeypatch):
     monkeypatch.setenv(VARIABLE, "3")
     with one_thread:
         assert threads() == {3}

@@ -32,6 +32,8 @@ def test_kumaraswamys_distribution_function():
     with jax.enable_x64(True):
         result = kumaraswamy(jnp.asarray(x), jnp.log(a), jnp.log(b))
     np.testing.assert_allclose(result, 1 - (1 - x**a) ** b, rtol=1e-9, atol=1e-12)
+    ends = jax.jacobian(kumaraswamy, argnums=(0, 1, 2))(jnp.array([[0.0], [1.0]]), jnp.full(1, 3.0), jnp.full(1, -3.0))
+    assert all(np.isfinite(slope).all() for slope in ends)
 
 
 @pytest.mark.parametrize("exponent", [-5.0, -0.4, 0.0, 1e-4, 1.0, 1.9999, 2.0, 7.0])

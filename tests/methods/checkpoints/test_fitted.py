@@ -20,6 +20,7 @@ from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json
 from dre_jax.methods.settings import configure, leaves
 from tests.error_messages import raises_line
+from tests.known_methods import by_class
 
 LEARNING = [name for name, entry in METHODS.items() if entry.transfer]
 KEY = jax.random.key(1)
@@ -49,7 +50,7 @@ def make_fitted(fitted, space):
     return make
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@pytest.mark.parametrize("name", by_class(LEARNING))
 def test_round_trip(name, make_fitted, tmp_path):
     ours = make_fitted(name)
     save_fitted(tmp_path, ours)
@@ -65,7 +66,7 @@ def test_round_trip(name, make_fitted, tmp_path):
     assert copy["schema"] == [["C", "float", "C", True], ["kernel.ohe._rbf", "level", "kernel", False]]
 
 
-@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.host is None])
+@pytest.mark.parametrize("name", by_class([name for name, entry in METHODS.items() if entry.host is None]))
 def test_every_field_of_a_configuration_is_told(name):
     """A field that JSON left out would come back with its default: each is set to something else in turn."""
     default, tried = METHODS[name].default, set()

@@ -12,7 +12,7 @@ from dre_jax.data import bundled
 from dre_jax.data.tasks import build_table
 from dre_jax.losses import LOSSES, listmle
 from dre_jax.methods.dre.ensemble import Support, scores
-from dre_jax.methods.dre.lists import draw_bits, read_lists
+from dre_jax.methods.dre.lists import draw_bits, draw_step_bits, draw_steps_bits, read_lists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
 from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
@@ -49,6 +49,8 @@ def test_the_first_loss_is_the_mean_over_members_of_their_lists(table):
     support, _, query, _ = draw(table, jax.random.fold_in(KEY, 0), (MODEL.members, CONFIG.lists_per_step), CONFIG)
     expected = [loss_of_list(table, params, support[i], query[i])[i[0]] for i in np.ndindex(support.shape[:2])]
     np.testing.assert_allclose(trained(table, 5)[1][0], np.mean(expected), rtol=1e-4)
+    bits = [draw_steps_bits(KEY, jnp.array([1]), 3, CONFIG)[0], draw_step_bits(jax.random.fold_in(KEY, 1), 3, CONFIG)]
+    np.testing.assert_array_equal(*bits)
 
 
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.uses_values])

@@ -191,9 +191,13 @@ def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
     return str(caught.value)
 
 
-def test_fewer_steps_and_more_of_a_cosine_are_refused(tmp_path, saved):
+def test_another_training_is_refused_with_what_differs(tmp_path, saved):
+    """The room of checkpoints tests the rest."""
     message = refused(config=dataclasses.replace(CONFIG, steps=6), folder=saved)
     assert "training.steps (6 here, 10 in the checkpoint)" in message
+    columns = (SPACE.columns[0], Column("c1", "float", "c1", log=True))
+    message = refused(space=dataclasses.replace(SPACE, columns=columns), folder=saved)
+    assert "c1 (log float here, float in the checkpoint)" in message
     config = dataclasses.replace(CONFIG, schedule="cosine")
     key = jax.random.key(0)
     ResumableTraining(tmp_path, SPACE, MODEL, config, key).save(TrainingRun(start(MODEL, config, 2, key)))

@@ -157,6 +157,15 @@ def test_uninformed_priors_are_isotropic_processes():
         np.testing.assert_allclose(prior_covariance(seen, seen, one), sum(parts), rtol=1e-4)
 
 
+def test_histories_without_differences_have_no_loss_and_others_a_finite_one(prior):
+    rng = np.random.default_rng(0)
+    x, y = rng.random((6, COLUMNS)), rng.normal(size=6)
+    for rows, responses in ((x[:1], y[:1]), (x, np.full(6, 0.1))):
+        assert not any(np.any(leaf) for leaf in jax.tree.leaves(loss_and_slope(prior, *history(rows, responses))))
+    odd = np.repeat(x[:2], 3, axis=0), np.where(np.arange(6) == 2, 1e6, 1.0)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(loss_and_slope(prior, *history(*odd))))
+
+
 def step(table, prior, key):
     """Returns the mean loss of a step's histories and its gradient by a loop, without the penalties."""
     rows, where = (np.asarray(a) for a in drawn(TRAINING, table, key))

@@ -9,7 +9,6 @@ from scipy import integrate, stats
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import EngineConfig, Float, Optimizer, PastCurves, Space
 from dre_jax.tuning.curves.forecast import CurveModel
-from dre_jax.tuning.curves.priors import generic_prior
 from dre_jax.tuning.curves.processes import CurvePrior, condition, predict_last
 from dre_jax.tuning.curves.warp import fit_warp
 
@@ -47,18 +46,6 @@ class TestProcesses:
     curves = exponential_curves(rng, 7)[:, ::4]
     prior = CurvePrior(rng.normal(size=5), np.cov(rng.normal(size=(5, 30))), 2.0, 3.0)
 
-    def test_distribution_given_a_known_covariance(self):
-        """Many curves' worth of prior is a Gaussian; its conditional distributions by brute force."""
-        prior = self.prior._replace(mean_count=1e12, covariance_count=1e12)
-        predictions = predict_last(prior, self.curves[0])
-        mean, covariance = prior.mean, prior.covariance
-        for t in range(1, 5):
-            gain = covariance[4, :t] @ np.linalg.inv(covariance[:t, :t])
-            location = mean[4] + gain @ (self.curves[0, :t] - mean[:t])
-            assert predictions.location[t - 1] == pytest.approx(location, rel=1e-4)
-            variance = covariance[4, 4] - gain @ covariance[:t, 4]
-            assert predictions.scale[t - 1] ** 2 == pytest.approx(variance, rel=1e-4)
-
     def test_posterior_and_conditional_student_distribution(self):
         """The density of a last value is the ratio of two predictive densities of scipy's multivariate Student-t."""
         posterior = condition(self.prior, self.curves[1:], np.ones(6))
@@ -80,10 +67,6 @@ class TestProcesses:
             location, scale, freedom = (part[..., t - 1] for part in predictions)
             assert stats.t.pdf(y[4], freedom, location, scale) == pytest.approx(expected, rel=1e-3)
 
-    def test_parts_of_a_curve_do_not_know_what_follows(self):
-        whole, part = (predict_last(self.prior, self.curves[0] * [1, 1, 1, x, x]) for x in (1.0, np.nan))
-        np.testing.assert_array_equal(whole.location[:3], part.location[:3])
-
 
 class TestModel:
     def test_warp(self):
@@ -93,9 +76,6 @@ class TestModel:
         assert np.median(scores[:, -1]) == pytest.approx(0, abs=1e-9)
         np.testing.assert_allclose(warp.backward(scores), curves)
         assert np.isfinite(warp.forward(np.array([-1e300, 1e300]))).all()
-
-    def test_generic_prior_is_a_distribution(self):
-        assert np.linalg.eigvalsh(generic_prior(STEPS).covariance).min() > 0
 
     def test_forecast_is_calibrated(self):
         """Of new curves, two thirds end within a standard error, and half above the forecast."""

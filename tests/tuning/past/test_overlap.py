@@ -160,7 +160,7 @@ def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path):
     space = Space({"x": Float(0.0, 1.0), "new": Float(0.0, 1.0)})
     tasks = {str(t): [Evaluated({"x": i / 8}, -abs(i / 8 - t / 4)) for i in range(9)] for t in range(1, 4)}
     past = past_of(space, tasks, direction="maximize")
-    settings = {"training.steps": 5, "prior.members": 1}
+    settings = {"training.steps": 5, "prior.members": 1, "prior.trend": (8,), "prior.layers": (4,)}
     with pytest.warns(DataWarning, match="^3 of 3 past tasks have no 'new'$"):
         surrogate = Surrogate.fit(past, space, settings=settings)
     assert all(set(params) == {"x"} for params in surrogate.start)
