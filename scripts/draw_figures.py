@@ -15,7 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -115,13 +114,13 @@ def draw(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> li
     """Writes NAME-light.svg and NAME-dark.svg; returns their paths."""
 
     def painted(theme: Theme, figure: Figure) -> None:
-        matplotlib.rcParams.update(dict.fromkeys(INKED, theme.ink) | PLAIN | {"grid.color": theme.faint})
         figure.patch.set_alpha(0.0)
         paint(figure, theme)
 
     paths = {theme: folder / f"{name}-{theme.name}.svg" for theme in THEMES}
     for theme, path in paths.items():
-        save(size, partial(painted, theme), path)
+        settings = dict.fromkeys(INKED, theme.ink) | PLAIN | {"grid.color": theme.faint}
+        save(size, partial(painted, theme), path, **settings)
     return list(paths.values())
 
 

@@ -59,7 +59,7 @@ def display_name(name: str, longest: int = LONGEST) -> str:
 
 
 @contextlib.contextmanager
-def _own_settings() -> Iterator[None]:
+def _own_settings(more: dict[Any, Any]) -> Iterator[None]:
     """Matplotlib's defaults whatever the user's settings, names taken literally, and SVG that is always the same."""
     import logging
     import warnings
@@ -70,7 +70,7 @@ def _own_settings() -> Iterator[None]:
     level = log.level
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update({"text.parse_math": False, "svg.hashsalt": "dre_jax", "font.size": 9.0})
+        matplotlib.rcParams.update({"text.parse_math": False, "svg.hashsalt": "dre_jax", "font.size": 9.0, **more})
         # A name may have letters that the font lacks; they are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         log.setLevel(logging.ERROR)
@@ -80,21 +80,21 @@ def _own_settings() -> Iterator[None]:
             log.setLevel(level)
 
 
-def draw(size: tuple[float, float], paint: Callable[[Figure], None]) -> Figure:
-    """Returns a figure of `size` inches that `paint` has painted."""
+def draw(size: tuple[float, float], paint: Callable[[Figure], None], **settings: Any) -> Figure:
+    """Returns a figure of `size` inches that `paint` has painted, with more of Matplotlib's settings."""
     from matplotlib.figure import Figure
 
-    with _own_settings():
+    with _own_settings(settings):
         figure = Figure(figsize=size, layout="constrained")
         paint(figure)
     return figure
 
 
-def write(figure: Figure, *paths: Path) -> None:
+def write(figure: Figure, *paths: Path, **settings: Any) -> None:
     """Writes a figure, PNG or SVG by each path's ending. Raises `DataError` where a file cannot be written."""
     from dre_jax.data.files import atomic_writer
 
-    with _own_settings():
+    with _own_settings(settings):
         for path in paths:
             kind = path.suffix[1:].lower()
             with atomic_writer(path) as file:
@@ -102,6 +102,6 @@ def write(figure: Figure, *paths: Path) -> None:
             figure.set_layout_engine("none")  # stays as the first file has it: that takes half of the time
 
 
-def save(size: tuple[float, float], paint: Callable[[Figure], None], *paths: Path) -> None:
+def save(size: tuple[float, float], paint: Callable[[Figure], None], *paths: Path, **settings: Any) -> None:
     """Paints a figure of `size` inches and writes it, as `write`."""
-    write(draw(size, paint), *paths)
+    write(draw(size, paint, **settings), *paths, **settings)
