@@ -1,11 +1,10 @@
-"""Speed beside PyTorch: ``python -m benchmarks [--quick] [--out FILE.json] [--only NAME ...]``.
+"""Speed beside PyTorch: ``python -m benchmarks [--out FILE.json] [--only NAME ...]``.
 
 Prints a table, and writes it as JSON with ``--out``. Times are seconds of a unit of work, medians over repeats, compile
 time apart. Two peers do the same work: `eager` (benchmarks/torch_reference.py, members in a loop) and `best`
 (benchmarks/torch_best.py, the fastest PyTorch we can write). The floor is the time of the operations and bytes that
-cannot be avoided, at the rates of a large matrix product and a large copy on the same cores.
-
-``--quick`` is for a look: fewer rows, under ten minutes on two idle cores. Nothing else should run meanwhile.
+cannot be avoided, at the rates of a large matrix product and a large copy on the same cores. Nothing else should run
+meanwhile.
 """
 
 from __future__ import annotations
@@ -28,15 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="a few rows, fewer repeats")
     parser.add_argument("--out", type=Path, help="JSON file")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=catalogue, help=f"of {', '.join(catalogue)}")
-    parser.add_argument("--repeats", type=int, help="repeats of a time; 5, and 3 with --quick")
+    parser.add_argument("--repeats", type=int, default=5, help="repeats of a time")
     options = parser.parse_args(arguments)
-    names = options.only or (plan.QUICK if options.quick else catalogue)
-    rows = {name: catalogue[name] for name in names}
-    repeats = options.repeats or (3 if options.quick else 5)
-    return plan.run("benchmarks", arguments, rows, options.out, quick=options.quick, repeats=repeats)
+    rows = {name: catalogue[name] for name in options.only or catalogue}
+    return plan.run("benchmarks", arguments, rows, options.out, repeats=options.repeats)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     }
     rows |= {name: catalogue[name] for name in (SMALL_ROWS if small else ROWS)}
     device = peer_device(small)
-    return plan.run("benchmarks.accelerator", arguments, rows, options.out, quick=small, device=device, **sizes)
+    return plan.run("benchmarks.accelerator", arguments, rows, options.out, device=device, **sizes)
 
 
 def peer_device(small: bool) -> str | None:

@@ -252,27 +252,6 @@ def draw_lists(tables: Sequence[Table], count: int, generator: torch.Generator, 
     return Batch(x[:, :k], y[:, :k], x[:, k:], level[:, k:])
 
 
-def meta_train(
-    tables: Sequence[Table],
-    model: ModelConfig,
-    decisions: Decisions,
-    *,
-    steps: int,
-    seed: int,
-    learning_rate: float = 1e-3,
-) -> Ensemble:
-    """Meta-trains on one list a step from PyTorch's initialisation (the paper, Algorithm 1), which it seeds."""
-    torch.manual_seed(seed)
-    generator = torch.Generator().manual_seed(seed)
-    ensemble = Ensemble(model, tables[0].x.shape[-1], decisions.response_scale)
-    optimiser = adam(ensemble, learning_rate)
-    draws = model.members if decisions.lists == "own" else 1
-    for _ in range(steps):
-        batches = [draw_lists(tables, 1, generator) for _ in range(draws)]
-        train_step(ensemble, optimiser, batches, decisions, generator)
-    return ensemble
-
-
 def fine_tune(
     checkpoint: Ensemble,
     history: Table,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from benchmarks.suite.rates import repeated
-from benchmarks.suite.rows import Timing, at_epochs, timing
+from benchmarks.suite.rows import Timing, timing
 from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
 from dre_jax.methods.dre.model_config import preset
@@ -20,8 +20,6 @@ from dre_jax.methods.dre.steps import portion
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING
 from dre_jax.search import SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
-
-DESIGN = 5
 
 
 def default_model(members: int = 10) -> ModelConfig:
@@ -82,20 +80,12 @@ def trial(
     model: ModelConfig, *, history: int, candidates: int, columns: int, epochs: int, repeats: int, runs: int
 ) -> Timing:
     """Measures a trial of one run among several: runs that begin with so large a design, and end after one trial."""
-    tasks = random_tasks(runs, history + candidates, columns)
-    first, later = whole_runs(model, tasks, design=history, trials=1, epochs=epochs, repeats=repeats)
+    tasks, params = random_tasks(runs, history + candidates, columns), parameters(model, columns)
+    designs = {name: {"test0": np.arange(history)} for name in tasks}
+    options: dict[str, Any] = {"n_trials": 1, "key": jax.random.key(1), "stop_at_optimum": False}
+    call = partial(run_tasks, method(model, epochs), params, tasks, designs, **options)
+    first, later = repeated(lambda: list(call()), repeats)
     return timing(later, runs, first, f"{runs} runs at once")
-
-
-def whole_runs(
-    model: ModelConfig, tasks: dict[str, Task], *, design: int, trials: int, epochs: int, repeats: int
-) -> tuple[float, list[float]]:
-    """Returns the seconds of all runs of `run_tasks`: of the first call, and of each of the later ones."""
-    params = parameters(model, next(iter(tasks.values())).n_columns)
-    designs = {name: {"test0": np.arange(design)} for name in tasks}
-    # Every trial is made, as no run stops at its optimum.
-    options: dict[str, Any] = {"n_trials": trials, "key": jax.random.key(1), "stop_at_optimum": False}
-    return repeated(lambda: list(run_tasks(method(model, epochs), params, tasks, designs, **options)), repeats)
 
 
 def runs_of_spaces(
@@ -111,29 +101,6 @@ def runs_of_spaces(
     for _ in run_spaces(method(model, epochs), work, n_trials=trials, stop_at_optimum=False):
         pass
     return time.perf_counter() - begin
-
-
-def runs(
-    model: ModelConfig, *, count: int, candidates: int, columns: int, trials: int, epochs: int, most_s: float = 300.0
-) -> Timing:
-    """Measures one run of so many at once, each from its design to its last trial.
-
-    Where two calls would take longer than ``most_s`` seconds, the time is that of fewer epochs, on a straight line.
-    """
-    tasks = random_tasks(count, candidates + DESIGN, columns)
-
-    def at(n: int) -> Timing:
-        first, later = whole_runs(model, tasks, design=DESIGN, trials=trials, epochs=n, repeats=1)
-        return timing(later, count, first)
-
-    few, more = max(1, epochs // 50), max(2, epochs // 25)
-    less, some = at(few), at(more)
-    none = timing([max(0.0, less.median - (some.median - less.median) / (more - few) * few)])
-    estimate = at_epochs(none, some, more, epochs)
-    if estimate.median * count * 2 > most_s:
-        note = f"{few} and {more} epochs timed, {epochs} by a straight line"
-        return replace(estimate, low=estimate.median, high=estimate.median, note=note)
-    return at(epochs)
 
 
 def suggestion(model: ModelConfig, *, history: int, candidates: int, columns: int, epochs: int, repeats: int) -> Timing:

@@ -8,10 +8,31 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, Literal
 
-from benchmarks.suite.peer_work import PeerWork
 from benchmarks.suite.rows import Timing, at_epochs, timing
+
+Peer = Literal["eager", "best"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerWork:
+    """The work that a peer is timed at: a trial of some runs, or steps of meta-training."""
+
+    peer: Peer
+    kind: Literal["trial", "meta-train"]
+    columns: int = 16
+    members: int = 10
+    history: int = 105
+    candidates: int = 300
+    lists: int = 1
+    runs: int = 1
+    """Side by side in one process; the eager peer does them in turn."""
+    threads: int = 1
+    compiled: bool = False
+    preset: Literal["default", "paper"] = "default"
+    """The library's structure, or the published one: one deep set for all members, and the same lists."""
+    device: str = "cpu"
 
 
 class PeerError(RuntimeError):

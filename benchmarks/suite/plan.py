@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -10,19 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.suite import environment, floors, ours, peers, rates, table
-from benchmarks.suite.peer_work import Peer, PeerWork
-from benchmarks.suite.peers import Way
+from benchmarks.suite import floors, ours, peers, rates
+from benchmarks.suite.peers import Peer, PeerWork, Way
 from benchmarks.suite.rates import Rates
-from benchmarks.suite.rows import Row, Timing, timing
+from benchmarks.suite.rows import Row, Timing, markdown
+from dre_jax.cli.version import describe
+from dre_jax.data.files import write_json
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.training_config import FineTuneConfig
 
-EPOCHS, TRIALS, COLUMNS, CANDIDATES = 1000, 100, 16, 300
+EPOCHS, COLUMNS, CANDIDATES = 1000, 16, 300
 N_SUPPORT, N_QUERY = 20, 100
 HISTORIES = (105, 30, 10)
-QUICK = ("trial-105", "meta-train-step-1", "trial-105-published", "meta-train-step-published", "suggest")
-"""Rows of ``--quick``."""
 _PUBLISHED = (
     "one deep set for all members and the same lists, as published; eager with the published code's decisions, ours "
     "and best with an exact loss"
@@ -33,7 +33,6 @@ _PUBLISHED = (
 class Bench:
     cores: int
     rates: Rates
-    quick: bool = False
     device: str | None = "cpu"
     """Of the peers; None leaves them out."""
     epochs: int = EPOCHS
@@ -68,16 +67,15 @@ class Bench:
         own = [Way(processes=self.cores, threads=1, compiled=c, split_members=split) for c in both]
         if work.kind == "trial":
             together = [Way(processes=1, threads=self.cores, compiled=True, runs=self.runs)]
-            return own if self.quick else own + together
+            return own + together
         together = [Way(processes=1, threads=t, compiled=c) for t in {1, self.cores} for c in both]
-        apart = own if split else []
-        return [*apart[:1], *together[:1]] if self.quick else apart + together
+        return (own if split else []) + together
 
     def part(self, work: PeerWork) -> int:
         """Returns the epochs or steps of a peer that are timed."""
         if work.kind != "trial":
             return max(2, 20 // work.lists) if work.peer == "eager" else max(50, 400 // work.lists)
-        return min(self.eager_epochs if work.peer == "eager" else 200 if self.quick else 500, self.epochs)
+        return min(self.eager_epochs if work.peer == "eager" else 500, self.epochs)
 
     def peer(self, peer: Peer, **sizes: Any) -> Timing | None:
         """Returns a peer's time of some work in its fastest way, measured once; None where there are no peers."""
@@ -85,7 +83,7 @@ class Bench:
             return None
         work = PeerWork(peer=peer, device=self.device, **sizes)
         if work not in self.peer_times:
-            repeats = max(2, self.repeats) if peer == "best" else 2 if self.quick else 3
+            repeats = max(2, self.repeats) if peer == "best" else 3
             self.peer_times[work], way = peers.fastest(
                 work, self.ways(work), part=self.part(work), whole=self.epochs, repeats=repeats
             )
@@ -155,40 +153,6 @@ def meta_row(bench: Bench, name: str, *, lists: int = 1, published: bool = False
     )
 
 
-def run_row(bench: Bench, name: str, *, count: int) -> Row:
-    model, measured = ours.default_model(), min(count, 50)
-    sizes = {"candidates": CANDIDATES, "columns": COLUMNS, "trials": TRIALS, "epochs": bench.epochs}
-    notes = [] if measured == count else [f"ours is that of {measured} runs: time goes with the number of runs"]
-    notes.append("peers: trials at history 10, 30 and 105, straight lines between them, summed up")
-    notes += ["one run leaves the other cores idle, peers' do not"] * (count == 1)
-    work = floors.run(model, COLUMNS, ours.DESIGN, TRIALS, CANDIDATES, bench.epochs)
-    return Row(
-        name=name,
-        unit="run of 100 trials",
-        ours=ours.runs(model, count=measured, **sizes),
-        **{peer: _peer_run(bench, peer) for peer in get_args(Peer)},
-        floor_s=work.seconds(*bench.rates),
-        notes=tuple(notes),
-        extra={"flops": work.flops, "runs": count},
-    )
-
-
-def _peer_run(bench: Bench, peer: Peer) -> Timing | None:
-    """Returns the sum of a peer's trials over a run."""
-    at = tuple(sorted(HISTORIES))
-    trials = [bench.peer(peer, kind="trial", history=n) for n in at]
-    points = [trial.median for trial in trials if trial is not None]
-    histories = range(ours.DESIGN, ours.DESIGN + TRIALS)
-    return timing([sum(between(n, at, points) for n in histories)]) if len(points) == len(at) else None
-
-
-def between(n: float, at: tuple[int, ...], values: list[float]) -> float:
-    """Returns the value at ``n`` on straight lines between points; beyond them on the nearest line."""
-    i = next((i for i in range(1, len(at) - 1) if n <= at[i]), len(at) - 1)
-    share = (n - at[i - 1]) / (at[i] - at[i - 1])
-    return max(0.0, values[i - 1] + share * (values[i] - values[i - 1]))
-
-
 def suggest_row(bench: Bench, name: str) -> Row:
     """Measures a warm call of `Suggester.observe_and_suggest`; the first takes its compile time more."""
     model, sizes = ours.default_model(), {"history": 30, "candidates": CANDIDATES, "columns": COLUMNS}
@@ -223,7 +187,6 @@ def catalogue() -> dict[str, Measure]:
     rows |= {f"trial-105-candidates-{n}": partial(trial_row, candidates=n) for n in (3_000, 30_000)}
     rows["trial-105-default"] = partial(trial_row, epochs=FineTuneConfig().epochs)
     rows["suggest"] = suggest_row
-    rows |= {f"runs-{n}": partial(run_row, count=n) for n in (1, 10, 50, 430)}
     rows |= {f"members-{n}": partial(trial_row, members=n) for n in (1, 2, 5, 20, 50)}
     return rows | {f"columns-{n}": partial(trial_row, columns=n) for n in (3, 8, 32, 64)}
 
@@ -240,11 +203,11 @@ def run(
     A row that fails says why, and the others are measured nevertheless. ``settings`` are fields of `Bench`.
     """
     begin, results = time.perf_counter(), list[dict[str, Any]]()
-    about = environment.describe(module, arguments)
+    plain = [Path(word).name if "/" in word else word for word in arguments]  # without folders
+    about = {"command": " ".join(["python", "-m", module, *plain]), **describe(), "load_before": os.getloadavg()[0]}
     peak = rates.measure(about["cores"])
     bench = Bench(cores=about["cores"], rates=peak, **settings)
     about |= {"matrix_flops_per_s": peak.flops, "copy_bytes_per_s": peak.bytes, "peer_device": bench.device}
-    environment.write(out, about, results)
     for name, measure in rows.items():
         print(f"{time.perf_counter() - begin:5.0f} s  {name}", file=sys.stderr)
         try:
@@ -253,10 +216,10 @@ def run(
             reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
             print(f"{name} failed: {reason}", file=sys.stderr)
             results.append({**Row(name=name, unit="failed").as_json(), "error": reason})
-        environment.write(out, about, results)
-    about["took_s"] = round(time.perf_counter() - begin)
-    environment.write(out, about, results)
-    facts = ", ".join(f"{key} {about[key]}" for key in ("device", "cores", "load_before", "took_s"))
-    print(f"{facts}\nmatrix product {peak.flops / 1e9:.0f} GFLOP/s, copy {peak.bytes / 1e9:.1f} GB/s")
-    print(table.markdown(results, table.ROW))
+        about["took_s"] = round(time.perf_counter() - begin)
+        if out:
+            write_json(out, {"environment": about, "rows": results}, indent=1)
+    print(", ".join(f"{key} {about[key]}" for key in ("devices", "cores", "load_before", "took_s")))
+    print(f"matrix product {peak.flops / 1e9:.0f} GFLOP/s, copy {peak.bytes / 1e9:.1f} GB/s")
+    print(markdown(results))
     return 1 if any("error" in row for row in results) else 0

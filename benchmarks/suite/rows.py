@@ -1,9 +1,9 @@
-"""A line of the benchmark: ours, both peers, and the floor."""
+"""A line of the benchmark: ours, both peers, and the floor; and the table of all lines."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,3 +85,39 @@ class Row:
             "note": "; ".join([*self.notes, *(f"{name}: {t.note}" for name, t in timings.items() if t and t.note)]),
             **self.extra,
         }
+
+
+def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Returns the table of rows as the file has them."""
+    cells = [_cells(row) for row in rows]
+    heads = list(cells[0])
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *(list(one.values()) for one in cells)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, str]:
+    ratios = {name: row[f"ratio_{name}"] for name in ("eager", "best")}
+    return {
+        "row": row["name"],
+        "ours": seconds(row["ours_s"]),
+        "spread": " to ".join(map(seconds, row["spread"] or [None])),
+        **{name: seconds(row[f"{name}_s"]) for name in ratios},
+        **{f"x {name}": "-" if x is None else f"{x:.{int(x < 100)}f}" for name, x in ratios.items()},
+        "floor": seconds(row["floor_s"]),
+        "reached": "-" if row["fraction"] is None else f"{row['fraction']:.0%}",
+        "compile": seconds(row["compile_s"]),
+    }
+
+
+def seconds(value: float | None) -> str:
+    """Returns three digits and a unit.
+
+    Example:
+      >>> seconds(0.01234), seconds(75.0), seconds(4e-6), seconds(None)
+      ('12.3 ms', '75.0 s', '4.00 us', '-')
+    """
+    if value is None:
+        return "-"
+    unit, scale = ("s", 1.0) if value >= 1.0 else ("ms", 1e-3) if value >= 1e-3 else ("us", 1e-6)
+    number = value / scale
+    return f"{number:.{0 if number >= 100 else 1 if number >= 10 else 2}f} {unit}"

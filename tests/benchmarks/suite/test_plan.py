@@ -1,0 +1,152 @@
+"""The benchmark's rows, its command, and the work that the peers do in processes of their own."""
+
+import jax
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import accelerator, ask
+from benchmarks.suite import hpob_shapes, ours, peers, plan, rates
+from benchmarks.suite.peers import PeerWork, Way
+from benchmarks.suite.rates import Rates
+from benchmarks.suite.rows import Row, Timing, at_epochs, markdown, timing
+from dre_jax import native
+from dre_jax.data.files import read_json
+from dre_jax.methods.dre.model_config import ModelConfig
+
+MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+
+
+@pytest.fixture(autouse=True)
+def small_rates(monkeypatch):
+    monkeypatch.setattr(rates, "measure", lambda cores: Rates(1e11, 1e10))
+    # What the commands set is for processes of their own: here it ends with the test.
+    monkeypatch.setenv("JAX_ENABLE_COMPILATION_CACHE", "false")
+    monkeypatch.setenv("DRE_JAX_NATIVE", "1")
+
+
+def test_medians_epochs_and_ratios():
+    ours = timing([0.2, 0.1, 0.4], 2, 5.0, "two at once")
+    assert (ours.median, ours.low, ours.high, ours.compile_s) == (0.1, 0.05, 0.2, pytest.approx(4.8))
+    assert timing([1.0], first=0.5).compile_s == 0.0
+    line = at_epochs(timing([1.0]), timing([3.0]), 20, 100)
+    assert (line.median, line.note) == (11.0, "20 epochs timed, 100 by a straight line")
+    best = Timing(median=0.3, low=0.2, high=0.5, compile_s=9.0)
+    row = Row(name="trial-105", unit="trial", ours=ours, eager=timing([4.0]), best=best, floor_s=0.05).as_json()
+    assert (row["ratio_eager"], row["ratio_best"], row["fraction"]) == pytest.approx((40.0, 3.0, 0.5))
+    assert row["note"] == "ours: two at once"
+    cells = "| trial-105 | 100 ms | 50.0 ms to 200 ms | 4.00 s | 300 ms | 40.0 | 3.0 | 50.0 ms | 50% | 4.80 s |"
+    without = "| failed | - | - | - | - | - | - | - | - | - |"
+    assert markdown([row, Row(name="failed", unit="none").as_json()]).splitlines()[2:] == [cells, without]
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
+    bench = plan.Bench(cores=2, rates=Rates(1e11, 1e10))
+    trial, steps = (PeerWork(peer="best", kind=kind, preset=preset) for kind in ("trial", "meta-train"))
+    ways = bench.ways(trial)
+    assert {way.processes * way.threads for way in ways} == {way.units(trial) for way in ways} == {2}
+    # Half of the members each, where they have nothing in common.
+    assert {way.work(steps).members for way in bench.ways(steps)} == ({5, 10} if preset == "default" else {10})
+    bench.fastest_ways["trial", preset] = ways[1]
+    assert bench.ways(trial) == [ways[1]]
+
+
+def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
+    calls, runs = [], []
+
+    def fastest(work, ways, **given):
+        calls.append((work.peer, work.preset, work.history))
+        return timing([8.0 if work.peer == "eager" else 2.0]), ways[0]
+
+    def run_tasks(method, params, tasks, designs, *, n_trials, **_):
+        (history,) = {len(rows) for seeds in designs.values() for rows in seeds.values()}
+        runs.append((method.model.context, history, method.fine_tuning.epochs, n_trials))
+        assert {task.n_rows for task in tasks.values()} == {history + 300}
+        return iter(())
+
+    monkeypatch.setattr(peers, "fastest", fastest)
+    monkeypatch.setattr(ours, "run_tasks", run_tasks)
+    bench = plan.Bench(cores=2, rates=Rates(1e11, 1e10), repeats=1)
+    for _ in range(2):
+        row = plan.catalogue()["trial-30-published"](bench, "trial-30-published").as_json()
+    assert runs == [*[("shared", 30, 1000, 1)] * 2, *[("own", 30, 1000, 1)] * 2] * 2
+    assert calls == [("eager", "paper", 30), ("best", "paper", 30)], "a peer's trial is measured once for all rows"
+    assert row["ratio_eager"] == pytest.approx(4 * row["ratio_best"])
+
+
+@pytest.mark.multiprocess
+@pytest.mark.parametrize(
+    ("peer", "kind", "preset"),
+    [("eager", "trial", "paper"), ("best", "trial", "default"), ("best", "meta-train", "paper")],
+)
+def test_peers(peer, kind, preset):
+    pytest.importorskip("torch", reason="torch is not installed")
+    work = PeerWork(peer=peer, kind=kind, columns=3, members=2, history=12, candidates=20, preset=preset)
+    result, peak = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
+    assert result.median > 0
+    assert peak > 1e7
+    assert "one process of 1 threads" in result.note
+
+
+@pytest.mark.multiprocess
+def test_a_peer_that_fails_says_so():
+    work = PeerWork(peer="best", kind="trial", columns=-3)
+    with pytest.raises(peers.PeerError, match="a peer's process must answer, but it failed: "):
+        peers.measure(work, Way(processes=1, threads=1), part=1, whole=1, repeats=1)
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    def row(bench, name):
+        return Row(name=name, unit="second", ours=timing([1.0 * bench.repeats], first=2.0), floor_s=0.5)
+
+    def fails(bench, name):
+        raise RuntimeError("no memory\nat all")
+
+    monkeypatch.setattr(plan, "catalogue", lambda: {"one": row, "fails": fails, "two": row})
+    out = tmp_path / "found.json"
+    assert command.main(["--only", "two", "--repeats", "3", "--out", str(out)]) == 0
+    result = read_json(out)
+    assert [line["name"] for line in result["rows"]] == ["two"]
+    assert result["environment"]["command"] == "python -m benchmarks --only two --repeats 3 --out found.json"
+    assert result["environment"]["packages"]["jax"] == jax.__version__
+    assert "| two | 3.00 s |" in capsys.readouterr().out
+    # A row that fails says why, and those after it are measured nevertheless.
+    assert command.main(["--out", str(out)]) == 1
+    results = [(line["name"], line["ours_s"], line.get("error")) for line in read_json(out)["rows"]]
+    assert results == [("one", 5.0, None), ("fails", None, "RuntimeError: no memory"), ("two", 5.0, None)]
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
+    monkeypatch.setattr(accelerator, "SMALL_ROWS", ("trial-10",))
+    monkeypatch.setattr(ours, "default_model", lambda members=2: MODEL)
+    monkeypatch.setattr(native, "available", lambda: False)  # the command's switch comes too late for this process
+    monkeypatch.setattr(accelerator, "peer_device", lambda small: None)
+    out = tmp_path / "found.json"
+    assert accelerator.main(["--small", "--out", str(out)]) == 0
+    result = read_json(out)
+    names = [row["name"] for row in result["rows"]]
+    assert names == ["same-as-cpu", "hpob-430-runs", "meta-train-500000", "trial-10"]
+    assert result["rows"][0]["equal"] == {"gp": 1.0, "dre": 1.0}
+    assert result["rows"][1]["runs"] == 20
+    assert result["rows"][1]["compile_s"] > 0
+    assert all(row["ours_s"] > 0 and row["eager_s"] is None for row in result["rows"])
+
+
+def test_shapes_of_hpob_against_its_files(shared_data):
+    folder = shared_data / "hpob-traces"
+    columns, tasks = (
+        read_json(folder / f"meta-{name}.json") for name in ("dataset-descriptors", "test-tasks-per-space")
+    )
+    for space in hpob_shapes.SPACES:
+        assert space.columns == len(columns[space.name]["variables_order"])
+        assert space.test_tasks == len(tasks[space.name])
+        assert space.rows_per_task > 105, "a run of 100 trials would see the whole table"
+    assert hpob_shapes.DESIGNS * sum(space.test_tasks for space in hpob_shapes.SPACES) == 430
+
+
+def test_a_process_tells_when_it_suggested(tmp_path):
+    seconds, later = ask.child(ask.Path(), 0, tmp_path)
+    assert 0 < seconds < 600
+    assert later == []
