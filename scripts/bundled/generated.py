@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn import datasets
@@ -11,7 +11,26 @@ from .tasks import Problem, make, problems
 
 ROWS = 240
 _SEED = 11
-_NOISE = {"friedman1": 1.0, "friedman2": 125.0, "friedman3": 0.1}  # of the papers' signal-to-noise ratios, roughly
+CLASSES: dict[str, tuple[Any, dict[str, float]]] = {
+    "classification-sparse": (datasets.make_classification, {"n_features": 20, "n_informative": 4, "flip_y": 0.1}),
+    "classification-dense": (
+        datasets.make_classification,
+        {"n_features": 10, "n_informative": 8, "n_redundant": 0, "n_classes": 3},
+    ),
+    "classification-noisy": (datasets.make_classification, {"n_features": 8, "flip_y": 0.3}),
+    "moons": (datasets.make_moons, {"noise": 0.3}),
+    "moons-clear": (datasets.make_moons, {"noise": 0.15}),
+    "quantiles": (datasets.make_gaussian_quantiles, {"n_features": 5, "n_classes": 3}),
+    "hastie": (datasets.make_hastie_10_2, {}),
+}
+NUMBERS: dict[str, tuple[Any, dict[str, float]]] = {  # noise of the papers' signal-to-noise ratios, roughly
+    "friedman1": (datasets.make_friedman1, {"noise": 1.0}),
+    "friedman2": (datasets.make_friedman2, {"noise": 125.0}),
+    "friedman3": (datasets.make_friedman3, {"noise": 0.1}),
+    "regression-sparse": (datasets.make_regression, {"n_features": 40, "n_informative": 5, "noise": 30.0}),
+    "regression-dense": (datasets.make_regression, {"n_features": 15, "n_informative": 15, "noise": 80.0}),
+    "uncorrelated": (datasets.make_sparse_uncorrelated, {}),
+}
 
 
 def whole_problems() -> list[Problem]:
@@ -33,31 +52,10 @@ def _whole(source: str, *, classes: bool) -> Problem:
 
 def generated_problems() -> list[Problem]:
     """Problems of generators, whose names start with that of their generator."""
-    blobs: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {
-        "classification-sparse": lambda **o: datasets.make_classification(
-            n_features=20, n_informative=4, flip_y=0.1, **o
-        ),
-        "classification-dense": lambda **o: datasets.make_classification(
-            n_features=10, n_informative=8, n_redundant=0, n_classes=3, **o
-        ),
-        "classification-noisy": lambda **o: datasets.make_classification(n_features=8, flip_y=0.3, **o),
-        "moons": lambda **o: datasets.make_moons(noise=0.3, **o),
-        "moons-clear": lambda **o: datasets.make_moons(noise=0.15, **o),
-        "quantiles": lambda **o: datasets.make_gaussian_quantiles(n_features=5, n_classes=3, **o),
-        "hastie": lambda **o: datasets.make_hastie_10_2(**o),
-    }
-    numbers: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {
-        "friedman1": lambda **o: datasets.make_friedman1(noise=_NOISE["friedman1"], **o),
-        "friedman2": lambda **o: datasets.make_friedman2(noise=_NOISE["friedman2"], **o),
-        "friedman3": lambda **o: datasets.make_friedman3(noise=_NOISE["friedman3"], **o),
-        "regression-sparse": lambda **o: datasets.make_regression(n_features=40, n_informative=5, noise=30.0, **o),
-        "regression-dense": lambda **o: datasets.make_regression(n_features=15, n_informative=15, noise=80.0, **o),
-        "uncorrelated": lambda **o: datasets.make_sparse_uncorrelated(**o),
-    }
     return [
-        make(name, *generate(n_samples=ROWS, random_state=_SEED), classes=generators is blobs)
-        for generators in (blobs, numbers)
-        for name, generate in generators.items()
+        make(name, *generate(n_samples=ROWS, random_state=_SEED, **options), classes=generators is CLASSES)
+        for generators in (CLASSES, NUMBERS)
+        for name, (generate, options) in generators.items()
     ]
 
 

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
-from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
 from dre_jax.data.files import read_json
@@ -23,7 +21,7 @@ from dre_jax.tuning.pretrained import FAMILIES, Family
 
 from .generated import all_problems, source_of
 from .results import stream
-from .scoring import MODEL_SEED, SVM_ITERATIONS, parts_of
+from .scoring import MODEL_SEED, SVM_ITERATIONS, class_predictions, predict
 from .tasks import Problem
 
 HIGHER_IS_BETTER = ("auc", "r2")
@@ -79,37 +77,23 @@ def model(family: Family, params: dict[str, Any], problem: Problem) -> Any:
 
 def metrics_of(estimator: Any, problem: Problem) -> dict[str, float]:
     """Returns the metrics of out-of-fold predictions of three folds; empty if the fit fails."""
-    target, parts = problem.target[:, 0], parts_of(problem)
+    target = problem.target[:, 0]
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             if not problem.classes:
-                predicted = cross_val_predict(estimator, problem.features, target, cv=parts)
+                predicted = predict(estimator, problem.features, problem, "predict")[:, 0]
                 return {"r2": r2_score(target, predicted), "mae": mean_absolute_error(target, predicted)}
-            probabilities, labels = _class_predictions(estimator, problem)
+            probabilities, decisions = class_predictions(estimator, problem)
+            labels = decisions.argmax(axis=1) if decisions.shape[1] > 1 else decisions[:, 0] > 0
             scores = probabilities[:, 1] if problem.classes == 2 else probabilities
             return {
-                "error": float(np.mean(labels != target)),
+                "error": float(np.mean(np.unique(target)[labels.astype(int)] != target)),
                 "log_loss": log_loss(target, probabilities),
                 "auc": roc_auc_score(target, scores, multi_class="ovr"),
             }
     except ValueError:  # fits whose numbers overflow
         return {}
-
-
-def _class_predictions(estimator: Any, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Returns probabilities f64[n, k] and labels f64[n]; decision values become probabilities by a logistic curve."""
-    target, parts = problem.target[:, 0], parts_of(problem)
-    probabilities = np.zeros((len(target), problem.classes))
-    if hasattr(estimator, "predict_proba"):
-        probabilities = cross_val_predict(estimator, problem.features, target, cv=parts, method="predict_proba")
-        return probabilities, np.unique(target)[probabilities.argmax(axis=1)]
-    decisions = cross_val_predict(estimator, problem.features, target, cv=parts, method="decision_function")
-    decisions = decisions.reshape(len(target), -1)
-    labels = decisions.argmax(axis=1) if problem.classes > 2 else (decisions[:, 0] > 0).astype(int)
-    scaled = decisions / np.maximum(decisions.std(axis=0), 1e-12)
-    probabilities = cross_val_predict(LogisticRegression(), scaled, target, cv=parts, method="predict_proba")
-    return probabilities, np.unique(target)[labels]
 
 
 def tasks_of(family: Family) -> dict[str, Problem]:

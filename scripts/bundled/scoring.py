@@ -98,28 +98,35 @@ def parts_of(problem: Problem) -> list[tuple[Rows, Rows]]:
     return list(splitter.split(problem.features, problem.target[:, 0]))
 
 
+def predict(model: BaseEstimator, features: Array, problem: Problem, method: str) -> Array:
+    """Out-of-fold predictions, (n, k)."""
+    output = cross_val_predict(model, features, problem.target[:, 0], cv=parts_of(problem), method=method)
+    return np.asarray(output, float).reshape(len(features), -1)
+
+
+def class_predictions(model: BaseEstimator, problem: Problem) -> tuple[Array, Array]:
+    """Probabilities (n, classes), and the same or decision values (n, k), out of fold.
+
+    Decision values become probabilities by a logistic curve, for each fold by one that is fitted on the others.
+    """
+    if hasattr(model, "predict_proba"):
+        probabilities = predict(model, problem.features, problem, "predict_proba")
+        return probabilities, probabilities
+    decisions = predict(model, problem.features, problem, "decision_function")
+    scaled = decisions / np.maximum(decisions.std(axis=0), 1e-12)
+    return predict(LogisticRegression(), scaled, problem, "predict_proba"), decisions
+
+
 def cross_validate(model: BaseEstimator, problem: Problem) -> float:
-    target, parts = problem.target[:, 0], parts_of(problem)
     # (n, 1) numbers, or (n, classes) ones and zeros
-    truth = np.eye(problem.classes)[target.astype(int)] if problem.classes else problem.target
+    truth = np.eye(problem.classes)[problem.target[:, 0].astype(int)] if problem.classes else problem.target
     baseline = np.empty_like(truth)
-    for fit, test in parts:
+    for fit, test in parts_of(problem):
         baseline[test] = truth[fit].mean(axis=0)
-
-    def predict(model: BaseEstimator, features: Array, method: str) -> Array:
-        """(n, k): out of fold."""
-        output = cross_val_predict(model, features, target, cv=parts, method=method)
-        return np.asarray(output, float).reshape(len(target), -1)
-
-    if not problem.classes:
-        predicted = predict(model, problem.features, "predict")
-    elif hasattr(model, "predict_proba"):
-        predicted = predict(model, problem.features, "predict_proba")
+    if problem.classes:
+        predicted, _ = class_predictions(model, problem)
     else:
-        # Each fold's decision values become probabilities by a logistic curve that is fitted on the other folds.
-        decisions = predict(model, problem.features, "decision_function")
-        decisions = decisions / np.maximum(decisions.std(axis=0), 1e-12)
-        predicted = predict(LogisticRegression(), decisions, "predict_proba")
+        predicted = predict(model, problem.features, problem, "predict")
     return bend(1.0 - float(((truth - predicted) ** 2).sum() / ((truth - baseline) ** 2).sum()))
 
 

@@ -7,146 +7,111 @@ at most `MOST`: means would else be those of the objectives on which the median 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 from markdown_tables import markdown_table, mean_cell
 
 AT = (1, 2, 3, 5, 10, 15, 20, 25, 30)
 MOST = 2.0
 SAME = (1, 5, 10, 25)
-SINGLE = {"default": 1, "halving": 25}
-"""Tuners with one value, by the number of trials that it costs."""
-
-Floats = npt.NDArray[np.float64]
-
-
-class Curves(NamedTuple):
-    """Regret on one objective."""
-
-    family: str
-    problem: str
-    metric: str
-    regret: dict[str, Floats]
-    """By tuner, f64[T], mean over seeds."""
-    first_gain: float
-    """How much lower the loss of the first suggestion is than that of the defaults."""
-
-
-def curves(studies: Mapping[Any, Sequence[float]]) -> list[Curves]:
-    """Returns the objectives of which all tuners are done, and on which configurations differ."""
-    groups: dict[tuple[str, str, str], dict[str, list[Sequence[float]]]] = {}
-    for study, losses in studies.items():
-        objective = groups.setdefault((study.family, study.problem, study.metric), {})
-        objective.setdefault(study.tuner, []).append(losses)
-    results = [Curves(*names, _regret(runs), _first_gain(runs)) for names, runs in groups.items() if len(runs) >= 5]
-    return [one for one in results if one.regret]
-
-
-def _regret(by_tuner: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, Floats]:
-    least = min(losses[-1] for many in by_tuner.values() for losses in many)
-    first = [losses[0] for name in ("random", "tpe") for losses in by_tuner.get(name, ())]
-    spread = float(np.median(first)) - least if first else 0.0
-    if spread < 1e-9:
-        return {}
-    scaled = {name: (np.array(many) - least) / spread for name, many in by_tuner.items()}
-    return {name: np.minimum(regret, MOST).mean(axis=0) for name, regret in scaled.items()}
-
-
-def _first_gain(by_tuner: Mapping[str, Sequence[Sequence[float]]]) -> float:
-    first = {name: np.mean([losses[0] for losses in by_tuner[name]]) for name in ("default", "pretrained")}
-    return float(first["default"] - first["pretrained"])
+FITS = {"halving": 25}
+"""What the one value of a tuner costs, in trials."""
+OBJECTIVE = ["family", "problem", "metric"]
 
 
 def report(studies: Mapping[Any, Sequence[float]]) -> str:
-    """Returns all tables."""
-    objectives = curves(studies)
-    if not objectives:
+    """Returns all tables, of the objectives of which all tuners are done, and on which configurations differ."""
+    index = pd.MultiIndex.from_tuples(list(studies), names=next(iter(studies))._fields) if studies else None
+    losses = pd.DataFrame([_padded(study.tuner, values) for study, values in studies.items()], index)
+    groups = losses.groupby(OBJECTIVE, sort=False) if studies else ()
+    # Of an objective and a tuner, f64[T], mean over seeds.
+    regrets = [regret for _, group in groups if (regret := _regret(group)) is not None]
+    if not regrets:
         return "no objective is complete"
-    seeds = 1 + max(study.seed for study in studies)
-    lead = f"{len(objectives)} objectives, {seeds} seeds; ± standard error over objectives."
-    return "\n\n".join([lead, *(f"### {name}\n\n{text}" for name, text in _tables(objectives))])
+    regret = pd.concat(regrets)
+    first = losses[1].groupby([*OBJECTIVE, "tuner"], sort=False).mean().unstack("tuner")
+    gain = (first["default"] - first["pretrained"]).reindex(regret.droplevel("tuner").index.unique())
+    lead = (
+        f"{len(gain)} objectives, {1 + max(study.seed for study in studies)} seeds; ± standard error over objectives."
+    )
+    return "\n\n".join([lead, *(f"### {name}\n\n{text}" for name, text in _tables(regret, gain))])
 
 
-def _tables(objectives: list[Curves]) -> Iterator[tuple[str, str]]:
-    for metric in ("all", *dict.fromkeys(one.metric for one in objectives)):
-        selected = [one for one in objectives if metric in ("all", one.metric)]
-        yield f"Regret, {metric} ({len(selected)} objectives)", _regrets(selected)
-        yield f"Pretrained ahead of others by, {metric}", _claims(selected)
-    yield "Models", _models(objectives)
+def _padded(tuner: str, losses: Sequence[float]) -> dict[int, float]:
+    """The lowest loss after each trial; before the one value of a tuner there is none, and after the last no better."""
+    first = FITS.get(tuner, 1)
+    return {t: losses[min(t - first, len(losses) - 1)] if t >= first else np.nan for t in range(1, AT[-1] + 1)}
 
 
-def _regrets(objectives: list[Curves]) -> str:
-    rows = []
-    for tuner in dict.fromkeys(name for one in objectives for name in one.regret):
-        values = [one.regret[tuner] for one in objectives if tuner in one.regret]
-        cells = [mean_cell([v[min(t, len(v)) - 1] for v in values]) if _has(tuner, t) else "" for t in AT]
-        rows.append([f"`{tuner}`", str(len(values)), *cells])
+def _regret(losses: pd.DataFrame) -> pd.DataFrame | None:
+    tuners = losses.index.get_level_values("tuner")
+    random = losses[1][tuners.isin(["random", "tpe"])]
+    least = losses[AT[-1]].min()
+    spread = random.median() - least
+    if tuners.nunique() < 5 or not spread >= 1e-9:
+        return None
+    return ((losses - least) / spread).clip(upper=MOST).groupby([*OBJECTIVE, "tuner"], sort=False).mean()
+
+
+def _tables(regret: pd.DataFrame, gain: pd.Series[float]) -> Iterator[tuple[str, str]]:
+    for metric in ("all", *regret.index.unique("metric")):
+        part = regret if metric == "all" else regret.xs(metric, level="metric", drop_level=False)
+        tuners = {name: one.droplevel("tuner") for name, one in part.groupby("tuner", sort=False)}
+        n = len(part.droplevel("tuner").index.unique())
+        yield f"Regret, {metric} ({n} objectives)", _regrets(tuners)
+        yield f"Pretrained ahead of others by, {metric}", _claims(tuners)
+    yield "Models", _models(regret, gain)
+
+
+def _cells(values: pd.DataFrame, at: Sequence[int]) -> list[str]:
+    return [mean_cell(values[t]) if values[t].notna().all() else "" for t in at]
+
+
+def _regrets(tuners: Mapping[str, pd.DataFrame]) -> str:
+    rows = [[f"`{tuner}`", str(len(values)), *_cells(values, AT)] for tuner, values in tuners.items()]
     return markdown_table(["tuner", "objectives", *(f"regret at {t}" for t in AT)], rows)
 
 
-def _has(tuner: str, trials: int) -> bool:
-    return trials >= SINGLE.get(tuner, 1)
-
-
-def _claims(objectives: list[Curves]) -> str:
+def _claims(tuners: Mapping[str, pd.DataFrame]) -> str:
     """By how much the pretrained surrogate is ahead of others, after as many trials and after a fifth of theirs."""
     heads = ["other", *(f"both at {t}" for t in SAME), "at 25, pretrained at 5", "not behind there"]
     rows = []
-    for tuner in dict.fromkeys(name for one in objectives for name in one.regret if name != "pretrained"):
-        pairs = [(one.regret[tuner], one.regret["pretrained"]) for one in objectives if tuner in one.regret]
-        same = [
-            mean_cell([_at(other, t) - _at(own, t) for other, own in pairs]) if _has(tuner, t) else "" for t in SAME
-        ]
-        ahead = [_at(other, 25) - _at(own, 5) for other, own in pairs]
-        share = np.mean([value >= -1e-9 for value in ahead])
-        rows.append([f"`{tuner}`", *same, mean_cell(ahead), f"{100 * share:.0f} %"])
+    for tuner, values in tuners.items():
+        if tuner != "pretrained":
+            own = tuners["pretrained"].reindex(values.index)
+            ahead = values[25] - own[5]
+            share = 100 * (ahead >= -1e-9).mean()
+            rows.append([f"`{tuner}`", *_cells(values - own, SAME), mean_cell(ahead), f"{share:.0f} %"])
     return markdown_table(heads, rows)
 
 
-def _at(regret: Floats, trials: int) -> float:
-    return float(regret[min(trials, len(regret)) - 1])
-
-
-def _models(objectives: list[Curves]) -> str:
+def _models(regret: pd.DataFrame, gain: pd.Series[float]) -> str:
     """First suggestions against defaults, and regrets of the tuners, by family."""
+    columns = {"default": (1,), "pretrained": (1, 5, 25), "gp": (25,), "tpe": (25,), "random": (25,)}
     rows = []
-    for family in [*dict.fromkeys(one.family for one in objectives), "all"]:
-        part = [one for one in objectives if family in ("all", one.family)]
-        first = np.array([one.first_gain for one in part])
-        counts = [int(np.sum(first > 1e-9)), int(np.sum(abs(first) <= 1e-9)), int(np.sum(first < -1e-9))]
-        others = [mean_cell([one.regret[tuner][24] for one in part]) for tuner in ("gp", "tpe", "random")]
-        ours = [mean_cell([one.regret["pretrained"][t - 1] for one in part]) for t in (1, 5, 25)]
-        rows.append(
-            [
-                family,
-                " / ".join(map(str, counts)),
-                mean_cell([one.regret["default"][0] for one in part]),
-                *ours,
-                *others,
-            ]
-        )
-    heads = ["model", "first suggestion better / equal / worse than default", "default"]
-    return markdown_table(
-        [*heads, *(f"pretrained at {t}" for t in (1, 5, 25)), *(f"{t} at 25" for t in ("gp", "tpe", "random"))], rows
-    )
+    for family in [*regret.index.unique("family"), "all"]:
+        part = regret if family == "all" else regret.xs(family, level="family")
+        first = gain if family == "all" else gain.xs(family, level="family")
+        counts = [(first > 1e-9).sum(), (abs(first) <= 1e-9).sum(), (first < -1e-9).sum()]
+        cells = [cell for name, at in columns.items() for cell in _cells(part.xs(name, level="tuner"), at)]
+        rows.append([family, " / ".join(map(str, counts)), *cells])
+    heads = [f"{name} at {t}" for name, at in columns.items() for t in at if name != "default"]
+    return markdown_table(["model", "first suggestion better / equal / worse than default", "default", *heads], rows)
 
 
 def first_table(gains: Iterable[tuple[str, str, Sequence[float]]]) -> str:
     """How often the first suggestion is better than, equal to and worse than the defaults, by family and metric."""
-    by_family: dict[str, dict[str, Sequence[float]]] = {}
-    for family, metric, values in gains:
-        by_family.setdefault(family, {})[metric] = values
-    metrics = list(dict.fromkeys(metric for one in by_family.values() for metric in one))
-    rows = [[name, *(_counts(one.get(metric)) for metric in metrics)] for name, one in by_family.items()]
-    everything = {m: [v for one in by_family.values() for v in one.get(m, ())] for m in metrics}
-    rows.append(["all", *(_counts(everything[metric]) for metric in metrics)])
+    frame = pd.DataFrame(
+        [(*names, gain) for *names, values in gains for gain in values], columns=["model", "metric", "gain"]
+    )
+    metrics, rows = list(dict.fromkeys(frame["metric"])), []
+    for model in [*dict.fromkeys(frame["model"]), "all"]:
+        part = frame if model == "all" else frame[frame["model"] == model]
+        rows.append([model, *(_counts(part["gain"][part["metric"] == metric]) for metric in metrics)])
     return markdown_table(["model", *metrics], rows)
 
 
-def _counts(gains: Sequence[float] | None) -> str:
-    if not gains:
-        return ""
-    better, equal = sum(gain > 0 for gain in gains), sum(gain == 0 for gain in gains)
-    return f"{better} / {equal} / {len(gains) - better - equal}"
+def _counts(gains: pd.Series[float]) -> str:
+    return f"{(gains > 0).sum()} / {(gains == 0).sum()} / {(gains < 0).sum()}" if len(gains) else ""

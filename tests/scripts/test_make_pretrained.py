@@ -15,14 +15,14 @@ def problem(parts, *, classes):
     return next(one for one in parts.all_problems() if bool(one.classes) == classes)
 
 
-def test_metrics_of_numbers_by_hand(parts):
+def test_metrics_of_numbers_by_hand(parts, part):
     from dre_jax.tuning.pretrained import FAMILIES
 
     one = problem(parts, classes=False)
     model = parts.model(FAMILIES["ridge"], {"alpha": 3.0, "fit_intercept": False}, one)
     x, y = one.features, one.target[:, 0]
     predicted = np.empty(len(y))
-    for fit, held in parts.parts_of(one):
+    for fit, held in part("bundled.scoring").parts_of(one):
         weights = np.linalg.solve(x[fit].T @ x[fit] + 3.0 * np.eye(x.shape[1]), x[fit].T @ y[fit])
         predicted[held] = x[held] @ weights
     result = parts.metrics_of(model, one)
@@ -30,14 +30,14 @@ def test_metrics_of_numbers_by_hand(parts):
     assert result["mae"] == pytest.approx(np.mean(np.abs(y - predicted)))
 
 
-def test_metrics_of_classes_by_hand(parts):
+def test_metrics_of_classes_by_hand(parts, part):
     from dre_jax.tuning.pretrained import FAMILIES
 
     one = problem(parts, classes=True)
     model = parts.model(FAMILIES["kneighbors"], {"n_neighbors": 7}, one)
     x, y = one.features, one.target[:, 0]
     share = np.empty(len(y))  # of the second class among the neighbours
-    for fit, held in parts.parts_of(one):
+    for fit, held in part("bundled.scoring").parts_of(one):
         distances = ((x[held][:, None] - x[fit][None]) ** 2).sum(axis=2)
         share[held] = y[fit][np.argsort(distances, axis=1, kind="stable")[:, :7]].mean(axis=1)
     result = parts.metrics_of(model, one)
