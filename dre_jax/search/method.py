@@ -130,8 +130,10 @@ def capabilities_of(method: object) -> Capabilities:
     """Returns the capabilities that a method declares; none if it declares nothing.
 
     Raises:
-      ConfigError: if its `capabilities` are not `Capabilities`, or cannot be read.
+      ConfigError: if its `capabilities` are not `Capabilities`, or cannot be read; for a name or a class.
     """
+    if isinstance(method, (str, type)):
+        raise ConfigError(f"a method must be an object, such as find('dre').make(), but got {method!r}")
     declared: object = _NO_CAPABILITIES
     rule = f"capabilities of the method {type(method).__name__} must be Capabilities(...)"
     if getattr_static(method, "capabilities", None) is not None:

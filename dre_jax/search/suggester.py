@@ -17,7 +17,7 @@ from dre_jax.search.candidates import CandidateConfig, default_candidates, sobol
 from dre_jax.search.history import Candidates, History, make_history
 from dre_jax.search.layout import unit_cube
 from dre_jax.search.loop import FIRST_BUCKET, jitted_suggest
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.search.proposals import TrialRecord, propose
 
@@ -54,7 +54,11 @@ class Suggester:
           seed: of the run; HPO-B's seeds want different ones.
           key: the run's PRNG key, in place of a seed.
           candidates: which points are drawn where there is no table; by default as `default_candidates` says.
+
+        Raises:
+          ConfigError: for a method's name or class.
         """
+        capabilities_of(method)
         self._method = method
         self._params = params
         self._key = jax.random.key(seed) if key is None else key

@@ -31,8 +31,7 @@ class PastCheck:
         if len(complete) < self.next_check:
             return
         self.next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
-        if objective is not None:
-            complete = [trial.with_objective(objective) for trial in complete]
+        complete = [trial.with_objective(str(objective)) if trial.values else trial for trial in complete]
         sources = compare_sources(complete, direction, surrogate.space, surrogate.studies, None, None)
         if sources.mislead:
             self.next_check = math.inf
@@ -40,5 +39,5 @@ class PastCheck:
             fault = f"they predict the {len(complete)} trials worse than these do by themselves"
             rule = f"the past studies{owner} mislead: {fault}"
             evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"
-            remedy = "surrogate.sources(optimizer.trials) compares them; check the direction of the past values"
+            remedy = "surrogate.sources(trials) compares them; check the direction of the past values"
             warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)

@@ -14,9 +14,9 @@ import pytest
 
 from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
-from dre_jax.errors import DataError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.devices import local
-from dre_jax.search import ExecutionConfig, run, run_tasks
+from dre_jax.search import ExecutionConfig, Suggester, run, run_tasks
 from dre_jax.search.batch import bucket, run_id, run_key
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import SearchTask
@@ -180,9 +180,13 @@ def test_buckets():
     assert len(set(buckets)) < 50
 
 
-def test_a_task_without_a_design(methods, tasks):
+def test_a_task_without_a_design_and_a_name_in_place_of_a_method(methods, tasks):
     with pytest.raises(DataError, match="every task needs an initial design, but dataset 'wine-proline' has none"):
         next(run_tasks(*methods["random"], tasks, {}, n_trials=2, key=KEY))
+    with pytest.raises(ConfigError, match=r"a method must be an object, such as .*, but got 'random'"):
+        next(run_tasks("random", None, tasks, {}, n_trials=2, key=KEY))
+    with pytest.raises(ConfigError, match="but got <class"):
+        Suggester(type(methods["random"][0]))
 
 
 @pytest.mark.parametrize("side_by_side", [True, False])

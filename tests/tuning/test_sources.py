@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import kendalltau, multivariate_t
 
 from dre_jax.data import SearchSpace, Task
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import versions
@@ -189,6 +189,10 @@ def test_a_misleading_past_gives_one_warning(tmp_path):
         (tmp_path / "study.json").unlink()
         return caught
 
+    study = optuna.create_study(sampler=DRESampler(surrogate_of(reverse), seed=0))
+    with pytest.warns(DataWarning, match="the past studies mislead: they predict the [0-9]+ trials worse") as record:
+        study.optimize(lambda trial: here(np.array([[trial.suggest_float(n, 0.0, 1.0) for n in "abc"]]))[0], 20)
+    assert len(record) == 1
     assert warnings_of(studies) == []
     ((number, message),) = warnings_of(reverse)
     assert number in (8, 12, 18)

@@ -30,8 +30,10 @@ from dre_jax.tuning.optuna.trials import (
     share_suggestion,
     values_of,
 )
+from dre_jax.tuning.past_check import PastCheck
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import Trial
 
 _logger = get_logger(__name__)
 PAST_WEIGHT = "dre:past_weight"
@@ -106,6 +108,7 @@ class DRESampler(BaseSampler):
         self._independent = independent_sampler
         self._warns = warn_independent_sampling
         self._warned: set[str] = set()
+        self._past_checks: dict[str, list[PastCheck]] = {}  # by study
         self._constraints_func = constraints_func
         spaces = (one.space for one in surrogates if one is not None)
         space = search_space if search_space is not None else next(spaces, None)
@@ -138,7 +141,11 @@ class DRESampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Values for a trial."""
+        """Values for a trial.
+
+        Warns:
+          DataWarning: if the past studies of the surrogate mislead, as `dre_jax.tuning.Optimizer.ask`.
+        """
         if not search_space:
             return {}
         reader = self._reader_for(study, search_space)
@@ -146,6 +153,7 @@ class DRESampler(BaseSampler):
         engine = self._engine_for(translation.space, len(study.directions))
         maximise = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
         others = _others(study, trial)
+        self._check_past(study, others, reader)
         fixed = _fixed_values(trial, others, translation, search_space)
         for _ in range(_TRIES):
             reading = read_trials(others, reader, maximise=maximise, uses_errors=engine.uses_standard_errors)
@@ -191,6 +199,17 @@ class DRESampler(BaseSampler):
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
+
+    def _check_past(self, study: Study, others: Sequence[FrozenTrial], reader: TrialReader) -> None:
+        surrogates = self._surrogates_for(len(study.directions))
+        checks = self._past_checks.setdefault(study.study_name, [PastCheck() for _ in surrogates])
+        if len(others) < min(check.next_check for check in checks):
+            return  # without a walk over the trials
+        complete = [(trial.values, reader.read(trial)) for trial in others if trial.state == TrialState.COMPLETE]
+        for i, (surrogate, direction) in enumerate(zip(surrogates, study.directions, strict=True)):
+            trials = [Trial(0, params, "complete", values[i]) for values, params in complete if params is not None]
+            objective = str(i) if len(surrogates) > 1 else None
+            checks[i].warn_if_misleading(trials, direction.name.lower(), surrogate, objective)
 
     def _warn_independent_sampling(self, study: Study, trial: FrozenTrial, name: str) -> None:
         """Logs a warning, as Optuna's samplers do, but once for each hyperparameter."""
