@@ -70,7 +70,7 @@ class Command:
           DataError: if its output cannot be written.
         """
         self.outcome: Outcome | None = None
-        self._metrics, self._timeout, self._curve = metrics, timeout, curve
+        self._metrics, self._timeout, self.curve = metrics, timeout, curve
         self._n_read = 0  # bytes of the output, for reports
         self.is_stopped = False
         """Whether `stop` was called."""
@@ -106,13 +106,13 @@ class Command:
 
     def read_reports(self) -> list[tuple[float, float]]:
         """Returns the steps and values in the lines that the process has printed since the last call."""
-        if self._curve is None or self.outcome is not None:
+        if self.curve is None or self.outcome is not None:
             return []
         # Not by `seek`: the process writes at the position that the file has here.
         printed = os.pread(self._out.fileno(), os.fstat(self._out.fileno()).st_size - self._n_read, self._n_read)
         lines = printed[: printed.rfind(b"\n") + 1]
         self._n_read += len(lines)
-        return read_reports(lines.decode("utf-8", errors="replace"), self._curve)
+        return read_reports(lines.decode("utf-8", errors="replace"), self.curve)
 
     def stop(self) -> None:
         """Ends the process at the next polls, as after the time limit."""

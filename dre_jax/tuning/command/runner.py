@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import EllipsisType
 from typing import Any, NamedTuple, Protocol
 
 from dre_jax.data.files import make_folder, remove_left_over
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.locks import file_in_use
 from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
@@ -40,9 +41,6 @@ class Progress(NamedTuple):
 class CommandStudy(Protocol):
     """A study whose trials are commands: that of a file, or one that processes share."""
 
-    reads_curves: bool
-    """Whether `should_end` can be called."""
-
     @property
     def trials(self) -> tuple[Trial, ...]:
         """All trials that have started."""
@@ -64,9 +62,6 @@ class CommandStudy(Protocol):
     def tell_failed(self, trial: int) -> Trial:
         """Reports that a trial failed."""
 
-    def should_end(self, trial: int, reports: Sequence[tuple[float, float]]) -> bool:
-        """Returns whether a trial, with further steps and values, will hardly become the best."""
-
     def gain_is_below(self, threshold: float) -> bool:
         """Returns `Optimizer.gain_is_below`."""
 
@@ -78,7 +73,6 @@ class FileOptimizer(Optimizer):
     """The study of a file, as a `CommandStudy`."""
 
     path: Path
-    reads_curves = True
 
     @property
     def n_started(self) -> int:
@@ -89,12 +83,6 @@ class FileOptimizer(Optimizer):
     def interrupted(self) -> list[Trial]:
         """The running trials."""
         return [trial for trial in self.trials if trial.state == "running"]
-
-    def should_end(self, trial: int, reports: Sequence[tuple[float, float]]) -> bool:
-        """Returns whether a trial, with further steps and values, will hardly become the best."""
-        for step, value in reports:
-            self.report(trial, value, step)
-        return bool(reports) and self.should_stop(trial)
 
     def write(self) -> None:
         """Saves the study in its file."""
@@ -185,7 +173,7 @@ def run_trials(
         raise ConfigError(f"trials, workers and time-outs must be positive, but got {settings}")
     if stop_when_gain_below is not None:
         study.gain_is_below(stop_when_gain_below)  # checks the number and the method
-    if curve is not None and not study.reads_curves:
+    if curve is not None and not isinstance(study, FileOptimizer):
         raise ConfigError("a study that processes share stops no command by its curve: pass a study file")
     pattern = None if curve is None else curve_pattern(curve)
     deadline = math.inf if total_timeout is None else time.monotonic() + total_timeout
@@ -246,13 +234,26 @@ def _tell(study: CommandStudy, jobs: list[_Job]) -> Iterator[tuple[Trial, Outcom
     """Tells the outcomes of commands that have ended, and removes their jobs."""
     for job in list(jobs):
         command, number = job.command, job.trial.number
-        if study.reads_curves and not command.is_stopped and study.should_end(number, command.read_reports()):
-            command.stop()
-        command.poll()
+        reports = [] if command.is_stopped else command.read_reports()
+        command.poll()  # right after, as the last reports may be those of the end
         outcome = command.outcome
+        if reports and isinstance(study, FileOptimizer):
+            for step, reported in reports:
+                study.report(number, reported, step)
+            if outcome is None and study.should_stop(number):
+                command.stop()
         if outcome is not None:
-            if outcome.ambiguous and not any(trial.state == "complete" for trial in study.trials):
+            is_first = not any(trial.state == "complete" for trial in study.trials)
+            if outcome.ambiguous and is_first:
                 raise ConfigError(f"trial {number}: {outcome.reason}")
+            if (
+                command.curve is not None
+                and outcome.value is not None
+                and is_first
+                and not study.trials[number].reports
+            ):
+                fault = f"trial {number} printed no line with a step and a value as the curve reads them"
+                warnings.warn(f"{fault}: no command will be stopped", DataWarning, stacklevel=2)
             jobs.remove(job)
             value = 0.0 if command.is_stopped else outcome.value  # `tell` replaces 0 by the forecast
             yield study.tell_failed(number) if value is None else study.tell(number, value), outcome

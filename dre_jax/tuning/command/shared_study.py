@@ -38,8 +38,6 @@ class SharedStudy:
     runs again.
     """
 
-    reads_curves = False
-
     def __init__(
         self,
         storage: str,
@@ -144,10 +142,6 @@ class SharedStudy:
     def gain_is_below(self, threshold: float) -> bool:
         """Refuses: raises `ConfigError`, as each process knows its own suggestions only."""
         raise ConfigError("a study that processes share has no limit of the expected gain: pass a study file")
-
-    def should_end(self, trial: int, reports: Sequence[tuple[float, float]]) -> bool:
-        """Returns False: the storage has no curves."""
-        return False
 
     def write(self) -> None:
         """Does nothing, as the storage is written at once."""

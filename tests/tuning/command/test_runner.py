@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning import Float, Optimizer, Space
 from dre_jax.tuning.command import commands as commands_module
 from dre_jax.tuning.command.commands import Command
@@ -244,6 +244,28 @@ class TestRun:
         for curve, problem in (("(", "unterminated"), ("(.)", "has 1")):
             with pytest.raises(ConfigError, match=f"a curve must be a regular expression with two groups.*{problem}"):
                 list(run_trials(optimizer, template, trials=9, curve=curve))
+
+    def test_reports_at_the_end_of_a_command_count(self, study, optimizer, monkeypatch):
+        """The command ends while the study looks at its first report."""
+        ready, pid = study.with_name("ready"), study.with_name("pid")
+
+        def should_stop(_, number):
+            process = pid_in(pid)
+            ready.touch()
+            while lives(process):
+                time.sleep(0.005)
+            return False
+
+        monkeypatch.setattr(Optimizer, "should_stop", should_stop)
+        wait = f"echo $$ > {pid}; until [ -e {ready} ]; do sleep 0.01; done"
+        template = parse(["sh", "-c", f"echo step 1 has 4; {wait}; echo step 2 has 3; echo 3 # {{x}}"], SPACE)
+        list(run_trials(optimizer, template, trials=1, curve=r"step (\d+) has (\S+)"))
+        assert optimizer.trials[0].reports == {1.0: 4.0, 2.0: 3.0}
+
+    def test_a_curve_that_no_line_matches_gives_one_warning(self, study):
+        with pytest.warns(DataWarning, match="trial 0 printed no line with a step and a value as the curve") as record:
+            run(study, "echo {x}", trials=2, curve="(a) (b)")
+        assert len(record) == 1
 
     @pytest.mark.parametrize(
         "options", [{"trials": 0}, {"workers": 0}, {"timeout": 0.0}, {"timeout": math.nan}, {"timeout": -1.0}]
