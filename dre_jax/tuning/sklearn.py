@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dre_jax.errors import ConfigError, MissingExtraError
@@ -30,6 +31,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from dre_jax.tuning.engine_config import EngineConfig
     from dre_jax.tuning.surrogate import Surrogate
+    from dre_jax.tuning.trial import Trial
 
 __all__ = ["DRESearchCV"]
 
@@ -131,8 +133,9 @@ class DRESearchCV(BaseSearchCV):
     def _run_search(self, evaluate_candidates: _Evaluate) -> None:
         """Asks for configurations, evaluates them, and tells their scores; `fit` calls it."""
         for name in ("n_iter", "batch"):
-            if not getattr(self, name) >= 1:
-                raise ConfigError(f"{name} >= 1 must hold, but got {name}={getattr(self, name)!r}")
+            number = getattr(self, name)
+            if not isinstance(number, Integral) or number < 1:
+                raise ConfigError(f"{name} must be a whole number from 1, but got {number!r}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         searched = None if self.space is None else distributions_of(self.space)
         space, self.surrogate_ = self._space_and_surrogate(None if searched is None else searched.space)
@@ -140,9 +143,16 @@ class DRESearchCV(BaseSearchCV):
         refusal: ValueError | None = None
         results: dict[str, Any] = {}
         metric: str | None = None
-        while len(optimizer.trials) < self.n_iter:
-            # One by one: a space may have fewer configurations than a batch.
-            trials = [optimizer.ask() for _ in range(min(self.batch, self.n_iter - len(optimizer.trials)))]
+        is_exhausted = False
+        while len(optimizer.trials) < self.n_iter and not is_exhausted:
+            n = min(self.batch, self.n_iter - len(optimizer.trials))
+            trials = _ask_new(optimizer, n)
+            is_exhausted = len(trials) < n
+            if is_exhausted:  # the folds are the same, so that nothing is left to learn
+                rule = f"the space has {len(optimizer.trials) - 1} configurations, fewer than n_iter={self.n_iter}"
+                warnings.warn(f"{rule}: the search ends with these", UserWarning, stacklevel=2)
+            if not trials:
+                break
             batch = _Batch([trial.params if searched is None else searched.values(trial.params) for trial in trials])
             self._batches.append(batch)
             try:
@@ -204,6 +214,16 @@ class DRESearchCV(BaseSearchCV):
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without what `fit` needs while it runs, for the workers."""
         return {name: value for name, value in super().__getstate__().items() if name not in _OF_FIT}
+
+
+def _ask_new(optimizer: Optimizer, n: int) -> list[Trial]:
+    """Returns n trials of new configurations; fewer, and a running trial of an old one, if the space has no more."""
+    known = [trial.params for trial in optimizer.trials]
+    trials: list[Trial] = []
+    while len(trials) < n and (trial := optimizer.ask()).params not in known:
+        known.append(trial.params)
+        trials.append(trial)
+    return trials
 
 
 _MEAN = "mean_test_"

@@ -107,6 +107,15 @@ def test_a_batch_is_suggested_at_once(data, engine_calls):
     assert pending == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_search_ends_with_the_last_configuration(data, batch):
+    space = {"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 3, when={"kernel": "poly"})}
+    search = DRESearchCV(SVC(), Space(space), n_iter=7, batch=batch, cv=2, random_state=0)
+    with pytest.warns(UserWarning, match="the space has 3 configurations, fewer than n_iter=7"):
+        search.fit(*data)
+    assert sorted(params.get("degree", 0) for params in search.cv_results_["params"]) == [0, 2, 3]
+
+
 def test_conditional_parameters_and_rules(data):
     space = SPACE | {"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 3, when={"kernel": "poly"})}
     space = Space(space, rules=[Forbidden({"kernel": "poly", "degree": 3})])
@@ -181,7 +190,7 @@ def test_several_metrics(data):
 
 
 def test_what_is_refused(data):
-    for argument in ({"n_iter": 0}, {"batch": 0}):
+    for argument in ({"n_iter": 0}, {"n_iter": 2.5}, {"batch": 0}):
         with pytest.raises(ConfigError, match=next(iter(argument))):
             DRESearchCV(SVC(), SPACE, **argument).fit(*data)
     with pytest.raises(ConfigError, match="space"):
