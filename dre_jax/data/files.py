@@ -148,7 +148,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     full; the old file is then as it was.
     """
     path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
         with temporary.open("xb") as raw:
             with _compressor(path, raw) as stream:

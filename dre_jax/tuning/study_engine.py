@@ -30,6 +30,10 @@ def make_engine(
     Raises:
       ConfigError, DataError: as `dre_jax.tuning.Optimizer`.
     """
+    for one in surrogate.values() if isinstance(surrogate, Mapping) else (surrogate,):
+        if not (one is None or isinstance(one, Surrogate)):
+            rule = "a surrogate must be a Surrogate, as Surrogate.load and Surrogate.pretrained return"
+            raise ConfigError(f"{rule}, but got {reprlib.repr(one)}")
     if directions is None:
         if isinstance(surrogate, Mapping):
             raise ConfigError("surrogates by objective need directions= of the objectives, but got none")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre_jax.checks import one_of
+from dre_jax.checks import check_seed, one_of
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning
 from dre_jax.methods.start_configurations import start_rows
@@ -159,6 +159,9 @@ class Surrogate:
         from dre_jax.search.method import decisions_of
         from dre_jax.tuning.past.studies import keep_studies, studies_apart
 
+        check_seed(seed)
+        if not isinstance(past, Past):
+            raise DataError(f"a surrogate learns from past tasks as past_of returns them, but got {show(past)}")
         if space is not None and dict(past.space) != dict(space):
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
         if not past.tasks:

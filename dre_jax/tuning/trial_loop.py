@@ -33,6 +33,8 @@ class TrialLoop:
         catch: type[Exception] | Iterable[type[Exception]],
     ) -> None:
         """Creates a loop. Arguments and `ConfigError` as in `Optimizer.optimize`; the time starts here."""
+        if not callable(f):
+            raise ConfigError(f"the objective must be a function of a trial, but got {f!r}")
         if n_trials is None and timeout is None:
             raise ConfigError("optimize needs n_trials, timeout or both, but got none")
         _require_positive(n_trials=n_trials, timeout=timeout)

@@ -99,6 +99,8 @@ def test_what_is_not_there_or_no_file(tmp_path):
         files.write_json(tmp_path / "nowhere" / "a.json", {})
     with pytest.raises(DataError, match=r"a.json cannot be written: Is a directory"):
         files.write_json(tmp_path / "a.json", {})
+    with pytest.raises(DataError, match=r"/ cannot be written: "):
+        files.write_json("/", {})
     with pytest.raises(DataError, match=r"a.json cannot be read: Is a directory"):
         files.read_json(tmp_path / "a.json")
     with pytest.raises(DataError, match=r"b.json cannot be read: No such file or directory"):

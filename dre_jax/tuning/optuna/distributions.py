@@ -158,7 +158,7 @@ def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation
 def can_hold(name: str, distribution: BaseDistribution) -> bool:
     """Returns whether a space can hold a distribution; choices may be of any type."""
     try:
-        _to_parameter(name, distribution)
+        Space({name: _to_parameter(name, distribution)})
     except ConfigError:
         return False
     return True

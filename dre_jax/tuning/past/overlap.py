@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.space.encoding import INVALID, Code, NumberCode
 from dre_jax.tuning.space.parameters import Categorical
@@ -44,6 +45,8 @@ class SpaceChanges:
     """New names of hyperparameters by their old ones."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.space, Space):
+            raise ConfigError(f"the search space must be a Space, but got {show(self.space)}")
         self.space.check_names([*self.absent, *self.renamed.values()])
         self.space.check_part(self.values)
         if len(set(self.renamed.values())) < len(self.renamed):

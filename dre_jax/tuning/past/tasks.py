@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dre_jax.checks import one_of
+from dre_jax.data.checks import show
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, encode_part, with_absence
@@ -146,8 +147,10 @@ def past_of(
       (['a'], ['b: a task must have at least 3 different configurations with a value, but has 2'])
     """
     one_of("direction", direction, DIRECTIONS)
+    if not isinstance(tasks, Mapping):
+        raise DataError(f"past tasks must map names to trials, but got {show(tasks)}")
     changes = SpaceChanges(space, absent or {}, renamed or {})
-    read = {name: _read(changes, name, trials) for name, trials in tasks.items()}
+    read = {str(name): _read(changes, str(name), trials) for name, trials in tasks.items()}
     absent_from = _tasks_by_name({name: task.absent for name, task in read.items()})
     encoding = with_absence(space, absent_from)
     encoded_tasks: dict[str, Task] = {}
@@ -196,6 +199,8 @@ def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _Rea
     configurations: list[Mapping[str, Any] | np.ndarray | DataError] = []
     values, costs, names = list[float](), list[float](), dict[str, None]()
     for trial in trials:
+        if not hasattr(trial, "value"):
+            raise DataError(f"a trial of past task {name!r} must be an Evaluated, but is {show(trial)}")
         value = objective_value(trial.value, f"the value of every trial of past task {name!r}")
         if math.isnan(value):
             continue

@@ -133,7 +133,7 @@ def _parameters(space: Mapping[str, Any]) -> dict[str, _Parameter]:
 def _parameter(name: str, value: Any) -> _Parameter:
     if isinstance(value, (Float, Int, Categorical)):
         return _Parameter(value)
-    if hasattr(value, "ppf"):
+    if hasattr(value, "ppf") and not callable(value):  # a family is, and has no parameters
         return _Parameter(_range(name, value))
     if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
         raise ConfigError(f"{name} must be a range, a list, or a distribution of SciPy, but got {value!r}")

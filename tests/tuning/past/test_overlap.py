@@ -109,6 +109,11 @@ test_changes_that_are_none = error_table(
     (with_changes(absent={"rate": 2.0}), "rate must be a number in"),
     (with_changes(renamed={"eta": "rat"}), "but got 'rat'"),
     (with_changes(renamed={"eta": "rate", "lr": "rate"}), "must have one old name"),
+    (lambda: past_of({"x": SPACE["x"]}, {}, direction="minimize"), "the search space must be a Space, but got {'x'"),
+    (lambda: past_of(SPACE, [trials()], direction="minimize"), "past tasks must map names to trials, but got [["),
+    (lambda: past_of(SPACE, {"a": [(FULL, 0.1)]}, direction="minimize"), "task 'a' must be an Evaluated, but is ({"),
+    (lambda: Surrogate.fit({"a": trials()}), "learns from past tasks as past_of returns them, but got {'a'"),
+    (lambda: Surrogate.fit(past_of(SPACE, {}, direction="minimize"), seed=-1), "the seed must be a whole number"),
 )
 
 

@@ -62,6 +62,7 @@ def test_a_space_stays_as_it_is():
 
 test_other_descriptions_are_refused = error_table(
     ConfigError,
+    (lambda: distributions_of({"a": stats.beta}), "a must be a range, a list, or a distribution of SciPy"),
     (lambda: distributions_of({"a": 3}), "a must be a range, a list, or a distribution of SciPy, but got 3"),
     (lambda: distributions_of({"a": "text"}), "a must be a range, a list"),
     (lambda: distributions_of({"a": stats.cauchy(0.0, np.inf)}), "must have finite quantiles"),
