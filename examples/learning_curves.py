@@ -4,8 +4,8 @@ Random configurations of a network on three data sets are the past: their valida
 another data set reports each trial's loss after every epoch, and ends the trial when ``should_stop`` says so. The past
 teaches how curves go on; the curves of the study itself overrule a past that does not fit.
 
-The script prints the number of trials and epochs. It draws the curves as ``learning_curves.png``: of trials that ran to
-the end, and of those that were stopped, with the forecasts of their final losses on the right.
+The script prints the number of trials and epochs. It draws the losses by epoch as ``learning_curves.png``: in blue of
+trials that ran to the end, in black of the best, and in orange of those that were stopped, which end with a cross.
 
 ``python examples/learning_curves.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
 """
@@ -17,15 +17,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from gallery import draw, options, run
-from matplotlib.axes import Axes
+from gallery import options, run
 from sklearn import datasets
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from dre_jax.report.style import COLOURS
 from dre_jax.tuning import Float, Int, Optimizer, PastCurves, Space, Trial
 
 EPOCHS = 30
@@ -75,24 +73,8 @@ def main() -> None:
     epochs = sum(len(trial.reports) for trial in trials)
     print(f"{len(trials)} trials, of which {len(stopped)} were stopped")
     print(f"{epochs} of {len(trials) * EPOCHS} epochs, best loss {optimizer.best.value:.3f}")
-
-    def paint(axes: Axes) -> None:
-        for trial in trials:
-            colour = COLOURS[1] if trial in stopped else COLOURS[0]
-            axes.plot(list(trial.reports), list(trial.reports.values()), color=colour, linewidth=1.1)
-        axes.plot([], [], color=COLOURS[0], label="complete")
-        axes.plot([], [], color=COLOURS[1], label="stopped")
-        steps = EPOCHS + np.linspace(1, 10, len(stopped))
-        errors = [trial.stderr or 0.0 for trial in stopped]
-        forecasts = [trial.value or 0.0 for trial in stopped]
-        look = {"color": COLOURS[1], "markersize": 4, "linewidth": 0.8}
-        axes.errorbar(steps, forecasts, errors, fmt="o", label="forecast at epoch 30 ± standard error", **look)
-        axes.set(xlabel="epoch", ylabel="validation loss", yscale="log")
-        axes.set(xlim=(0, EPOCHS + 11), ylim=(0.06, 4))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.legend(frameon=False, loc="upper center")
-
-    draw(paint, args.out / "learning_curves.png")
+    optimizer.figures()["Learning curves"].savefig(picture := args.out / "learning_curves.png", dpi=160)
+    print(f"picture: {picture}")
 
 
 if __name__ == "__main__":

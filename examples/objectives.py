@@ -2,8 +2,7 @@
 
 Boosted trees predict better with more trees, up to a point, and are smaller with fewer. No single configuration is the
 best; the front holds those that no other one beats in both. The optimizer asks for 40 configurations, and random search
-draws as many. The script prints both fronts' hypervolumes and the optimizer's front, and draws all trials as
-``objectives.png``.
+draws as many. The script prints both fronts' hypervolumes, and draws all trials as ``objectives.png``.
 
 ``python examples/objectives.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
 """
@@ -59,8 +58,6 @@ def main() -> None:
     for name, search in searches.items():
         volume = hypervolume(-points[name], -REFERENCE) / REFERENCE.prod()
         print(f"{name}: {len(search.front)} of {n} trials are in the front, hypervolume {volume:.3f}")
-    for trial in sorted(searches["optimizer"].front, key=lambda trial: trial.values["error"]):
-        print(f"error {trial.values['error']:.3f}, {10 ** trial.values['size']:.0f} nodes: {trial.params}")
 
     def paint(figure) -> None:
         axes = figure.subplots()

@@ -71,23 +71,21 @@ def work(journal: str, worker: int, trials: int) -> None:
 
 
 def draw(trials: list[optuna.trial.FrozenTrial], path: Path) -> None:
-    """The plane of C and gamma, with every trial."""
+    """Every trial in the plane of C and gamma."""
 
     def paint(figure) -> None:
-        axes = figure.add_subplot()
-        values = [trial.value for trial in trials]
-        scale = {"cmap": "viridis", "vmin": max(values) - 0.1, "vmax": max(values)}
+        axes = figure.add_subplot(xscale="log", yscale="log", xlabel="C", ylabel="gamma")
+        best = max(trial.value for trial in trials)
         for worker, marker in enumerate(MARKERS):
             mine = [trial for trial in trials if trial.user_attrs["worker"] == worker]
             at = [[trial.params[name] for trial in mine] for name in ("C", "gamma")]
-            look = {"marker": marker, "s": 52, "edgecolors": "black", "linewidths": 0.7}
-            points = axes.scatter(*at, c=[trial.value for trial in mine], **look, **scale)
-            axes.scatter([], [], color="white", label=f"worker {worker + 1}", **look)
-        axes.set(xscale="log", yscale="log", xlabel="C", ylabel="gamma")
+            values = [trial.value for trial in mine]
+            label = f"worker {worker + 1}"
+            points = axes.scatter(*at, c=values, marker=marker, s=52, vmin=best - 0.1, vmax=best, label=label)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter("{x:g}")
         figure.colorbar(points, ax=axes, label="cross-validated accuracy", extend="min")
-        axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, handletextpad=0.1)
+        figure.legend(loc="outside upper center", ncols=4, frameon=False)
 
     save((6.4, 4.2), paint, path)
     print(f"picture: {path}")
