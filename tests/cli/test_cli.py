@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from dre_jax.data import bundled, read_results, write_dataset
+from dre_jax.data import bundled, read_results
 from dre_jax.methods.checkpoints.training import TrainingCheckpoint
 
 
@@ -73,20 +73,6 @@ def test_methods(cli):
     assert cli("methods", "tpe")[1] == "--set multivariate=false\n--set startup=10\n"
     assert cli("methods", "random")[1] == "random takes no settings\n"
     assert "did you mean gp?" in cli("methods", "gpp")[2]
-
-
-@pytest.mark.multiprocess
-def test_as_a_module(tmp_path, evaluate, make_space):
-    # Here the command line sets up the devices itself.
-    environment = {name: value for name, value in os.environ.items() if name != "JAX_NUM_CPU_DEVICES"}
-    out = tmp_path / "a.json"
-    write_dataset(tmp_path / "data", [make_space("s", n_rows=8, test="c", designs=(1, 2))])
-    command = [sys.executable, "-m", "dre_jax", *evaluate(data=tmp_path / "data", space="s", out=out)]
-    process = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, timeout=240)
-    assert process.returncode == 0, process.stderr
-    assert process.stdout.startswith("random: 1 runs, mean regret ")
-    assert process.stderr.splitlines()[0] == "evaluate random: 0/1 runs"
-    assert [len(trace) for *_, trace in read_results(out).runs()] == [3]
 
 
 THREADS = """

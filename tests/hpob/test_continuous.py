@@ -127,18 +127,15 @@ def test_a_range_that_is_empty(surrogates):
     ],
 )
 def test_answers(surrogates, answer, said):
-    class Peer:
-        def observe_and_suggest(self, x_obs, y_obs):
-            return answer
-
+    peer = type("Peer", (), {"observe_and_suggest": lambda self, x_obs, y_obs: answer})()
     handler = HPOBHandler(bundled.path(), surrogates_dir=surrogates)
     task = "svm", handler.get_datasets("svm")[0], "test0", 3
     if said is None:
-        assert len(handler.evaluate_continuous(Peer(), *task)) == 4
+        assert len(handler.evaluate_continuous(peer, *task)) == 4
         return
     rule = "method Peer: observe_and_suggest must return a vector of 14 numbers in [0, 1]"
     with pytest.raises(MethodError, match=re.escape(f"{rule}, but {said}")):
-        handler.evaluate_continuous(Peer(), *task)
+        handler.evaluate_continuous(peer, *task)
 
 
 @pytest.fixture

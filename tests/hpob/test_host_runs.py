@@ -18,7 +18,7 @@ from dre_jax.hpob.plan import Plan
 from dre_jax.search.host import run_host
 
 PEER = """
-import os, random
+import os, random, time
 import numpy as np
 
 class Peer:
@@ -36,8 +36,8 @@ class Peer:
                 raise RuntimeError("no such\\nluck")
             if self.does == "die" and os.environ["OMP_NUM_THREADS"] == "1":  # a worker's process, not the tests'
                 os.kill(os.getpid(), 9)
-        if self.does == "lie":
-            return len(X_pen)
+        if self.does == "sleep":
+            time.sleep(0.2)
         return (random.randrange(len(X_pen)) + np.random.randint(len(X_pen))) % len(X_pen)
 
 class Described(Peer):
@@ -132,8 +132,8 @@ def test_refused_at_once(plan, tmp_path, monkeypatch, changed, message):
         Evaluation(plan(**changed), tmp_path / "out.json")
 
 
-def command(plan, out, name="Peer"):
-    own_plan, options = plan(name), ["--space", "svm", "--trials", "6", "--seeds", "test0", "--quiet", "--workers", "1"]
+def command(plan, out):
+    own_plan, options = plan(), ["--space", "svm", "--trials", "6", "--seeds", "test0", "--quiet", "--workers", "1"]
     return ["evaluate", "--data", str(own_plan.data), "--method", own_plan.method, "--out", str(out), *options]
 
 
@@ -146,16 +146,6 @@ def test_on_the_command_line(plan, tmp_path, cli, monkeypatch):
         assert printed.startswith(f"peer.py:Peer: {10 - len(facts)} runs, mean regret ")
         assert all(line.startswith("dre-jax: failed: space 'svm', dataset ") for line in facts)
         assert (f"dre-jax: {len(facts)} of 10 runs failed" in last) == (status == 2)
-
-
-SLOW = """
-import time
-
-class Slow:
-    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
-        time.sleep(0.2)
-        return 0
-"""
 
 
 @pytest.mark.multiprocess
@@ -204,9 +194,8 @@ def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_interrupted_on_the_command_line(plan, tmp_path, workers, wait_until):
-    (tmp_path / "peer.py").write_text(SLOW)
     out = tmp_path / "out.json"
-    arguments = [sys.executable, "-m", "dre_jax", *command(plan, out, "Slow")[:-1], workers]
+    arguments = [sys.executable, "-m", "dre_jax", *command(plan, out)[:-1], workers, "--set", "does=sleep"]
     # A terminal interrupts all processes of a command.
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         wait_until(out.exists, process)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dre_jax.data import Results, write_results
+from dre_jax.data import read_results
 from dre_jax.errors import DataError, DataWarning
 from dre_jax.report import compare, write_report
 from dre_jax.report.published import published_files, read_published
@@ -19,43 +19,34 @@ KNOWN_OF_NAP = {"NAP": (0.0381, 0.0164, 0.0048), "DRE": (0.0263, 0.0159, 0.0078)
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(result_file):
     """Writes results of some datasets as a method's file into the folder of traces."""
-
-    def function(name, datasets, meta=None):
-        trace = np.linspace(0.5, 1.0, 4)
-        traces = {"svm": {dataset: {"test0": trace} for dataset in datasets}}
-        (tmp_path / "traces").mkdir(exist_ok=True)
-        results = Results(traces, meta or {})
-        write_results(tmp_path / "traces" / f"{name}.json", results)
-        return results
-
-    return function
+    return lambda name, datasets, meta=None: result_file(f"traces/{name}", spaces=["svm"], tasks=datasets, meta=meta)
 
 
 def test_traces_with_the_same_runs_join_a_report(tmp_path, write):
-    for name, datasets in [("DRE", "abc"), ("GP", "ab"), ("NAP", "a"), ("GP-C", "abc"), ("mine", "ab")]:
+    for name, datasets in [("DRE", "abc"), ("GP", "ab"), ("NAP", "a"), ("GP-C", "abc")]:
         write(name, datasets)
-    own = tmp_path / "traces" / "mine.json"
-    with pytest.warns(DataWarning, match="without all 2 runs are left out: NAP lacks 1"):
+    own = write("mine", "ab")
+    with pytest.warns(DataWarning, match="without all 4 runs are left out: NAP lacks 2"):
         summary = write_report([own], tmp_path / "out", published=tmp_path / "traces", at=(3,))
     assert summary["methods"] == ["mine", "DRE", "GP"]
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["methods"] == summary["methods"]
 
 
 def test_a_continuous_search_is_compared_with_traces_of_that_protocol(tmp_path, write):
-    own = write("mine", "a", {"protocol": {"benchmark": "HPO-B v3, continuous"}})
+    own = read_results(write("mine", "a", {"protocol": {"benchmark": "HPO-B v3, continuous"}}))
     write("DRE", "a")
     write("GP-C", "a")
     assert list(published_files(tmp_path / "traces", {"mine": own})) == ["GP-C"]
 
 
 def test_a_folder_without_comparable_traces_is_refused(tmp_path, write):
-    own = write("mine", "ab")
+    own = read_results(write("mine", "ab"))
     with pytest.raises(DataError, match="must hold published traces"):
         published_files(tmp_path / "traces", {"mine": own})
     write("DRE", "a")
-    with pytest.raises(DataError, match="DRE lacks 1"):
+    with pytest.raises(DataError, match="DRE lacks 2"):
         published_files(tmp_path / "traces", {"mine": own})
 
 

@@ -1,6 +1,5 @@
 """How many threads a factorisation has."""
 
-import threading
 from dataclasses import dataclass
 
 import jax
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dre_jax.runtime.threads import VARIABLE, SharedContext, on_one_thread, one_thread
+from dre_jax.runtime.threads import VARIABLE, on_one_thread, one_thread
 from dre_jax.search.batch import run_tasks
 from dre_jax.search.suggester import Suggester
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
@@ -34,7 +33,9 @@ def two_threads(monkeypatch):
 
 @pytest.mark.parametrize("context", [one_thread, suggestion_runtime])
 def test_inside_a_block(context):
-    with context, context:
+    with context:
+        with context:  # as another thread, whose stay overlaps
+            assert threads() == {1}
         assert threads() == {1}
     assert threads() == {TWO}
     with pytest.raises(ZeroDivisionError), context:
@@ -65,31 +66,3 @@ def test_while_runs_are_computed(make_space):
     jax.effects_barrier()
     assert len(traces) > 0 < in_the_batch < len(calls)
     assert all(count == {1} for count in calls)
-
-
-def test_the_last_thread_leaves():
-    """Two threads whose stays overlap: the context is entered once and left once, after both."""
-    calls = []
-
-    class Context:
-        def __enter__(self):
-            calls.append("in")
-
-        def __exit__(self, *error):
-            calls.append("out")
-
-    shared_by_two, both, first_left = SharedContext(Context), threading.Barrier(2), threading.Event()
-
-    def first():
-        with shared_by_two:
-            both.wait(60)
-        calls.append("first left")
-        first_left.set()
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    with shared_by_two:
-        both.wait(60)
-        first_left.wait(60)
-    thread.join()
-    assert calls == ["in", "first left", "out"]

@@ -1,7 +1,5 @@
 """A committee: the vote against SciPy's ranks."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,27 +7,15 @@ from scipy.stats import norm, rankdata
 
 from dre_jax.methods.baselines.committee import Committee
 from dre_jax.search.history import Candidates
-
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """Values the candidates by one of their columns, to some power: a member whose vote is known."""
-
-    number: int
-    power: float = 1.0
-
-    def fit(self, meta, key):
-        return jnp.float32(self.power)
-
-    def acquire(self, params, history, candidates, key):
-        return candidates.x[:, self.number] ** params
+from tests.known_methods import Valued
 
 
 def test_votes_are_sums_of_gaussian_ranks_of_those_that_count():
     rng = np.random.default_rng(0)
     x = np.round(rng.uniform(0.1, 1.0, size=(40, 2)), 1).astype(np.float32)  # with ties
     where = rng.uniform(size=40) < 0.6
-    committee, key = Committee(members=(Column(0), Column(1, power=-2.0))), jax.random.key(0)
+    columns = Valued(lambda history, x: x[:, 0]), Valued(lambda history, x: x[:, 1] ** -2.0)
+    committee, key = Committee(members=columns), jax.random.key(0)
     candidates = Candidates(jnp.asarray(x), jnp.asarray(where))
     result = jax.jit(committee.acquire)(committee.fit(None, key), None, candidates, key)
     values = (x[where, 0], x[where, 1] ** -2)
