@@ -118,7 +118,6 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
         (["--data", "a", "--from-optuna", "b"], "but got --data and --from-optuna"),
         (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna, --from-csv or"),
         (["--data", "a", "--task", "b"], "--task goes with --from-csv, but got --data"),
-        (["--from-optuna", "a", "--direction", "minimize"], "--direction goes with --from-csv, but got --from-optuna"),
         (["--from-optuna", "b"], "--space-file, but got none"),
         (["--from-csv", "b", "--space-file", "c"], "--from-csv takes --direction, minimize or maximize, but got none"),
         (["--from-optuna", "b", "--space-file", "c", "--space", "svm"], "but got --space"),

@@ -14,17 +14,14 @@ from dre_jax.data import files
 from dre_jax.errors import DataError, MissingExtraError
 
 
-def test_an_error_of_a_worker_process_is_unpickled():
-    missing = pickle.loads(pickle.dumps(MissingExtraError("torch", "baselines")))
-    assert (missing.package, missing.extra) == ("torch", "baselines")
-
-
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 def test_json_round_trip(tmp_path, name):
     value = {"numbers": [0.1, 2], "word": "é"}
     files.write_json(tmp_path / name, value | {"array": np.arange(2), "scalar": np.float32(0.5), "whole": np.int64(3)})
     assert files.read_json(tmp_path / name) == value | {"array": [0, 1], "scalar": 0.5, "whole": 3}
     assert os.listdir(tmp_path) == [name]
+    (tmp_path / "b").touch()
+    assert (tmp_path / name).stat().st_mode == (tmp_path / "b").stat().st_mode
 
 
 def test_gz_is_compressed_and_deterministic(tmp_path):
@@ -108,7 +105,7 @@ def test_what_is_not_there_or_no_file(tmp_path):
     assert os.listdir(tmp_path) == ["a.json"]
 
 
-def test_find_json(tmp_path):
+def test_find_json_and_an_error_of_a_worker_process(tmp_path):
     (tmp_path / "file").touch()
     for folder, output in (
         (tmp_path, "must hold a.json or a.json.gz, but has neither"),
@@ -120,6 +117,8 @@ def test_find_json(tmp_path):
     for name in ("a.json.gz", "a.json"):  # the plain one is preferred
         (tmp_path / name).touch()
         assert files.find_json(tmp_path, "a").name == name
+    missing = pickle.loads(pickle.dumps(MissingExtraError("torch", "baselines")))
+    assert (missing.package, missing.extra) == ("torch", "baselines")
 
 
 @pytest.mark.parametrize(

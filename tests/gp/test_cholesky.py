@@ -58,16 +58,13 @@ def test_each_matrix_of_a_batch_has_its_own_jitter():
     assert float(jitter[0]) == 0.0 < float(jitter[1])
 
 
-def test_difference_of_matrices_needs_their_scale():
+def test_a_difference_needs_the_scale_of_its_matrices_and_nan_ends():
     # The difference of two equal covariances of size one is rounding error, partly negative.
     matrix = 1e-6 * spread(np.random.default_rng(3), np.array([-3.0, -1.0, 0.0, 1.0, 4.0]))
     assert np.isnan(safe_cholesky(matrix)[0]).any()
     lower, jitter = safe_cholesky(matrix, jnp.ones(()))
     assert np.isfinite(lower).all()
     assert float(jitter) < 1e-4
-
-
-def test_nan_matrix_terminates():
     lower, _ = safe_cholesky(jnp.full((3, 3), jnp.nan))
     assert np.isnan(jnp.diagonal(lower)).all()
 

@@ -147,13 +147,9 @@ def test_standardise_counts_filled_slots_only():
     assert float(result.y[1]) == 0.0
     assert float(result.deviation) == pytest.approx(filled.std())
     assert float(best_response(y, where)) == 8.0
-
-
-@pytest.mark.parametrize("value", [0.0, 0.1, -7e5])
-def test_equal_responses_become_zero(value):
-    result = jax.jit(standardise)(np.full(7, value, np.float32), np.ones(7, bool))
-    assert (np.asarray(result.y) == 0.0).all()
-    assert float(result.deviation) == 1.0
+    for value in (0.0, 0.1, -7e5):
+        result = standardise(jnp.full(7, value, jnp.float32), jnp.ones(7, bool))
+        assert (result.y.any(), float(result.deviation)) == (False, 1.0)
 
 
 @pytest.mark.parametrize(("kernel", "theirs"), [(matern52, Matern(nu=2.5)), (squared_exponential, RBF())])

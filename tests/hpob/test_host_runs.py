@@ -181,6 +181,17 @@ def test_what_no_other_process_finds_stays_here(plan, tmp_path):
         assert multiprocessing.active_children() == []
 
 
+def test_a_registered_method(plan, tmp_path):
+    out = tmp_path / "rf.json"
+    run = next(iter(Evaluation(plan(method="rf", trials=3, settings={"trees": "4"}), out)))
+    assert len(run.trace) == 4
+    meta = read_results(out).meta
+    assert meta["method"] == "rf"
+    assert meta["protocol"]["method"] == "host method, observe_and_suggest"
+    assert meta["configuration"].startswith("RandomForest(trees=4, ")
+    assert meta["versions"]["scikit-learn"]
+
+
 def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "smac", None)
     out = tmp_path / "smac.json"

@@ -130,7 +130,6 @@ class Plain:
         ({"default": altered(capabilities={"committee": True})}, r"must be Capabilities\(...\), but are {'committee"),
         ({"default": Unreadable()}, r"Unreadable must be .* but cannot be read: .* no attribute 'misspelled'"),
         ({"default": declaring(differentiable="yes")}, "differentiable must be True or False, but is 'yes'"),
-        ({"default": declaring(fits_history=None)}, "fits_history must be True or False, but is None"),
         ({"default": declaring(fits_history=True)}, r"so it must have a function fit_history\(params, history, key"),
         ({"default": declaring(samples_posterior=True, sample_posterior=3)}, r"have a function sample_posterior\(par"),
         ({"default": declaring(fits_history=True, fit_history=lambda self, *_: 0)}, r"have a function score_candid"),
@@ -144,7 +143,6 @@ class Plain:
         ({"default": Plain()}, "must be a frozen dataclass, but Plain is no dataclass"),
         ({"free": ("scale", "step")}, "free= must name fields of the method, but has step"),
         ({"name": "gp"}, "a method must have a name of its own, but 'gp' is registered already"),
-        ({"name": "recommended"}, "'recommended' is registered already"),
         ({"default": type("RandomSearch", (Mean,), {})()}, "RandomSearch is the name of a class of dre_jax.methods"),
     ],
 )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dre_jax.report import page_tables
+from dre_jax.report.statistics import significance
 
 
 def texts(table):
@@ -27,3 +28,19 @@ def test_averages_pooled(make_comparison):
         [False, True, False, True, True],
     ]
     assert table.rows[1][2].value == pytest.approx(0.2125)
+
+
+def test_pairs_and_friedman(make_comparison):
+    comparison = make_comparison(4, 40)
+    result = significance(comparison, 10)
+    table = page_tables.pairs(comparison, result)
+    order = np.argsort(result.average_rank)
+    assert [row[0].text for row in table.rows] == [result.methods[i] for i in order] == list(table.columns[2:])
+    for i, row in zip(order, table.rows, strict=True):
+        for j, cell in zip(order, row[2:], strict=True):
+            if i != j:
+                assert cell.value == result.wilcoxon_p[i, j]
+                assert cell.strong == (result.wilcoxon_p[i, j] < 0.05)
+    assert f"over {result.n} tasks" in table.caption
+    cells = page_tables.friedman({10: result}).rows[0]
+    assert [cell.value for cell in cells] == [10, 20, result.friedman_statistic, result.friedman_p]

@@ -31,9 +31,6 @@ def test_names(result_file, tmp_path):
     assert list(read_files([str(two), f"mine={one}"])) == ["dre", "mine"]
     assert list(read_files({"b": one, "a": two})) == ["b", "a"]
     assert read_files({"b": one, "a": two})["a"].path == two
-
-
-def test_a_method_that_is_not_alone_is_called_after_its_file(result_file):
     files = [result_file(name, meta={"method": "dre"}) for name in ("epochs-100", "epochs-1000")]
     other = result_file("other", meta={"method": "random"})
     assert list(read_files([*files, other])) == ["epochs-100", "epochs-1000", "random"]
@@ -43,15 +40,7 @@ def test_a_method_that_is_not_alone_is_called_after_its_file(result_file):
         assert list(read_files([result_file("one", meta={"method": useless})])) == ["one"]
 
 
-def test_names_must_differ(result_file):
-    one, same = result_file("one"), result_file("lr=0.1/one")
-    for argument in ([one, one], [one, same], [f"a={one}", f"a={same}"], [f"one={same}", one]):
-        with pytest.raises(ConfigError, match="different names"):
-            read_files(argument)
-    assert list(read_files([str(same), f"b={one}"])) == ["one", "b"]  # an equals sign in a path is no name's
-
-
-def test_nothing_to_read(result_file, tmp_path):
+def test_nothing_to_read_and_names_that_are_equal(result_file, tmp_path):
     with pytest.raises(ConfigError, match="at least one result file"):
         read_files([])
     with pytest.raises(ConfigError, match="NAME=FILE"):
@@ -60,6 +49,11 @@ def test_nothing_to_read(result_file, tmp_path):
         read_files([tmp_path / "nowhere.json"])
     with pytest.raises(DataError, match=r"none\.json: results must hold at least one run"):
         read_files([result_file("none", tasks=())])
+    one, same = result_file("one"), result_file("lr=0.1/one")
+    for argument in ([one, one], [one, same], [f"a={one}", f"a={same}"], [f"one={same}", one]):
+        with pytest.raises(ConfigError, match="different names"):
+            read_files(argument)
+    assert list(read_files([str(same), f"b={one}"])) == ["one", "b"]  # an equals sign in a path is no name's
 
 
 V3 = {"mode": "v3", "split": "test", "trials": 6}

@@ -52,15 +52,12 @@ def proposals(method, starts, held=None, space=SPACE, n=8):
     return propose(method, space.layout, *args, None if held is None else jnp.asarray(held, jnp.float32))
 
 
-def test_refined_candidates_come_first():
+def test_refined_candidates_come_first_where_a_method_declares_a_gradient():
     drawn, refined = proposals(HILL, 0), proposals(HILL, 6)
     assert (refined.values >= drawn.values).all()
     x, y = (SPACE.layout.parts[i].column for i in (REAL[0], REAL[-1]))
     best = np.asarray(SPACE.layout.columns(np.asarray(refined.points[0])))
     np.testing.assert_allclose(best[[x, y]], 0.31416, atol=1e-4)
-
-
-def test_methods_that_declare_no_gradient_are_not_refined():
     jax.tree.map(np.testing.assert_array_equal, proposals(FLAT, 0), proposals(FLAT, 6))
 
 

@@ -107,7 +107,7 @@ def test_there_and_back():
             assert SPACE.allows(params)
 
 
-def test_alternatives_and_orders():
+def test_alternatives_orders_and_constants():
     made = beside(lambda s: cs.OrConjunction(*(cs.EqualsCondition(s["c"], s["n"], value) for value in (2, 5))))
     made.add(cs.UniformIntegerHyperparameter("m", 1, 9, default_value=3))
     made.add(
@@ -120,9 +120,6 @@ def test_alternatives_and_orders():
         lambda s: cs.OrConjunction(cs.EqualsCondition(s["c"], s["a"], "x"), cs.LessThanCondition(s["c"], s["n"], 3))
     )
     assert from_configspace(made)["c"].alternatives == ((("a", ("x",)),), (("n", (1, 2)),))
-
-
-def test_a_number_of_one_value_is_a_constant():
     there = to_configspace(Space({"x": Float(2, 2), "n": Int(3, 3)}))
     assert dict(from_configspace(there)) == {"x": Categorical([2.0]), "n": Categorical([3])}
 

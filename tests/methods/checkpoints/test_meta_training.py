@@ -167,7 +167,9 @@ def test_configurations():
     training = dataclasses.replace(META_TRAINING_PRESETS["paper"], steps=20, patience=3, evaluate_every=20)
     assert (inside.training, inside.fitting.steps) == (training, 7)
     assert method.members[1] == committee.default.members[1]
-    assert configure_training(METHODS["dre-paper"], {}) == METHODS["dre-paper"].default
+    paper = configure_training(METHODS["dre-paper"], {})
+    assert (paper.model, paper.training) == (preset("paper"), META_TRAINING_PRESETS["paper"])
+    assert paper.fine_tuning.epochs == 1000
     assert configure_training(fsbo, {"meta_training.steps": "8"}, training={"steps": None}).meta_training.steps == 8
     assert configure_training(METHODS["gcp"], {}) == GaussianCopulaProcess()
 

@@ -79,6 +79,13 @@ def test_the_kernel_equals_the_scan(name):
     assert np.abs(moved).max() > 0.05
 
 
+def test_a_history_of_one_trial_changes_nothing():
+    model = MODELS["one layer before the mean"]
+    h, params, epochs, steps = inputs(model, n=1)
+    way = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
+    chex.assert_trees_all_equal(jax.jit(way)(params, h.x, h.response, epochs, steps), params)
+
+
 @pytest.mark.parametrize("weights", ["inverse_log", "inverse_linear", "attention", "none"])
 def test_weights_are_those_of_the_lists(weights):
     h = history()

@@ -48,13 +48,6 @@ def test_the_noise_of_past_tasks_is_learned():
     assert little < much - 1.0
 
 
-def test_equal_responses_give_the_generic_prior():
-    x = np.random.default_rng(0).random((ROWS, 3), np.float32)
-    prior, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}), generic_prior(3)
-    for a, b in zip(prior, generic, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-6)
-
-
 def test_a_column_that_a_task_does_not_vary_has_the_generic_prior(tasks):
     generic = generic_prior(3)
     fixed = {name: Task(name, task.X * np.float32([1, 0, 1]), task.y) for name, task in tasks.items()}
@@ -73,10 +66,14 @@ def test_generic_tasks_count_as_tasks():
     np.testing.assert_allclose(moments, (every.mean(axis=0), every.std(axis=0)))
 
 
-def test_empty_slots_do_not_change_the_prior(tasks):
+def test_empty_slots_and_equal_responses_do_not_change_the_prior(tasks):
     short = {"0": tasks["0"]}
     alone = fit_length_scale_prior(CONFIG, short)
     padded = fit_length_scale_prior(CONFIG, {**short, "flat": Task("flat", np.zeros((60, 3), np.float32), np.ones(60))})
     for a, b in zip(alone, padded, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
     assert np.isfinite(jnp.concatenate([alone.mean, alone.deviation])).all()
+    x = np.random.default_rng(0).random((ROWS, 3), np.float32)
+    prior, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}), generic_prior(3)
+    for a, b in zip(prior, generic, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)

@@ -59,6 +59,8 @@ def test_values_as_text():
     texts = [command.fill({"c": choice, "b": False, "trial": 5}, 7)[1:] for choice in choices]
     written = ["rbf", "1", "0.5", "true", "null", "true", "a b"]
     assert texts == [[text, "false", "5"] for text in written]  # {trial} is the hyperparameter of that name here
+    space = Space({"c": Categorical(["a", "b\0"])})
+    assert json.loads(parse(["run", "{params}"], space).fill({"c": "b\0"}, 0)[1]) == {"c": "b\0"}
 
 
 def parsed(*command, space=SPACE):
@@ -77,11 +79,6 @@ test_refused = error_table(
     (parsed("run", REST, "\ud800"), "without NUL"),
     (parsed("run", "{c}", space=Space({"c": Categorical(["a", "b\0"])})), "without NUL"),
 )
-
-
-def test_a_choice_that_no_argument_can_hold():
-    space = Space({"c": Categorical(["a", "b\0"])})
-    assert json.loads(parse(["run", "{params}"], space).fill({"c": "b\0"}, 0)[1]) == {"c": "b\0"}
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), max_size=4))

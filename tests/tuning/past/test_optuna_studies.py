@@ -61,7 +61,7 @@ def test_durations_are_costs():
     np.testing.assert_array_equal(from_studies(again, SPACE).tasks["again"].costs, [0.5, np.nan, 90.0])
 
 
-def test_only_complete_trials_are_numbers():
+def test_only_complete_trials_are_numbers_and_those_that_break_constraints_the_worst():
     study = filled("one")
     add(study, 0.9, None, state=TrialState.FAIL)
     add(study, 0.9, -9.0, state=TrialState.PRUNED)
@@ -70,9 +70,6 @@ def test_only_complete_trials_are_numbers():
     task = from_studies(study, SPACE).tasks["one"]
     assert task.X[:, 0].tolist() == [0.0, 0.25, 0.5, 1.0]
     assert np.argmin(task.y) == 3
-
-
-def test_trials_that_break_constraints_are_the_worst():
     study = filled("one")
     add(study, 0.75, -9.0, broken=1.0)
     add(study, 1.0, -9.0, broken=2.0)
@@ -123,13 +120,10 @@ def test_a_storage_that_is_none(content, scheme, tmp_path):
     assert (path.read_bytes() if path.exists() else None) == content
 
 
-def test_no_password_in_a_message():
-    with pytest.raises(DataError, match=r"postgresql://nowhere/db") as error:
-        from_studies("postgresql://me:secret@nowhere/db", SPACE)
-    assert "secret" not in str(error.value)
-
-
-def test_something_that_is_no_study():
+def test_something_that_is_no_study_and_no_password_in_a_message():
     for argument in (3, [3], ["one"]):
         with pytest.raises(DataError, match="Optuna"):
             from_studies(argument, SPACE)
+    with pytest.raises(DataError, match=r"postgresql://nowhere/db") as error:
+        from_studies("postgresql://me:secret@nowhere/db", SPACE)
+    assert "secret" not in str(error.value)

@@ -39,12 +39,6 @@ def test_a_value_that_is_no_number(value):
         past_of(SPACE, {"a": trials([0.5, value])}, direction="maximize")
 
 
-def test_equal_configurations_count_once():
-    past = past_of(SPACE, {"a": [Evaluated({"x": 0.5}, value) for value in range(5)]}, direction="maximize")
-    (exclusion,) = past.exclusions
-    assert exclusion.reason == "a task must have at least 3 different configurations with a value, but has 1"
-
-
 def test_a_fit_warns_of_what_is_left_out():
     tasks = {"good": trials([1, 2, 3]), "part": [*trials([1, 2, 3]), Evaluated({"x": 7}, 0.0)]}
     tasks |= {f"bad {i}": trials([1, 2, 3], "y") for i in range(19)}
@@ -57,9 +51,12 @@ def test_a_fit_warns_of_what_is_left_out():
     assert str(caught[0].message) == f"{rule}: {reasons}; ..."
 
 
-def test_a_fit_needs_tasks_of_the_space():
+def test_a_fit_needs_tasks_of_the_space_with_different_configurations():
     past = past_of(SPACE, {"a": trials([1, 2])}, direction="minimize")
     with pytest.raises(DataError, match="past tasks must be of the space given, but are of Space"):
         Surrogate.fit(past, Space({"y": Float(0.0, 1.0)}))
     with pytest.raises(DataError, match="at least one past task, but got none: a: a task must have at least 3"):
         Surrogate.fit(past, SPACE)
+    past = past_of(SPACE, {"a": [Evaluated({"x": 0.5}, value) for value in range(5)]}, direction="maximize")
+    (exclusion,) = past.exclusions
+    assert exclusion.reason == "a task must have at least 3 different configurations with a value, but has 1"
