@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 
 from dre_jax.errors import ConfigError
-from dre_jax.losses.listwise import listmle_ranked, listnet_ranked
+from dre_jax.losses.functions import RankedLoss, listmle, listnet, mean_squared_error, ranknet, subset_regression
 from dre_jax.losses.order import RankedList
-from dre_jax.losses.pairwise import ranknet_ranked
-from dre_jax.losses.pointwise import subset_regression_ranked
-from dre_jax.losses.regression import mean_squared_error_ranked
 
 
 @dataclass(frozen=True)
@@ -26,7 +21,7 @@ class Loss:
       ConfigError: if ``uses_values`` is neither true nor false.
     """
 
-    fn: Callable[[Array, RankedList], Array]
+    fn: RankedLoss
     """Scores f32[..., n], best item first, and their `RankedList` -> f32[...]."""
     uses_values: bool
     """The loss depends on the values of the responses, not on their order alone."""
@@ -37,16 +32,16 @@ class Loss:
 
 
 LOSSES: dict[str, Loss] = {
-    "listmle": Loss(listmle_ranked, uses_values=False),
-    "listnet": Loss(listnet_ranked, uses_values=True),
-    "ranknet": Loss(ranknet_ranked, uses_values=False),
-    "subset_regression": Loss(subset_regression_ranked, uses_values=False),
-    "mean_squared_error": Loss(mean_squared_error_ranked, uses_values=True),
+    "listmle": Loss(listmle.ranked, uses_values=False),
+    "listnet": Loss(listnet.ranked, uses_values=True),
+    "ranknet": Loss(ranknet.ranked, uses_values=False),
+    "subset_regression": Loss(subset_regression.ranked, uses_values=False),
+    "mean_squared_error": Loss(mean_squared_error.ranked, uses_values=True),
 }
 """Losses by name. tests/losses/test_oracles.py tests each of them against an oracle."""
 
 
-def register_loss(name: str, fn: Callable[[Array, RankedList], Array], *, uses_values: bool) -> None:
+def register_loss(name: str, fn: RankedLoss, *, uses_values: bool) -> None:
     """Adds a loss to `LOSSES`, so that `LossConfig(name=...)` accepts it.
 
     The function is traced once, so that a wrong declaration is an error here and not a training on another scale.
@@ -61,7 +56,7 @@ def register_loss(name: str, fn: Callable[[Array, RankedList], Array], *, uses_v
         `RankedList.response` although the loss is declared to use no values.
 
     Example:
-      >>> register_loss("listnet", listnet_ranked, uses_values=True)  # the same again: nothing changes
+      >>> register_loss("listnet", listnet.ranked, uses_values=True)  # the same again: nothing changes
       >>> LOSSES["listnet"].uses_values
       True
     """

@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rax
-from scipy import stats
 
 from dre_jax import losses
-from dre_jax.losses.listwise import rank
+from dre_jax.losses.functions import rank
 
 WEIGHTS = {  # of position j of k, by the names that the losses know
     "none": lambda j, k: 1.0,
@@ -70,34 +69,17 @@ def slow_squared_error(scores, response, kind):
     return float(np.mean(item_weights(response, kind) * (scores - response) ** 2))
 
 
-def variance_of(response):
-    return 0.3 + response**2
-
-
-def slow_gaussian(scores, response, kind):
-    variance = variance_of(response)
-    likelihood = stats.norm.logpdf(response, scores, np.sqrt(variance)) + 0.5 * math.log(2 * math.pi)
-    return -float(np.mean(item_weights(response, kind) * likelihood))
-
-
-def gaussian(scores, response, **options):
-    return losses.gaussian_nll(scores, response, variance=variance_of(response), **options)
-
-
 ORACLES = {
     "listmle": slow_listmle,
     "listnet": slow_listnet,
     "ranknet": slow_ranknet,
     "subset_regression": slow_subset_regression,
     "mean_squared_error": slow_squared_error,
-    "gaussian_nll": slow_gaussian,
 }
 
 
 def loss_of(name):
     """The function of scores, responses and a mask: the public one where the registry's loss has one."""
-    if name == "gaussian_nll":
-        return gaussian
     return getattr(losses, name, None) or partial(unsorted, losses.LOSSES[name].fn)
 
 
@@ -111,7 +93,7 @@ def oracle_of(name):
     return ORACLES[name]
 
 
-every_loss = pytest.mark.parametrize("name", [*losses.LOSSES, "gaussian_nll"])
+every_loss = pytest.mark.parametrize("name", losses.LOSSES)
 
 
 @cache

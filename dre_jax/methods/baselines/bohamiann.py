@@ -44,8 +44,7 @@ from jax import Array, lax
 
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
-from dre_jax.losses.regression import gaussian_nll_of
-from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, mixture_moments
+from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll, mixture_moments
 from dre_jax.methods.entry import Entry
 from dre_jax.nn.initial import unflatten
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, shapes, standard_columns
@@ -100,7 +99,7 @@ def potential(config: MLPConfig, prior: PriorConfig, x: Array, y: Array, where: 
     It is half the sum of squared coordinates plus the negative Gaussian log-likelihood.
     """
     network = network_at(config, prior, x.shape[-1], z)
-    losses = gaussian_nll_of(apply(config, network.params, x)[:, 0], y, jnp.exp(network.log_noise))
+    losses = gaussian_nll(apply(config, network.params, x)[:, 0], y, jnp.exp(network.log_noise))
     return 0.5 * jnp.sum(z**2) + jnp.sum(jnp.where(where, losses, 0.0))
 
 

@@ -23,8 +23,7 @@ from jax import Array
 
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
-from dre_jax.losses.regression import gaussian_nll_of
-from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, mixture_moments
+from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll, mixture_moments
 from dre_jax.methods.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, init, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch
@@ -81,7 +80,7 @@ class DeepEnsemble(ByResponse, NoMetaLearning):
 
         def loss(members: MLPParams) -> Array:
             mean, variance = self.predictions(members, x)
-            losses = gaussian_nll_of(mean, jnp.broadcast_to(y, mean.shape), variance)
+            losses = gaussian_nll(mean, jnp.broadcast_to(y, mean.shape), variance)
             # The sum over members: each sees the gradient of its own loss.
             return jnp.sum(jnp.where(where[None, :], losses, 0.0)) / count
 

@@ -31,7 +31,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import gp_posterior
 from dre_jax.gp.response_scale import best_response
-from dre_jax.losses.regression import gaussian_nll_of
+from dre_jax.methods.baselines.shared import gaussian_nll
 from dre_jax.methods.entry import Entry
 from dre_jax.nn import mlp
 from dre_jax.nn.mlp import MLPParams
@@ -159,7 +159,7 @@ def train_quantile_net(config: QuantileConfig, rows: Rows, key: Array) -> tuple[
         x = mlp.standard_columns(rows.x[sample])
         outputs = mlp.apply(config.network, params, x, dropout=config.dropout, key=dropout_key)
         mean, variance = _split(outputs)
-        return jnp.mean(gaussian_nll_of(mean, rows.z[sample], variance))
+        return jnp.mean(gaussian_nll(mean, rows.z[sample], variance))
 
     start = mlp.init(config.network, rows.x.shape[1], start_key)
     rates = optax.cosine_decay_schedule(config.learning_rate, config.steps)

@@ -72,3 +72,13 @@ def mixture_moments(means: Array, variances: Array) -> tuple[Array, Array]:
     """
     mean = jnp.mean(means, axis=0)
     return mean, jnp.mean(variances + (means - mean[None, :]) ** 2, axis=0)
+
+
+def gaussian_nll(mean: Array, response: Array, variance: Array) -> Array:
+    """Returns ln(variance)/2 + (response - mean)^2 / (2 variance) of each item (Lakshminarayanan et al. 2017).
+
+    Example:
+      >>> float(gaussian_nll(jnp.float32(1.0), jnp.float32(3.0), jnp.float32(1.0)))
+      2.0
+    """
+    return jnp.log(variance) / 2.0 + (response - mean) ** 2 / (2.0 * variance)

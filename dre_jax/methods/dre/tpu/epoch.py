@@ -98,7 +98,7 @@ def _member(layout: LaneLayout, lane: Array) -> Array:
 
 
 def listmle_gradient(layout: LaneLayout, scores: Array, trials: Trials) -> Array:
-    """Returns the gradient of each member's ListMLE in its scores, f32[rows, C]; see `dre_jax.losses.listwise`.
+    """Returns the gradient of each member's ListMLE in its scores, f32[rows, C]; see `dre_jax.losses.listmle`.
 
     Of each pair one exponential: what stands in a denominator, over that denominator, is the item's share of it.
     """
