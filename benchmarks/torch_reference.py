@@ -41,8 +41,6 @@ class Decisions:
     """Scale of the response in the deep set."""
     least_support: int = 0
     """Rows of the support at least; an empty support gives no number."""
-    incumbent: Literal["last", "best"] = "last"
-    """Configuration ranked with the candidates: the last suggestion, or the best observed."""
     logarithm: bool = False
     """Compare improvements by their logarithm, which does not underflow."""
     equal_values: Literal["first", "random"] = "first"
@@ -59,7 +57,6 @@ LIBRARY = Decisions(
     aggregate="sum",
     response_scale="support",
     least_support=1,
-    incumbent="best",
     logarithm=True,
     equal_values="random",
 )

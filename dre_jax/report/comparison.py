@@ -117,22 +117,6 @@ class Comparison(NamedTuple):
         """f64[methods, tasks, T + 1]: the mean over each task's designs of f64[methods, runs, T + 1]."""
         return np.stack([values[:, runs].mean(axis=1) for runs in _members(self.tasks)], axis=1)
 
-    def relative_to(self, method: str) -> Comparison:
-        """The same runs, and of each the regret less that of one method; its averages and errors are paired.
-
-        Raises:
-          ConfigError: for an unknown method.
-
-        Example:
-          >>> runs = (("svm", "wine", "0"), ("svm", "iris", "0"))
-          >>> one = Comparison(("a", "b"), runs, np.array([[[0.1], [0.5]], [[0.2], [0.8]]]), {}, 0, {})
-          >>> above = one.relative_to("a")
-          >>> above.average_regret().round(3).tolist(), above.standard_error().round(3).tolist()
-          ([[0.0], [0.2]], [[0.0], [0.1]])
-        """
-        one_of("the method", method, self.methods)
-        return self._replace(regret=self.regret - self.regret[self.methods.index(method)])
-
     def average_regret(self, over: Over = "runs") -> npt.NDArray[np.float64]:
         """f64[methods, T + 1]: over all runs pooled, or over search spaces."""
         return self._average(self.regret, over)
