@@ -99,9 +99,3 @@ def test_a_public_name_is_explained(name):
     if is_record(thing):
         assert not bare_fields(thing), "fields without a docstring"
     assert ">>>" in text or not needs_example(name), "no example"
-
-
-def test_all_names_are_found():
-    assert len(NAMES) > 100
-    assert needs_example("dre_jax.tuning.Optimizer")
-    assert needs_example("dre_jax.losses.listmle")

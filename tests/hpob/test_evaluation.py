@@ -98,16 +98,6 @@ def test_the_file_names_the_method_that_an_alias_stands_for(plan, tmp_path, monk
     list(Evaluation(dataclasses.replace(plan, trials=0), tmp_path / "a.json"))  # the same evaluation
 
 
-def test_seeds_and_splits(plan, tmp_path, content):
-    two = dataclasses.replace(plan, spaces=("s",), seeds=("test2", "test0"), split="validation")
-    runs = list(Evaluation(two, tmp_path / "two.json"))
-    assert {run[:3] for run in runs} == {("s", "v", "test0"), ("s", "v", "test2")}
-    # The seeds of the same plan, one after the other into one file, are the same runs.
-    for seeds in (("test0",), ("test2",)):
-        list(Evaluation(dataclasses.replace(two, seeds=seeds), tmp_path / "one.json"))
-    assert content(tmp_path / "one.json") == content(tmp_path / "two.json")
-
-
 @pytest.mark.parametrize(
     ("changed", "named"),
     [

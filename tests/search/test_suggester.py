@@ -111,13 +111,13 @@ def driven(suggester, n):
 
 
 def test_a_constant_acquisition_is_uniform_random_search():
-    suggesters = [Suggester(RandomSearch(), key=jax.random.key(seed)) for seed in range(200)]
+    suggesters = [Suggester(RandomSearch(), key=jax.random.key(seed)) for seed in range(120)]
     points = np.array([suggester.observe_and_suggest(POINTS, HEIGHTS) for suggester in suggesters])
     assert points.dtype == np.float64
     for column in points.T:
         assert stats.kstest(column, "uniform").pvalue > 1e-3
     # Drawn again at every trial of a run, and the columns do not hang together.
-    assert np.abs(np.corrcoef(points.T) - np.eye(3)).max() < 0.2
+    assert np.abs(np.corrcoef(points.T) - np.eye(3)).max() < 0.25
     suggester = Suggester(RandomSearch(), key=jax.random.key(0))
     assert len({tuple(suggester.observe_and_suggest(POINTS[:n], HEIGHTS[:n])) for n in range(1, 8)}) == 7
 

@@ -40,7 +40,7 @@ def study():
     for trial in [optimizer.ask(), *optimizer.ask(3)]:
         optimizer.tell(trial, schaffer(trial), constraints={"x": trial["x"] - 0.6})
     running = optimizer.ask()
-    for _ in range(14):
+    for _ in range(10):
         trial = optimizer.ask()
         values = schaffer(trial) if trial["y"] < 0.9 else {"near": math.nan, "far": 1.0}
         optimizer.tell(trial, values, constraints={"x": trial["x"] - 0.6})
@@ -71,7 +71,7 @@ def test_a_study_continues_from_its_file_and_a_copy(study, tmp_path):
     assert [*again.to_frame().columns[:4]] == ["number", "state", "values_near", "values_far"]
 
 
-@pytest.mark.parametrize("strategy", ["believer", "max"])
+@pytest.mark.parametrize("strategy", ["believer", pytest.param("max", marks=pytest.mark.thorough)])
 def test_parallel_trials_differ(strategy):
     optimizer = Optimizer(SPACE, directions=DIRECTIONS, config=EngineConfig(pending_strategy=strategy))
     for trial in optimizer.ask(6):

@@ -1,8 +1,6 @@
 """Ask and tell."""
 
-import copy
 import math
-import pickle
 import threading
 import time
 from dataclasses import replace
@@ -72,16 +70,6 @@ class TestTrials:
         assert dict(**optimizer.tell(trial, 1.0)) == SPACE.check(optimizer.best.params)
         optimizer.best.params["x"] = 0.0
         assert optimizer.best["x"] == x
-
-    @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
-    def test_a_copy_is_a_study_of_its_own(self, duplicate):
-        optimizer = Optimizer(LINE, seed=1)
-        first = optimizer.ask()
-        optimizer.enqueue({"x": 0.5})
-        other = duplicate(optimizer)
-        other.tell(first, 1.0)
-        assert optimizer.trials == (first,)
-        assert optimizer.ask(3) == other.ask(3)
 
     def test_a_frame(self):
         space = Space({"value": Float(0.0, 1.0), **SPACE})

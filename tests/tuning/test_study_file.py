@@ -82,7 +82,7 @@ print(len(set(seen)), len(list(path.parent.glob(".study.json.*.tmp"))))
 
 @pytest.mark.multiprocess
 def test_killed_at_any_moment(study):
-    command = [sys.executable, "-c", KILLING, str(study), "60"]
+    command = [sys.executable, "-c", KILLING, str(study), "40"]
     process = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert process.returncode == 0, process.stderr
     different, left = map(int, process.stdout.split())

@@ -133,13 +133,6 @@ def test_killed_at_any_moment(tmp_path, uninterrupted, left_by_kills):
         assert files(copy) == files(folder)  # nothing half-written is left
 
 
-def test_without_validation_tasks(tmp_path, uninterrupted):
-    trained = meta_train(UNVALIDATED, MODEL, CONFIG, key=jax.random.key(0), folder=tmp_path)
-    assert [entry.validation for entry in trained.history] == [None] * 4
-    assert_same(trained.params, uninterrupted.params)
-    assert (tmp_path / "losses.csv").read_text().splitlines()[1].endswith(",")
-
-
 @pytest.fixture(scope="module")
 def trajectory():
     """Parameters at every evaluation of the patient training, by step."""

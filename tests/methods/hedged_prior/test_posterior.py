@@ -179,7 +179,7 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False):
     [
         (0, False, False),
         (1, False, False),
-        (9, False, False),
+        pytest.param(9, False, False, marks=pytest.mark.thorough),
         (9, True, False),
         (CAPACITY, False, False),
         (0, False, True),
@@ -202,7 +202,7 @@ def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_
     assert {a.shape for a in moments} == {(CANDIDATES,)}
 
 
-@pytest.mark.parametrize("has_common", [False, True])
+@pytest.mark.parametrize("has_common", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_sampled_functions_have_the_moments_of_the_mixture(has_common, priors, monkeypatch):
     monkeypatch.setattr(fourier, "N_FEATURES", 64)  # the moments over samples do not depend on it
     rng, draws = np.random.default_rng(4), 600
