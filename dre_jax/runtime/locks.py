@@ -42,7 +42,7 @@ def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
       DataError: if another process uses the file; the message names the process.
     """
     path = Path(os.path.realpath(path))
-    lock = path.with_name(f".{path.name}.lock")
+    lock = path.parent / f".{path.name}.lock"
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(ImportError, OSError):
             import fcntl
@@ -58,9 +58,9 @@ def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
                     raise DataError(f"{rule}: wait until that one ends, or give another file") from None
                 if _is_file(descriptor, lock):
                     break  # else its user removed it before it was locked here: another process may lock a new one
+            stack.callback(_remove, lock)
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-            stack.callback(_remove, lock)
         yield
 
 

@@ -209,6 +209,7 @@ def _run(
     resumed = study.interrupted
     jobs: list[_Job] = []
     next_trial: Future[Trial] | None = None
+    has_repeated = False
     # A thread computes suggestions: compilation must not delay a time-out.
     with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as executor, contextlib.ExitStack() as at_end:
         at_end.callback(lambda: terminate([job.command for job in jobs]))
@@ -216,6 +217,11 @@ def _run(
             ended = tuple(_tell(study, jobs))
             if next_trial is not None and next_trial.done():
                 trial, next_trial = next_trial.result(), None
+                others = (one.params for one in study.trials if one.number != trial.number and one.state != "failed")
+                if not has_repeated and trial.params in others:
+                    has_repeated = True
+                    fault = f"trial {trial.number} repeats a configuration, as the space has no other"
+                    warnings.warn(fault, DataWarning, stacklevel=2)
                 study.write()
                 worker = min(set(range(workers)) - {job.worker for job in jobs})
                 jobs.append(_Job(trial, start(trial, worker), worker))

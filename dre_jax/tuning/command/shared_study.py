@@ -8,7 +8,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import optuna
@@ -67,6 +67,7 @@ class SharedStudy:
         self.surrogate, self.surrogates = surrogates.get(""), surrogates if len(surrogates) > 1 else {}
         self._translation = translation_of(space)
         self._sampler = DRESampler(space, surrogate=list(surrogates.values()), seed=seed)
+        self._address = address_without_password(storage)
         self._study = _open_study(storage, name, directions, self._sampler)
         own = [one.name.lower() for one in self._study.directions]
         metrics = self._study.metric_names or map(str, range(len(own)))
@@ -119,15 +120,16 @@ class SharedStudy:
         return tuple(map(self._to_trial, self._study.best_trials))
 
     def ask(self) -> Trial:
-        """Returns the next trial."""
-        self._retry_abandoned()
-        trial = self._study.ask()
-        trial.set_user_attr(_WORKER, self._worker)
+        """Returns the next trial. Raises `DataError` if the storage fails."""
         params: Params = {}
-        for name in self.space.sequence:
-            if name in self.space.active_part({**params, name: None}):
-                value = _suggest(trial, name, self._translation.distributions[name])
-                params[name] = self._translation.from_optuna_value(name, value)
+        with _storage_errors(self._address):
+            self._retry_abandoned()
+            trial = self._study.ask()
+            trial.set_user_attr(_WORKER, self._worker)
+            for name in self.space.sequence:
+                if name in self.space.active_part({**params, name: None}):
+                    value = _suggest(trial, name, self._translation.distributions[name])
+                    params[name] = self._translation.from_optuna_value(name, value)
         self._read_at = -math.inf
         return Trial(trial.number, {name: params[name] for name in self.space if name in params})
 
@@ -149,10 +151,12 @@ class SharedStudy:
     def _tell(self, number: int, value: float | Mapping[str, float] | None, state: TrialState) -> Trial:
         self._read_at = -math.inf
         values = [value[name] for name in self.directions] if isinstance(value, Mapping) else value
-        return self._to_trial(self._study.tell(number, values, state=state))
+        with _storage_errors(self._address):
+            return self._to_trial(self._study.tell(number, values, state=state))
 
     def _frozen(self) -> Sequence[FrozenTrial]:
-        return self._study.get_trials(deepcopy=False)
+        with _storage_errors(self._address):
+            return self._study.get_trials(deepcopy=False)
 
     def _to_trial(self, trial: FrozenTrial) -> Trial:
         values = {
@@ -176,9 +180,20 @@ class SharedStudy:
                     self._study.enqueue_trial(trial.params)
 
 
+@contextlib.contextmanager
+def _storage_errors(address: str, kinds: Any = (OSError, optuna.exceptions.StorageInternalError)) -> Iterator[None]:
+    """Raises `DataError` for exceptions of a storage."""
+    try:
+        yield
+    except (DataError, ConfigError):
+        raise
+    except kinds as error:
+        raise DataError(f"{address} must be a storage of Optuna's studies, but: {first_line(error)}") from error
+
+
 @optuna_logs_at("WARNING")
 def _open_study(storage: str, name: str, directions: Mapping[str, str | None], sampler: DRESampler) -> optuna.Study:
-    try:
+    with _storage_errors(address_without_password(storage), Exception):  # of any database and driver
         opened = _create_storage(storage)
         with contextlib.suppress(KeyError):
             return optuna.load_study(study_name=name, storage=opened, sampler=sampler)
@@ -189,11 +204,6 @@ def _open_study(storage: str, name: str, directions: Mapping[str, str | None], s
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 study.set_metric_names(list(directions))
         return study
-    except (DataError, ConfigError):
-        raise
-    except Exception as error:  # of any database and driver
-        address = address_without_password(storage)
-        raise DataError(f"{address} must be a storage of Optuna's studies, but: {first_line(error)}") from error
 
 
 def _create_storage(address: str) -> optuna.storages.BaseStorage:

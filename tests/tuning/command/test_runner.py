@@ -11,7 +11,7 @@ import time
 import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.tuning import Float, Optimizer, Space
+from dre_jax.tuning import Bool, Float, Optimizer, Space
 from dre_jax.tuning.command import commands as commands_module
 from dre_jax.tuning.command.commands import Command
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
@@ -260,6 +260,11 @@ class TestRun:
         template = parse(["sh", "-c", f"echo step 1 has 4; {wait}; echo step 2 has 3; echo 3 # {{x}}"], SPACE)
         list(run_trials(optimizer, template, trials=1, curve=r"step (\d+) has (\S+)"))
         assert optimizer.trials[0].reports == {1.0: 4.0, 2.0: 3.0}
+
+    def test_a_space_without_another_configuration_gives_one_warning(self, study):
+        with pytest.warns(DataWarning, match="trial 2 repeats a configuration, as the space has no other") as record:
+            run(study, "echo 1 # {x}", space=Space({"x": Bool()}), trials=4)
+        assert len(record) == 1
 
     def test_a_curve_that_no_line_matches_gives_one_warning(self, study):
         with pytest.warns(DataWarning, match="trial 0 printed no line with a step and a value as the curve") as record:

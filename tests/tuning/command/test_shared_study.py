@@ -12,6 +12,7 @@ from dre_jax.tuning import Categorical, Float, Space, from_studies
 from dre_jax.tuning.command.runner import run_trials
 from dre_jax.tuning.command.shared_study import SharedStudy
 from dre_jax.tuning.command.templates import parse
+from tests.error_messages import raises_line
 
 SPACE = Space({"x": Float(-1.0, 1.0), "k": Categorical(["a", None]), "y": Float(0.0, 1.0, when={"k": "a"})})
 
@@ -54,6 +55,16 @@ def test_a_trial_of_a_killed_process_runs_again_once(storage):
     assert [trial.state for trial in others[0].trials] == ["running", "failed", "running", "running"]
     assert others[0].n_started == 3
     assert others[0].trials[running.number].params == running.params
+
+
+def test_a_storage_that_fails_gives_one_line(tmp_path):
+    study = shared(str(tmp_path / "study.log"))
+    trial = study.ask()
+    (tmp_path / "study.log").unlink()
+    (tmp_path / "study.log").mkdir()
+    for call in (study.ask, lambda: study.tell(trial.number, 1.0), lambda: study.trials):
+        with raises_line(DataError, "study.log must be a storage of Optuna's studies, but: ", "Is a directory"):
+            call()
 
 
 def test_commands_that_run_at_once_have_different_workers(storage, tmp_path):
