@@ -80,7 +80,9 @@ class Engine:
         self.space = space
         self.surrogate = surrogate
         self.seed = seed
-        self.config = config or EngineConfig()
+        self.config = EngineConfig() if config is None else config
+        if not isinstance(self.config, EngineConfig):
+            raise ConfigError(f"config must be an EngineConfig, but got {config!r}")
         if surrogate is not None:
             surrogate.space.require_encodes(space)
         if self.config.pending_strategy in ("believer", "draw"):

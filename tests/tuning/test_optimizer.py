@@ -284,6 +284,7 @@ test_configurations = error_table(
     (lambda: Optimizer(near(LINE).surrogate), "or a surrogate's by surrogate=, but got Surrogate("),
     (lambda: Optimizer(LINE, "past.npz"), "a surrogate must be a Surrogate, as Surrogate.load and"),
     (lambda: Optimizer(LINE, {"a": "past"}, directions={"a": "minimize", "b": "minimize"}), "but got 'past'"),
+    (lambda: Optimizer(LINE, config={}), "config must be an EngineConfig, but got {}"),
     (lambda: Optimizer(LINE).optimize(None, 1), "the objective must be a function of a trial, but got None"),
     (lambda: near(LINE).tell(0, 0.5, stderr=1), "or gp without a surrogate, but near does not: tell the value"),
     (lambda: Optimizer(LINE).optimize(loss), "optimize needs n_trials, timeout or both"),

@@ -219,7 +219,7 @@ class DRESampler(BaseSampler):
             reason = "the search space has it inactive, or out of its range in this trial"
         elif self._search_space is not None:
             reason = "it is not in the search space"
-        elif study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        elif any(_ended_before(other, trial) for other in study.get_trials(deepcopy=False)):
             reason = "some complete trials do not have it, its range has changed, or `Space` cannot hold it"
         else:
             return  # the first trials
@@ -269,6 +269,12 @@ class DRESampler(BaseSampler):
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without what is read from the study again."""
         return self.__dict__ | {"_reader": None}
+
+
+def _ended_before(other: FrozenTrial, trial: FrozenTrial) -> bool:
+    """Returns whether a trial is complete, and was when another one started, whose search space it determines."""
+    end, start = other.datetime_complete, trial.datetime_start
+    return other.state == TrialState.COMPLETE and (end is None or start is None or end < start)
 
 
 def _others(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:

@@ -317,6 +317,11 @@ def test_independent_sampling_is_warned_of_once(caplog):
         caplog.clear()
         study_of(DRESampler(seed=0, warn_independent_sampling=warns)).optimize(by_run, n_trials=5)
         assert [record.message.partition(" using")[0] for record in caplog.records] == expected
+    study = study_of(DRESampler(seed=0))
+    trial = study.ask()
+    study.add_trial(optuna.create_trial(value=0.0))  # of another worker: the space of `trial` is without it
+    trial.suggest_float("x", 0.0, 1.0)
+    assert not caplog.records
     optuna.logging.disable_propagation()
 
 
