@@ -15,7 +15,7 @@ from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.fine_tuning import _native_epochs, _scan_epochs, draw_epochs, fine_tune
 from dre_jax.methods.dre.lists import draw_step_bits, step_lists
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.steps import _native_steps, _scan_steps
+from dre_jax.methods.dre.steps import _scan_steps
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.runtime import devices
@@ -97,7 +97,11 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
         return step_lists(data, bits, config)
 
     drawn, begin = draw(jax.random.split(KEY, steps)), (params, jax.jit(zero_moments)(params))
-    ways = [jax.jit(partial(way, model, config)) for way in (_native_steps, _scan_steps)]
+
+    def by_native(data, *args):
+        return native_steps.native_steps(model, loss.name, data.x, data.response, *args, wants_losses=True)
+
+    ways = jax.jit(by_native), jax.jit(partial(_scan_steps, model, config))
 
     # Steps of no size: the moments are then sums over gradients at one place, each step's of other lists.
     still = StepSizes(np.zeros(steps, np.float32), np.ones(steps, np.float32))

@@ -138,14 +138,9 @@ def _native_epochs(
     steps: StepSizes,
 ) -> EnsembleParams:
     """Returns what `_scan_epochs` returns, computed by `dre_jax.native`."""
-    lists = (epochs.support, response[epochs.support], epochs.support_where), epochs.query, epochs.ranked
     # The list of an epoch is all members' only one.
-    support, query, ranked = jax.tree.map(lambda a: a[:, None, None], lists)
-    moments = zero_moments(params)
-    tuned, _, _ = native_steps(
-        model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False
-    )
-    return tuned
+    lists, start = jax.tree.map(lambda a: a[:, None, None], epochs), (params, zero_moments(params))
+    return native_steps(model, loss_name, x, response, start, lists, steps, wants_losses=False)[0][0]
 
 
 def epochs_in_lanes(

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax import native
-from dre_jax.losses import RankedList
 from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
+from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.optim.adam import Moments, StepSizes
 
@@ -44,35 +44,33 @@ def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool)
 
 def native_steps(
     model: ModelConfig,
-    params: EnsembleParams,
-    moments: Moments,
+    loss: str,
     x: Array,
-    support: tuple[Array, Array, Array],
-    query: Array,
-    ranked: RankedList,
+    response: Array,
+    start: tuple[EnsembleParams, Moments],
+    lists: SampledLists,
     sizes: StepSizes,
     *,
-    loss: str,
     wants_losses: bool,
-) -> tuple[EnsembleParams, Moments, Array]:
-    """Returns parameters, moments and losses f32[steps, members] as a scan does, for what `supports_native` accepts.
+) -> tuple[tuple[EnsembleParams, Moments], Array]:
+    """Returns what a scan over steps returns, for what `supports_native` accepts.
 
     Args:
       model: sizes.
-      params: members in front.
-      moments: Adam's.
-      x: f32[rows, D], what row numbers count.
-      support: rows, responses and which slots are filled, [steps, members, lists, K]; one member's lists stand for all
-        where all have the same.
-      query: i32[steps, members, lists, Q].
-      ranked: its order, likewise.
-      sizes: of the steps.
       loss: its name.
-      wants_losses: whether they are worked out.
+      x: f32[rows, D], what row numbers count.
+      response: f32[rows].
+      start: parameters and Adam's moments, members in front.
+      lists: of each step and member, [steps, members, lists]; one member's stand for all where all have the same.
+      sizes: of the steps.
+      wants_losses: whether losses are computed.
+
+    Returns:
+      Parameters and moments, and the losses, f32[steps, members].
     """
-    rows, response, where = support
-    scaled = deep_set_response(model, response, where)
-    lists = native.Lists(rows, where, scaled, query, *ranked)
+    params, moments = start
+    scaled = deep_set_response(model, response[lists.support], lists.support_where)
+    native_lists = native.Lists(lists.support, lists.support_where, scaled, lists.query, *lists.ranked)
     trees = params, *moments
     scorers = jnp.stack([_pack(tree.scorers, _scorer_layers(model), members=True) for tree in trees])
     deep_sets = jnp.zeros((3, 1, 0), x.dtype)
@@ -83,7 +81,7 @@ def native_steps(
         scorers,
         deep_sets,
         x,
-        lists,
+        native_lists,
         sizes.size,
         sizes.floor,
         hidden=model.hidden,
@@ -93,7 +91,7 @@ def native_steps(
         wants_losses=wants_losses,
     )
     new, *moved = (_unpack(model, *rows, params) for rows in zip(scorers, deep_sets, strict=True))
-    return new, Moments(*moved), losses
+    return (new, Moments(*moved)), losses
 
 
 def _scorer_layers(model: ModelConfig) -> list[str]:

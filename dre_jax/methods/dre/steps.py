@@ -112,20 +112,12 @@ def _do_steps(
     table, lists = table_of(source), step_lists(source, bits, config)
     scanned = partial(_scan_steps, model, config, average=average or (lambda tree: tree))
     if average is None and supports_native(model, config.loss.name, table.x, own_lists=config.own_lists):
-        by_native = partial(_native_steps, model, config)
+
+        def by_native(table: TaskTable, *args: Any) -> tuple[Carry, Array]:
+            return native_steps(model, config.loss.name, table.x, table.response, *args, wants_losses=True)
+
         return lax.platform_dependent(table, start, lists, sizes, cpu=by_native, default=scanned)
     return scanned(table, start, lists, sizes)
-
-
-def _native_steps(
-    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: SampledLists, sizes: StepSizes
-) -> tuple[Carry, Array]:
-    """Returns what `_scan_steps` returns, computed by `dre_jax.native`."""
-    support = lists.support, table.response[lists.support], lists.support_where
-    params, moments, losses = native_steps(
-        model, *start, table.x, support, lists.query, lists.ranked, sizes, loss=config.loss.name, wants_losses=True
-    )
-    return (params, moments), losses
 
 
 def _scan_steps(
