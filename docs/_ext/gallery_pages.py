@@ -18,6 +18,7 @@ ORDER = (
     "live_model",
     "objectives",
     "learning_curves",
+    "costs",
     "beliefs",
     "new_method",
     "own_class",

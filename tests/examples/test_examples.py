@@ -13,6 +13,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = {
     "beliefs": "beliefs.png",
+    "costs": "costs.png",
     "learning_curves": "learning_curves.png",
     "live_model": "live_model.png",
     "many_runs": "many_runs/regret.png",
@@ -92,6 +93,14 @@ def beliefs(said, out):
 def live_model(said, out):
     assert said.startswith("12 trials")
     assert float(re.search(r"log loss ([\d.]+)", said)[1]) < 0.12
+
+
+def costs(said, out):
+    (trials, half, end), (others, *_) = re.findall(
+        r"(\d+) trials, best error ([\d.]+) at .*, ([\d.]+) at the end", said
+    )
+    assert int(trials) > int(others)  # cheaper ones
+    assert float(end) <= float(half)
 
 
 def objectives(said, out):

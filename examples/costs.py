@@ -1,0 +1,87 @@
+"""Trials of different costs: boosted trees, of which more and deeper ones take longer.
+
+A tuner that is told the cost of each trial divides the expected improvement by it, and so tries cheap configurations
+first. The cost here is the number of trees times their depth, to which the time of a fit is about proportional; seconds
+do as well.
+
+The script searches until a total cost is spent, with three seeds, with and without costs, prints the best error after
+half of it and at the end, and draws both against the cost spent as ``costs.png``. Costs help where, as on these noisy
+data, small models are as good as large ones.
+
+``python examples/costs.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from gallery import options, run
+from matplotlib.figure import Figure
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.model_selection import cross_val_score
+
+from dre_jax.report.style import COLOURS, save
+from dre_jax.tuning import Float, Int, Optimizer, Space
+
+SPACE = Space(
+    {
+        "n_estimators": Int(5, 500, log=True),
+        "max_depth": Int(1, 8),
+        "learning_rate": Float(0.005, 1.0, log=True),
+        "subsample": Float(0.2, 1.0),
+    }
+)
+DATA = make_friedman1(200, noise=3.0, random_state=0)
+Curve = tuple[np.ndarray, np.ndarray]
+"""Cost spent after each trial, and the best error so far."""
+
+
+def error(params: dict) -> float:
+    """The value to minimise."""
+    model = GradientBoostingRegressor(**params, random_state=0)
+    return -float(cross_val_score(model, *DATA, cv=3, scoring="neg_root_mean_squared_error").mean())
+
+
+def search(total: float, seed: int, *, tell_cost: bool) -> Curve:
+    """Searches until the total cost is spent."""
+    optimizer = Optimizer(SPACE, seed=seed)
+    costs, errors = [0.0], []
+    while costs[-1] < total:
+        trial = optimizer.ask()
+        cost = float(trial["n_estimators"] * trial["max_depth"])
+        errors.append(error(trial.params))
+        costs.append(costs[-1] + cost)
+        optimizer.tell(trial, errors[-1], cost=cost if tell_cost else None)
+    return np.array(costs[1:]), np.minimum.accumulate(errors)
+
+
+def main() -> None:
+    """Searches with and without costs, and draws both."""
+    args = options(__doc__, "one seed, and a third of the cost").parse_args()
+    total, seeds = (3000, 1) if args.quick else (9000, 3)
+    grid = np.linspace(0.0, total, 200)
+    by_search = {}
+    for name, tell_cost in (("with costs", True), ("without costs", False)):
+        curves = [search(total, seed, tell_cost=tell_cost) for seed in range(seeds)]
+        # The best error that a trial has given by then; before the first one ends, its own.
+        best = np.array([errors[np.maximum(np.searchsorted(costs, grid, "right") - 1, 0)] for costs, errors in curves])
+        by_search[name] = best
+        trials = sum(len(costs) for costs, _ in curves) / seeds
+        half, end = best[:, 99].mean(), best[:, -1].mean()
+        print(f"{name}: {trials:.0f} trials, best error {half:.3f} at half of the cost, {end:.3f} at the end")
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for (name, best), colour in zip(by_search.items(), COLOURS, strict=False):
+            axes.step(grid, best.T, where="post", color=colour, linewidth=0.7, alpha=0.4)
+            axes.step(grid, best.mean(axis=0), where="post", color=colour, linewidth=2.2, label=name)
+        axes.set(xlabel="cost spent (trees times depth)", ylabel="best root mean squared error so far")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, title="mean over seeds (thin: each seed)")
+
+    save((6.4, 3.8), paint, args.out / "costs.png")
+    print(f"picture: {args.out / 'costs.png'}")
+
+
+if __name__ == "__main__":
+    run(main)
