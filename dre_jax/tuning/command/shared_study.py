@@ -27,15 +27,17 @@ from dre_jax.tuning.study_engine import Surrogates
 from dre_jax.tuning.trial import State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
-_SPACE, _WORKER, _RETRIED = "dre_jax:space", "dre_jax:worker", "dre_jax:retried"
+_BEAT, _SILENCE = 30.0, 600.0
+"""Seconds between two signs of life of a running trial, and without one after which its machine counts as down."""
+_SPACE, _WORKER, _ALIVE, _RETRIED = "dre_jax:space", "dre_jax:worker", "dre_jax:alive", "dre_jax:retried"
 _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.RUNNING: "running"}
 
 
 class SharedStudy:
     """A study of a storage, as a `dre_jax.tuning.command.runner.CommandStudy`.
 
-    A trial of a process that has ended without a result, on this machine, is told as failed, and its configuration
-    runs again.
+    A trial of a process that has ended without a result, or of a machine that has been silent for ten minutes, is told
+    as failed, and its configuration runs again.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class SharedStudy:
             raise DataError(f"{name} must be a study of the space given, but it is one of another space")
         self._study.set_user_attr(_SPACE, content)
         self._worker = f"{platform.node()} {os.getpid()}"
-        self._read_at = -math.inf
+        self._read_at = self._beat_at = -math.inf
         self._trials: tuple[Trial, ...] = ()
         self._n_retried = 0
 
@@ -94,6 +96,7 @@ class SharedStudy:
             self._trials = tuple(map(self._to_trial, frozen))
             self._n_retried = sum(_RETRIED in trial.user_attrs for trial in frozen)
             self._read_at = time.monotonic()
+            self._beat(frozen)
         return self._trials
 
     @property
@@ -126,6 +129,7 @@ class SharedStudy:
             self._retry_abandoned()
             trial = self._study.ask()
             trial.set_user_attr(_WORKER, self._worker)
+            trial.set_user_attr(_ALIVE, time.time())
             for name in self.space.sequence:
                 if name in self.space.active_part({**params, name: None}):
                     value = _suggest(trial, name, self._translation.distributions[name])
@@ -152,7 +156,17 @@ class SharedStudy:
         self._read_at = -math.inf
         values = [value[name] for name in self.directions] if isinstance(value, Mapping) else value
         with _storage_errors(self._address):
-            return self._to_trial(self._study.tell(number, values, state=state))
+            # Already ended, if this machine was silent for so long that another process runs the trial again.
+            return self._to_trial(self._study.tell(number, values, state=state, skip_if_finished=True))
+
+    def _beat(self, trials: Sequence[FrozenTrial]) -> None:
+        """Gives signs of life of the running trials of this process."""
+        if time.monotonic() - self._beat_at > _BEAT:
+            for trial in trials:
+                if trial.state == TrialState.RUNNING and trial.user_attrs.get(_WORKER) == self._worker:
+                    with _storage_errors(self._address):
+                        self._study._storage.set_trial_user_attr(trial._trial_id, _ALIVE, time.time())
+            self._beat_at = time.monotonic()
 
     def _frozen(self) -> Sequence[FrozenTrial]:
         with _storage_errors(self._address):
@@ -173,7 +187,7 @@ class SharedStudy:
     def _retry_abandoned(self) -> None:
         """Tells trials of ended processes as failed, and adds their configurations to those that wait."""
         for trial in self._frozen():
-            if trial.state == TrialState.RUNNING and _has_ended(trial.user_attrs.get(_WORKER, "")):
+            if trial.state == TrialState.RUNNING and _is_abandoned(trial.user_attrs):
                 with contextlib.suppress(Exception):  # another process was faster
                     self._study._storage.set_trial_user_attr(trial._trial_id, _RETRIED, True)
                     self._study.tell(trial.number, state=TrialState.FAIL)
@@ -227,15 +241,15 @@ def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> 
     return suggest(name, numbers.low, numbers.high, step=numbers.step, log=numbers.log)
 
 
-def _has_ended(worker: str) -> bool:
-    """Returns whether a process of this machine has ended; False for those of other machines."""
-    node, _, process = worker.rpartition(" ")
+def _is_abandoned(attributes: Mapping[str, Any]) -> bool:
+    """Returns whether the process of a running trial has ended, or another machine's has been silent for too long."""
+    node, _, process = attributes.get(_WORKER, "").rpartition(" ")
     if node != platform.node():
-        return False
+        return bool(time.time() - attributes.get(_ALIVE, math.inf) > _SILENCE)
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:
         return True
     except OSError:  # of another user
-        return False
+        pass
     return False

@@ -3,6 +3,7 @@
 import platform
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -55,6 +56,19 @@ def test_a_trial_of_a_killed_process_runs_again_once(storage):
     assert [trial.state for trial in others[0].trials] == ["running", "failed", "running", "running"]
     assert others[0].n_started == 3
     assert others[0].trials[running.number].params == running.params
+
+
+def test_a_trial_of_a_silent_machine_runs_again(storage, monkeypatch):
+    elsewhere, alive, here = (shared(storage, seed=seed) for seed in range(3))
+    elsewhere._worker, alive._worker = "another machine 1", "a third machine 1"
+    silent, running, now = elsewhere.ask(), alive.ask(), time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 700.0)
+    assert [trial.state for trial in alive.trials] == ["running"] * 2  # a sign of life
+    again, new = here.ask(), here.ask()
+    assert again.params == silent.params
+    assert new.params not in (silent.params, running.params)
+    assert elsewhere.tell(silent.number, 1.0).state == "failed"  # it was late
+    assert [trial.state for trial in here.trials] == ["failed", "running", "running", "running"]
 
 
 def test_a_storage_that_fails_gives_one_line(tmp_path):
