@@ -1,4 +1,4 @@
-"""Checkpoints: what goes in comes out, and what is broken is refused in a line. No training: states are made up."""
+"""Checkpoints: what is broken is refused in a line. No training: states are made up; test_trainer resumes from some."""
 
 import json
 import shutil
@@ -24,18 +24,12 @@ SPACE = SearchSpace("svm", train={"a": Task("a", np.zeros((2, 3), np.float32), n
 HISTORY = [LossEntry(0, 5.25, 5.5), LossEntry(40, 4.125, None)]
 
 
-def make_state(model=MODEL, step=40, seed=0):
+def make_state(step=40, seed=0):
     """A state in which every number is another one."""
     rng = np.random.default_rng(seed)
-    shapes = jax.eval_shape(lambda: start(model, CONFIG, 3, jax.random.key(0)))
+    shapes = jax.eval_shape(lambda: start(MODEL, CONFIG, 3, jax.random.key(0)))
     drawn = jax.tree.map(lambda a: jnp.asarray(rng.standard_normal(a.shape), a.dtype), shapes)
     return TrainState(drawn.params, drawn.moments, jnp.int32(step))
-
-
-def save(folder, model=MODEL, step=40, seed=0, best=None):
-    """Saves a made-up state; with the best parameters of step 20, if they are given."""
-    run = TrainingRun(make_state(model, step, seed), HISTORY, best, None if best is None else 20)
-    ResumableTraining(folder, SPACE, model, CONFIG, jax.random.key(5)).save(run)
 
 
 assert_same = partial(chex.assert_trees_all_equal, strict=True)
@@ -45,9 +39,9 @@ assert_same = partial(chex.assert_trees_all_equal, strict=True)
 def saved(tmp_path_factory):
     """Two steps; treat as read-only."""
     folder = tmp_path_factory.mktemp("saved")
-    best = make_state(seed=9).params
-    save(folder, step=30, best=best)
-    save(folder, step=40, seed=1, best=best)
+    training = ResumableTraining(folder, SPACE, MODEL, CONFIG, jax.random.key(5))
+    for state in (make_state(30), make_state(40, seed=1)):
+        training.save(TrainingRun(state, HISTORY, make_state(seed=9).params, 20))
     return folder
 
 
