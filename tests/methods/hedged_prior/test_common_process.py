@@ -25,7 +25,7 @@ from tests.methods.conftest import hill
 from tests.oracles import matern52
 
 CONFIG = LearnedPriorConfig(trend=(8,), layers=(4, 4), members=1)
-METHOD = HedgedPrior(prior=CONFIG, training=PriorTraining(tasks=4, rows=12, folds=3, learning_rate=0.02))
+METHOD = HedgedPrior(prior=CONFIG, training=PriorTraining(tasks=4, rows=12, folds=3))
 GENERIC = generic_prior(2)
 
 
