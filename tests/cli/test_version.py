@@ -47,7 +47,7 @@ def test_versions_devices_and_the_compiler(told, monkeypatch):
     assert "PATH" not in result["variables"]
 
 
-def test_what_is_off_says_why(told, monkeypatch):
+def test_what_is_off_or_fails_says_why(told, monkeypatch):
     monkeypatch.setattr(native, "decision", lambda: native.trial.Decision(None, "DRE_JAX_NATIVE=0"))
     monkeypatch.setattr(native, "compiler_version", lambda: None)
     monkeypatch.setenv("DRE_JAX_CACHE", "")
@@ -56,8 +56,6 @@ def test_what_is_off_says_why(told, monkeypatch):
     assert (lines["compiler"], lines["cache"]) == ("none found", "off")
     assert (result["compiler"], result["cache"]) == (None, None)
 
-
-def test_devices_that_cannot_be_used_are_told_of(told, monkeypatch):
     def fail():
         raise RuntimeError("Unable to initialize backend 'cuda':\n no driver")
 

@@ -22,7 +22,7 @@ def spread(rng, eigenvalues):
     return jnp.asarray((basis * eigenvalues) @ basis.T, jnp.float32)
 
 
-def test_positive_definite_matrix_gets_no_jitter():
+def test_positive_definite_matrix_gets_no_jitter_and_a_prepared_factor_solves_its_systems():
     matrix = spread(np.random.default_rng(0), np.linspace(0.5, 4.0, 7))
     lower, jitter = safe_cholesky(matrix)
     assert float(jitter) == 0.0
@@ -30,10 +30,6 @@ def test_positive_definite_matrix_gets_no_jitter():
     right = jnp.arange(7.0)
     np.testing.assert_allclose(cholesky_solve(lower, right), np.linalg.solve(matrix, right), rtol=1e-4)
     np.testing.assert_allclose(triangular_solve(lower, right), np.linalg.solve(np.asarray(lower), right), rtol=1e-4)
-
-
-def test_prepared_factor_solves_the_same_systems():
-    """Checks the form of this platform, and the product with the inverse that a TPU computes."""
     lower, _ = safe_cholesky(spread(np.random.default_rng(3), np.linspace(0.5, 4.0, 7)))
     right = np.random.default_rng(4).normal(size=(7, 5)).astype(np.float32)
     expected = np.linalg.solve(np.asarray(lower, np.float64), right)

@@ -183,9 +183,6 @@ def test_a_registered_method_has_its_name_and_its_configuration_everywhere():
     assert find("mean") is ENTRY
     made = find("mean").make({"scale": "2"})
     assert config_from_json(config_to_json(made)) == made == Mean(scale=2.0)
-
-
-def test_the_entry_of_an_object():
     assert entry_of(RandomSearch()) is METHODS["random"]
     made = find("dre").make({"fine_tuning.epochs": 7})
     assert (entry_of(made).name, entry_of(made).default, entry_of(made).free) == ("dre", made, METHODS["dre"].free)

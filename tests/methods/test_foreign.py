@@ -38,11 +38,8 @@ def folder(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_from_a_file_with_what_lies_beside_it(folder):
+def test_from_a_file_with_what_lies_beside_it_and_from_a_module(folder, monkeypatch):
     assert find(f"{folder}/peer.py:Peer").host().observe_and_suggest(None, None) == 3
-
-
-def test_from_a_module_of_the_current_folder(folder, monkeypatch):
     monkeypatch.chdir(folder)
     assert find("peer:Peer").host().which == 3
     assert find("peer.py:Peer").host().which == 3

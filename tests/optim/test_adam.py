@@ -48,13 +48,10 @@ def test_equals_optax(name):
     assert np.abs(params["kernel"] - start()["kernel"])[1:].min() > 0.01
 
 
-def test_step_sizes_late_in_a_training_are_the_learning_rate():
+def test_step_sizes_late_in_a_training_and_moments_before_it():
     sizes = sizes_of(SCHEDULES["constant"], jnp.array([0, 10**6]))
     np.testing.assert_allclose(sizes.size, [0.03 * 0.001**0.5 / 0.1, 0.03], rtol=1e-5)
     np.testing.assert_allclose(sizes.floor, [1e-8 * 0.001**0.5, 1e-8], rtol=1e-5)
-
-
-def test_moments_are_two_trees_of_zeros_that_share_no_memory():
     moments = zero_moments(start())
     leaves = jax.tree.leaves(moments)
     assert all((leaf == 0).all() for leaf in leaves)

@@ -14,7 +14,7 @@ def all_again():
     devices.use(None)
 
 
-def test_shapes_that_divide():
+def test_shapes_that_divide_and_that_cover():
     for n in range(1, 13):
         for outer in (1, 2, 5, 10):
             for inner in (1, 3, 4, 100):
@@ -25,9 +25,6 @@ def test_shapes_that_divide():
                 # The outer axis first: no divisor that still fits is larger, nor of the inner one on what is left.
                 assert not [k for k in range(rows + 1, n + 1) if outer % k == 0]
                 assert not [k for k in range(columns + 1, n // rows + 1) if inner % k == 0]
-
-
-def test_shapes_that_cover():
     for n in range(1, 17):
         for tasks in (1, 3, 6, 16):
             for designs in (1, 5):

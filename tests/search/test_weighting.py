@@ -30,6 +30,10 @@ def test_logarithms_of_improvements_are_added_to():
     expected = (improvements + RESOLUTION) * np.exp(-3.0 * np.asarray(POINTS[:, 0]))
     np.testing.assert_allclose(result[:4], expected[:4], rtol=1e-5)
     assert result[4] == 0.0
+    assert values_are_logarithms(find("gp").make(), sample=False)
+    assert not values_are_logarithms(find("gp").make(), sample=True)
+    assert not values_are_logarithms(find("gp").make({"acquisition.kind": "lcb"}), sample=False)
+    assert not values_are_logarithms(find("random").make(), sample=False)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +59,3 @@ def test_equal_values_are_draws_by_weight():
     np.testing.assert_allclose(rates, weights / weights.sum(), atol=0.03)
     assert not np.asarray(tie_noise(values.at[1].set(1.0), bits[0])).any()
     assert np.isfinite(tie_noise(values[:2], jnp.array([0, 2**32 - 1], jnp.uint32))).all()
-
-
-def test_which_methods_have_logarithms():
-    assert values_are_logarithms(find("gp").make(), sample=False)
-    assert not values_are_logarithms(find("gp").make(), sample=True)
-    assert not values_are_logarithms(find("gp").make({"acquisition.kind": "lcb"}), sample=False)
-    assert not values_are_logarithms(find("random").make(), sample=False)

@@ -62,7 +62,7 @@ def test_the_surrogates_start_comes_first_and_once():
     assert rising(start=start).propose(observations(2), number=2).params not in start  # as many were tried already
 
 
-def test_pending_trials_have_imputed_responses():
+def test_pending_trials_have_imputed_responses_and_slots_of_the_largest_bucket():
     """The method turns round once it sees five trials."""
     evaluated, running = observations(3), [o.params for o in observations(2, seed=1)]
 
@@ -71,6 +71,10 @@ def test_pending_trials_have_imputed_responses():
 
     assert high(pending_strategy="mean")["x"] < 0.05
     assert high(pending_strategy="none")["x"] > 0.95
+    evaluated, running = observations(20), [o.params for o in observations(5, seed=1)]
+    # The method turns round if it sees 16 trials, told and running.
+    engine = rising(turns=16, config=EngineConfig(max_history=16))
+    assert engine.propose(evaluated, number=25, pending=running).params["x"] < 0.05
 
 
 @pytest.mark.parametrize(("n", "room"), [(3, 8), (8, 8), (9, 8), (40, 8), (40, 7)])
@@ -115,14 +119,6 @@ def test_nothing_is_compiled_inside_a_bucket():
         for n in (3, 6):
             engine.propose(observations(3 * n, space), number=n, failed=failed[:n])
             assert (propose._cache_size() - before, fit_feasibility._cache_size() - models) == (n_programs, int(model))
-
-
-def test_trials_that_run_take_their_slots_from_the_largest_bucket():
-    """Not a bucket of twice the size, which takes eight times as long."""
-    evaluated, running = observations(20), [o.params for o in observations(5, seed=1)]
-    # The method turns round if it sees 16 trials, told and running.
-    engine = rising(turns=16, config=EngineConfig(max_history=16))
-    assert engine.propose(evaluated, number=25, pending=running).params["x"] < 0.05
 
 
 def test_numbers_that_are_large_beside_their_range_are_told_apart():

@@ -63,7 +63,7 @@ def picky(n_iter=8, **given):
     return DRESearchCV(Picky(**given), {"x": Float(0.0, 1.0)}, n_iter=n_iter, cv=2, random_state=0)
 
 
-def test_one_line_changes(data):
+def test_one_line_changes_and_seeds_repeat(data):
     X, y = data
     search = DRESearchCV(SVC(), SPACE, n_iter=6, cv=3, scoring="balanced_accuracy", random_state=0).fit(X, y)
     assert len(search.cv_results_["params"]) == 6
@@ -73,9 +73,6 @@ def test_one_line_changes(data):
     assert search.best_score_ == pytest.approx(again)
     assert search.score(X, y) > 0.5
     assert search.predict(X).shape == y.shape
-
-
-def test_seeds_repeat_and_differ(data):
     searches = [DRESearchCV(SVC(), SPACE, n_iter=3, cv=2, random_state=seed).fit(*data) for seed in (0, 0, 1)]
     first, same, other = (search.cv_results_["params"] for search in searches)
     assert first == same != other

@@ -47,13 +47,16 @@ def slow_misranked(predicted, level, where):
     return wrong / len(pairs) if pairs else 0.0
 
 
-def test_misranked_pairs_one_by_one():
+def test_misranked_pairs_one_by_one_and_what_is_no_number():
     rng = np.random.default_rng(1)
     predicted = rng.integers(0, 4, size=(6, 9)).astype(np.float32)
     level, where = rng.integers(0, 5, size=9), rng.random(9) < 0.7
     result = wrong(predicted, level.astype(np.int32), where)
     np.testing.assert_allclose(result, [slow_misranked(row, level, where) for row in predicted], rtol=1e-6)
     assert float(wrong(predicted[0] * 0, np.zeros(9, np.int32), np.ones(9, bool))) == 0.0
+    level, where, nothing = np.arange(3, dtype=np.int32), np.ones(3, bool), np.full((3, 3), np.nan, np.float32)
+    assert float(wrong(nothing[0], level, where)) == 1.0
+    assert float(wrong_left_out(nothing, level, where)) == 1.0
 
 
 def test_misranked_pairs_of_models_without_one_of_them():
@@ -69,12 +72,6 @@ def test_misranked_pairs_of_models_without_one_of_them():
                 # The paper's xor, with a half for equal predictions.
                 turned += 0.5 if of[j, j] == of[j, k] else float((of[j, j] < of[j, k]) != (level[j] > level[k]))
         assert float(share) == pytest.approx(turned / pairs)
-
-
-def test_what_is_no_number_ranks_nothing_right():
-    level, where, nothing = np.arange(3, dtype=np.int32), np.ones(3, bool), np.full((3, 3), np.nan, np.float32)
-    assert float(wrong(nothing[0], level, where)) == 1.0
-    assert float(wrong_left_out(nothing, level, where)) == 1.0
 
 
 def slow_ranking_weights(losses, guard):

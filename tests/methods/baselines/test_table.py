@@ -25,13 +25,10 @@ def test_expected_improvement_far_below_the_best(z):
     assert result == pytest.approx(expected, rel=1e-9, abs=2e-6)
 
 
-def test_of_equal_rows_each_has_its_turn():
+def test_of_equal_rows_each_has_its_turn_and_nan_is_no_value():
     np.random.seed(0)  # noqa: NPY002
     drawn = [best_row(np.array([1.0, 3.0, 3.0, -np.inf, 3.0])) for _ in range(60)]
     assert set(drawn) == {1, 2, 4}
     assert best_row(np.full(1, -np.inf)) == 0
-
-
-def test_nan_is_no_value():
     with pytest.raises(MethodError, match="gave 1 of them NaN"):
         best_row(np.array([1.0, np.nan]))

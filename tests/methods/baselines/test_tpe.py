@@ -63,16 +63,13 @@ def test_densities_of_columns_are_optunas(trials, monkeypatch):
     assert method.observe_and_suggest(x, y[:, None], rows) == len(rows) - 1
 
 
-def test_trial_by_trial_is_as_at_once(trials):
+def test_trial_by_trial_is_as_at_once_and_random_before_there_are_ten(trials):
     x, y = trials
     pending = np.random.default_rng(5).random((20, COLUMNS))
     grown = TPE()
     for n in (5, 6, 12, 29, 30):
         values = grown.values(x[:n], y[:n], pending)
     np.testing.assert_array_equal(values, TPE().values(x, y, pending))
-
-
-def test_random_before_there_are_ten_trials(trials):
     x, y = trials
     assert not TPE().values(x[:9], y[:9], x).any()
     assert TPE().values(x[:10], y[:10], x).any()

@@ -116,6 +116,8 @@ def test_what_does_not_fit_is_listed(frame):
         "a: C must be a number in [0.1, 10.0], but got 99.0",
     ]
     assert len(past.tasks["a"].y) == 3
+    with pytest.raises(DataError, match="'C' must be a column of its own"):
+        from_frame(frame, SPACE, direction="minimize", value="C")
 
 
 @pytest.mark.parametrize(
@@ -131,8 +133,3 @@ def test_what_does_not_fit_is_listed(frame):
 def test_a_frame_that_is_no_table(frame, change, phrase):
     with pytest.raises(DataError, match=phrase):
         from_frame(change(frame), SPACE, direction="minimize")
-
-
-def test_names_are_told_apart(frame):
-    with pytest.raises(DataError, match="'C' must be a column of its own"):
-        from_frame(frame, SPACE, direction="minimize", value="C")
