@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from bundled.generated import source_of
-from bundled.pretrained import HIGHER_IS_BETTER, first_suggestions, fit, metrics_of, model, tasks_of
+from bundled.pretrained import HIGHER_IS_BETTER, first_suggestions, fit, hindsight, metrics_of, model, tasks_of
 from bundled.results import stream
 from bundled.scoring import parts_of
 from bundled.tasks import Problem
@@ -177,6 +177,10 @@ def main() -> None:
     print(report(read_studies(args.out, Study)))
     if args.tables is not None:
         print(f"\n### First suggestions on tables\n\n{first_table(first_suggestions(args.tables))}")
+        regrets = np.array([one[2:] for one in hindsight(args.tables)])
+        drawn, portfolio = regrets.mean(axis=0)
+        print(f"\n25 random rows leave a regret of {drawn:.3f}, five configurations in hindsight {portfolio:.3f};")
+        print(f"the five are behind in {(regrets[:, 1] > regrets[:, 0]).sum()} of {len(regrets)} pairs")
 
 
 if __name__ == "__main__":
