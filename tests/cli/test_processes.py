@@ -90,8 +90,9 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
 
     assert one(*command, "--out", alone, "--steps", steps, "--devices", 1)[0] == 0
     for name in "ab":
-        ours, theirs = (TrainingCheckpoint(root / name).load() for root in (out, alone))
-        facts, expected = ours.metadata, theirs.metadata
+        checkpoints = [TrainingCheckpoint(root / name) for root in (out, alone)]
+        ours, theirs = (checkpoint.load() for checkpoint in checkpoints)
+        facts, expected = (checkpoint.metadata() for checkpoint in checkpoints)
         assert facts["space"] == name
         np.testing.assert_allclose(facts.pop("history"), expected.pop("history"), rtol=1e-4)
         assert facts == expected

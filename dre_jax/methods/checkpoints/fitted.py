@@ -129,8 +129,7 @@ class FittedMethod:
         ensemble = find_ensemble(self.method)
         if ensemble is None:
             raise CheckpointError(f"{self.name} has no ranking ensemble")
-        params: EnsembleParams = ensemble.select(self.params)
-        return params
+        return ensemble.select(self.params)
 
 
 def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
@@ -276,8 +275,8 @@ def _fitted_of(
 def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
     """Reads the training of an ensemble as its method, if that learns nothing else, or as `dre`."""
     checkpoint = TrainingCheckpoint(folder)
-    step = checkpoint.load() if with_params else None
-    metadata = checkpoint.metadata() if step is None else step.metadata
+    metadata = checkpoint.metadata()
+    params = checkpoint.load(metadata).params if with_params else None
     model, training = training_configs(metadata)
     owner = metadata.get("method") or {}  # the trainer alone names none
     is_all = bool(owner) and owner["member"] is None
@@ -290,7 +289,7 @@ def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
     return FittedMethod(
         name=name,
         method=dataclasses.replace(method, model=model, training=training),
-        params=None if step is None else step.params,
+        params=params,
         space=metadata["space"],
         n_columns=metadata["columns"],
         columns=columns_from_json(metadata["schema"]),

@@ -78,8 +78,7 @@ def configure_training(
     method = entry.make({**settings, **paths})
     config = (find_ensemble(method) or ensemble).training
     config = dataclasses.replace(config, evaluate_every=min(config.evaluate_every, config.steps))
-    configured: Method = ensemble.replace(method, training=config)
-    return configured
+    return ensemble.replace(method, training=config)
 
 
 def meta_train_method(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 from jax import Array
@@ -26,31 +26,14 @@ from dre_jax.methods.checkpoints.provenance import (
     warn_of_backends,
 )
 from dre_jax.methods.checkpoints.storage import Steps
-from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.state import LossEntry, TrainingRun, TrainState
+from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import start
 from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
 
 STEPS = "steps"
 """The folder of the steps in that of a search space."""
 _COMPARED = ("space", "columns", "model", "training", "key", "fingerprint")  # before a training is resumed
-
-
-class TrainingStep(NamedTuple):
-    """One step of a training."""
-
-    state: TrainState
-    """Parameters, moments, step."""
-    best: EnsembleParams | None
-    """Parameters of the best validation loss, where the training keeps them."""
-    metadata: dict[str, Any]
-    """Description, configurations, losses and origin; see docs/architecture.md, Files."""
-
-    @property
-    def params(self) -> EnsembleParams:
-        """The best parameters by validation loss where the training keeps them, else the last."""
-        return self.state.params if self.best is None else self.best
 
 
 def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrainConfig]:
@@ -101,13 +84,16 @@ class TrainingCheckpoint:
             raise CheckpointError(f"{self.folder} must hold a checkpoint, but holds none")
         return {**self._steps.metadata(step), "step": step}
 
-    def load(self) -> TrainingStep:
-        """Returns the last complete step.
+    def load(self, metadata: Mapping[str, Any] | None = None) -> TrainingRun:
+        """Returns the run at the last complete step.
+
+        Args:
+          metadata: of that step, if they were read before.
 
         Raises:
           CheckpointError: if there is none, or it cannot be read.
         """
-        metadata = self.metadata()
+        metadata = self.metadata() if metadata is None else metadata
         with check_version(self.folder):
             model, config = training_configs(metadata)
             state = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
@@ -118,7 +104,8 @@ class TrainingCheckpoint:
             raise CheckpointError(f"the arrays in {self.folder} are not this version's: {'; '.join(phrases)}")
         arrays = self._steps.arrays(metadata["step"], leaves)
         trees = jax.tree.unflatten(jax.tree.structure(like), [arrays[path] for path in leaves])
-        return TrainingStep(**trees, metadata=metadata)
+        history = [LossEntry(*entry) for entry in metadata["history"]]
+        return TrainingRun(**trees, history=history, best_step=metadata["best_step"], resumed_from=metadata["step"])
 
 
 class ResumableTraining(TrainingCheckpoint):
@@ -185,12 +172,11 @@ class ResumableTraining(TrainingCheckpoint):
             # At a constant learning rate the number of steps is only where training ends: it may be moved.
             ours["training"] = {**ours["training"], "steps": config.steps}
         check_same_training(self.folder, ours, {**metadata, **configs}, self._columns, columns)
-        saved = self.load()
+        run = self.load(metadata)
         self._metadata["backends"] = native.with_backend(metadata["backends"])
         if metadata["step"] < self._config.steps:
             warn_of_backends(self._metadata["backends"], self.folder)
-        history = [LossEntry(*entry) for entry in metadata["history"]]
-        return TrainingRun(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
+        return run
 
 
 def _leaves(tree: Any) -> dict[str, Any]:

@@ -43,6 +43,11 @@ class TrainingRun:
     best_step: int | None = None
     resumed_from: int | None = None
 
+    @property
+    def params(self) -> EnsembleParams:
+        """The best parameters by validation loss where the training keeps them, else the last."""
+        return self.state.params if self.best is None else self.best
+
     def best_loss(self) -> float:
         """Returns the validation loss of the best parameters; infinity without them."""
         losses = [entry.validation for entry in self.history if entry.step == self.best_step]

@@ -110,8 +110,7 @@ def meta_train(
             checkpoint.save(run)
         if config.patience is not None and run.evaluations_without_gain() >= config.patience:
             break
-    params = run.state.params if run.best is None else run.best
-    return MetaTrainingResult(params, int(run.state.step), run.history, run.resumed_from)
+    return MetaTrainingResult(run.params, int(run.state.step), run.history, run.resumed_from)
 
 
 def _train(

@@ -79,7 +79,7 @@ BREAKAGES = {
 @pytest.mark.parametrize("breakage", [*BREAKAGES, "missing"])
 def test_broken_files(saved, copy, breakage):
     """Every file of the last step in turn: either it is refused in a line, or all that is read is right."""
-    good = TrainingCheckpoint(saved).load()
+    good = TrainingCheckpoint(saved).load().state
     refused = []
     for path in sorted(path for path in (copy / "steps" / "40").rglob("*") if path.is_file()):
         content = path.read_bytes()
@@ -89,13 +89,13 @@ def test_broken_files(saved, copy, breakage):
             path.write_bytes(BREAKAGES[breakage](content))
         message = message_of(TrainingCheckpoint(copy).load)
         if message is None:
-            assert_same(TrainingCheckpoint(copy).load(), good)
+            assert_same(TrainingCheckpoint(copy).load().state, good)
         else:
             assert str(copy) in message
             refused.append(path.relative_to(copy / "steps" / "40").parts[0])
         path.write_bytes(content)
     assert {"arrays", "metadata"} <= set(refused)
-    assert_same(TrainingCheckpoint(copy).load(), good)
+    assert_same(TrainingCheckpoint(copy).load().state, good)
 
 
 def test_the_step_before_a_damaged_one(copy):

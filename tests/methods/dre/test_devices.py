@@ -111,8 +111,9 @@ def centred_scores(folder):
     Up to a constant: the loss does not see one, so the gradient of what adds one is rounding alone, and Adam makes
     whole steps of that.
     """
-    step = TrainingCheckpoint(folder).load()
-    model, _ = training_configs(step.metadata)
+    checkpoint = TrainingCheckpoint(folder)
+    step = checkpoint.load()
+    model, _ = training_configs(checkpoint.metadata())
     x = jnp.asarray(next(iter(bundled.load("svm").train.values())).X[:40])
     support = Support(x[:8], jnp.linspace(0.0, 1.0, 8), jnp.ones(8, bool))
     result = np.asarray(compiled(model, step.params, support, x))
