@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import time
 
-from gallery import options, run
+from gallery import options, report, run
 
 from dre_jax.data import bundled
 from dre_jax.hpob.evaluation import run_hpob
-from dre_jax.report import write_report
 from dre_jax.runtime.setup import prepare
 
 METHODS = ("gcp", "gp", "random")  # a Gaussian copula of past tasks; a Gaussian process; chance
@@ -37,13 +36,7 @@ def main() -> None:
         start, files[method] = time.monotonic(), out / f"{method}.json"
         runs = run_hpob(method, bundled.path(), files[method], trials=trials, seeds=designs)
         print(f"{method}: {len(list(runs.runs()))} runs of {trials} trials in {time.monotonic() - start:.0f} s")
-    summary = write_report(files, out, at=[5, trials])
-    errors = summary["standard_error"]["average_regret"]
-    for method in methods:
-        regrets = summary["average_regret"][method]
-        text = ", ".join(f"{regrets[n]:.3f} ± {errors[method][n]:.3f} after {n}" for n in summary["at"])
-        print(f"{method}: mean regret {text} trials")
-    print(f"picture: {out / 'regret.png'}")
+    report(files, out, [5, trials])
 
 
 if __name__ == "__main__":

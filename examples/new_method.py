@@ -2,12 +2,12 @@
 
 A method is a frozen dataclass with two pure functions: ``fit`` learns from past tasks, and ``acquire`` values
 candidates, the higher the sooner. The one here expects of a configuration what was good nearby in past tasks, corrects
-that by what the trials have shown nearby, and adds a bonus where nothing has been tried. ``run_tasks`` compiles it and
+that by what the trials have shown nearby, and adds a bonus where nothing has been tried. ``run_hpob`` compiles it and
 puts it to 50 runs at once, ten tasks from five initial designs each.
 
 The script prints the mean regret (0 is the best row of a task's table, 1 the worst) of the new method, of a Gaussian
-process, which learns from nothing but the trials, and of random search, and draws it against trials as
-``new_method.png``. What else a method may do, and how it gets a name for the command line, is in
+process, which learns from nothing but the trials, and of random search, and leaves the report in ``new_method/``, of
+which ``regret.png`` is a figure. What else a method may do, and how it gets a name for the command line, is in
 ``docs/how-to/extend.md``.
 
 ``python examples/new_method.py [--out FOLDER] [--quick]``
@@ -17,15 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
-import numpy as np
-from gallery import draw_regret, options, print_regret, run
+from gallery import options, report, run
 from jax import Array
 
-from dre_jax import RandomSearch, SearchSpace, run_tasks
-from dre_jax.data import build_table, bundled
-from dre_jax.methods import find
+from dre_jax.data import SearchSpace, build_table, bundled
+from dre_jax.hpob import run_hpob
 from dre_jax.search import Candidates, History
 
 
@@ -62,26 +59,17 @@ class Nearby:
         return jnp.exp(-square / (2.0 * self.width**2))
 
 
-def regret(method, space: SearchSpace, trials: int) -> np.ndarray:
-    """f64[tasks, 1 + trials]: 1 minus the best response so far, mean over initial designs."""
-    key = jax.random.key(0)
-    params = method.fit(space, key)
-    by_task: dict[str, list[np.ndarray]] = {}
-    for dataset, _, trace in run_tasks(method, params, space.test, space.designs, n_trials=trials, key=key):
-        by_task.setdefault(dataset, []).append(1.0 - trace)
-    return np.array([np.mean(runs, axis=0) for runs in by_task.values()])
-
-
 def main() -> None:
-    """Runs all three, and draws."""
-    args = options(__doc__, "five trials, no Gaussian process").parse_args()
-    space, trials = bundled.load("random-forest"), 5 if args.quick else 25
-    methods = {"Nearby (the new method)": Nearby(), "random search": RandomSearch()}
-    if not args.quick:
-        methods["Gaussian process"] = find("gp").default
-    curves = {name: regret(method, space, trials) for name, method in methods.items()}
-    print_regret(curves, (1, 5, 25))
-    draw_regret(curves, args.out / "new_method.png")
+    """Evaluates all three, and reports."""
+    args = options(__doc__, "one initial design, no Gaussian process").parse_args()
+    methods = {"Nearby (the new method)": Nearby(), "random search": "random", "Gaussian process": "gp"}
+    if args.quick:
+        del methods["Gaussian process"]
+    designs, out, files = ["test0"] if args.quick else None, args.out / "new_method", {}
+    for name, method in methods.items():
+        files[name] = out / f"{name}.json"
+        run_hpob(method, bundled.path(), files[name], spaces=["random-forest"], trials=25, seeds=designs)
+    report(files, out, [1, 5, 25])
 
 
 if __name__ == "__main__":

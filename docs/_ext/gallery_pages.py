@@ -24,7 +24,11 @@ ORDER = (
     "own_class",
     "many_runs",
 )
-NOTEBOOKS = {"past_studies": "past_studies.png", "own_class": "own_class.png", "many_runs": "many_runs/regret.png"}
+NOTEBOOKS = {
+    "past_studies": "past_studies.png",
+    "own_class": "own_class/regret.png",
+    "many_runs": "many_runs/regret.png",
+}
 NOT_SHOWN = {"gallery", "syne_tune"}  # shared parts, and a script that needs a download and draws nothing
 
 INDEX = """\

@@ -17,10 +17,10 @@ PICTURES = {
     "learning_curves": "learning_curves.png",
     "live_model": "live_model.png",
     "many_runs": "many_runs/regret.png",
-    "new_method": "new_method.png",
+    "new_method": "new_method/regret.png",
     "objectives": "objectives.png",
     "optuna_workers": "optuna_workers.png",
-    "own_class": "own_class.png",
+    "own_class": "own_class/regret.png",
     "past_studies": "past_studies.png",
 }
 
@@ -147,4 +147,4 @@ def test_a_notebook_of_the_site_runs(tmp_path, monkeypatch):
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     class_, chance = regrets(notebook.cells[-2].outputs[0].text, 10)
     assert class_ < chance
-    assert (tmp_path / "own_class.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "own_class" / "regret.png").read_bytes().startswith(b"\x89PNG")
