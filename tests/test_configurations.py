@@ -5,7 +5,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 import pytest
 
-from dre_jax.errors import ConfigError
+from dre_jax import AcquisitionConfig, ConfigError, FineTuneConfig, LossConfig, MetaTrainConfig, ModelConfig
 from dre_jax.gp.fit import GPConfig
 from dre_jax.losses import position_weights
 from dre_jax.methods.baselines.bohamiann import PriorConfig, SGHMCConfig
@@ -14,8 +14,6 @@ from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
 from dre_jax.methods.baselines.dkgp import DeepKernelConfig
 from dre_jax.methods.baselines.fsbo import KernelTraining
 from dre_jax.methods.baselines.gcp import QuantileConfig
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig
 from dre_jax.methods.hedged_prior.method import HedgedPrior
@@ -24,7 +22,6 @@ from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training_steps import PriorTraining
 from dre_jax.nn.mlp import MLPConfig
 from dre_jax.optim.full_batch import FullBatchConfig, HistoryFitConfig
-from dre_jax.search import AcquisitionConfig
 from dre_jax.search.candidates import CandidateConfig
 from tests.error_messages import error_table, raises_line
 

@@ -11,15 +11,12 @@ import pytest
 from jax import export
 
 from dre_jax import native
-from dre_jax.data import SearchSpace, bundled
-from dre_jax.data.tasks import build_table
+from dre_jax.data import SearchSpace, build_table, bundled
 from dre_jax.methods import DRE, METHODS
 from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.baselines.source_processes import fit_sources, source_tasks
-from dre_jax.methods.dre.ensemble import init
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre import FineTuneConfig, MetaTrainConfig, ModelConfig, init
 from dre_jax.methods.dre.steps import evaluate, start, train
-from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
 from dre_jax.methods.hedged_prior.folds import make_folds
 from dre_jax.methods.hedged_prior.training_steps import descend_priors
 from dre_jax.optim.descent import begin

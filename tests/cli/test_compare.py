@@ -5,8 +5,7 @@ import json
 import pytest
 
 from dre_jax.data import read_results
-from dre_jax.hpob import timing
-from dre_jax.hpob.timing import Times
+from dre_jax.hpob import Times, timing
 
 
 @pytest.fixture

@@ -4,17 +4,7 @@ import json
 
 import pytest
 
-from dre_jax.tuning import (
-    Categorical,
-    Evaluated,
-    Float,
-    Int,
-    Optimizer,
-    Space,
-    Surrogate,
-    past_of,
-    write_space,
-)
+from dre_jax import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of, write_space
 
 SPACE = Space(
     {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}

@@ -11,10 +11,9 @@ import jax
 import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task
+from dre_jax import Float, Optimizer, SearchSpace, Space, Surrogate, Task, write_space
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
-from dre_jax.tuning import Float, Optimizer, Space, Surrogate, write_space
 from dre_jax.tuning.past.studies import keep_studies
 
 SPACE = Space({"x": Float(-1.0, 1.0)})

@@ -10,8 +10,7 @@ from dre_jax.data import SearchSpace, Task, load_space, write_dataset
 from dre_jax.data.columns import DESCRIPTORS
 from dre_jax.data.raw_columns import RAW, fix_columns
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.hpob.evaluation import Evaluation
-from dre_jax.hpob.plan import Plan
+from dre_jax.hpob import Evaluation, Plan
 from dre_jax.tuning.space.hpob import hpob_space
 
 LAMBDA = (0.001, 1000.0)

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.data import Task
+from dre_jax.data import Task, build_table
 from dre_jax.data.sampling import (
     draw_without_replacement,
     sample_lists,
     uniform_below,
 )
-from dre_jax.data.tasks import build_table
 
 SIZES = (30, 12, 5)
 N_SUPPORT, N_QUERY, N_LISTS = 4, 10, 6000

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from dre_jax.data import Task
+from dre_jax import DataError, Task
 from dre_jax.data.tasks import build_table, sort_task, tie_levels, unit_scale
-from dre_jax.errors import DataError
 
 
 def make_task(n, name="wine", columns=3, seed=0):

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import norm
 
+from dre_jax.gp import GPParams
 from dre_jax.gp import classification as gp
-from dre_jax.gp.regression import GPParams
 from tests import oracles
 
 LENGTH, SCALE = np.array([0.3, 1.7]), 6.0

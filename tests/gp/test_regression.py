@@ -10,11 +10,10 @@ from scipy.stats import lognorm, zscore
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
+from dre_jax.gp import GPParams, best_response, standardise
 from dre_jax.gp import regression as gp
 from dre_jax.gp.fit import GPConfig, fit_gp, log_hyperprior
 from dre_jax.gp.kernels import matern52, squared_distances, squared_distances_by_products, squared_exponential
-from dre_jax.gp.regression import GPParams
-from dre_jax.gp.response_scale import best_response, standardise
 from tests import oracles
 
 LENGTH, SCALE, NOISE = (0.3, 1.7, 0.8), 1.4, 0.02

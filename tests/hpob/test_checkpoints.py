@@ -8,15 +8,11 @@ import jax
 import numpy as np
 import pytest
 
+from dre_jax import DRE, CheckpointError, DataError, FineTuneConfig
 from dre_jax.data import fingerprint, read_results
-from dre_jax.errors import CheckpointError, DataError
-from dre_jax.hpob import evaluation
+from dre_jax.hpob import Evaluation, Plan, evaluation, run_hpob
 from dre_jax.hpob.compiled_runs import CompiledRunner
-from dre_jax.hpob.evaluation import Evaluation, run_hpob
-from dre_jax.hpob.plan import Plan
-from dre_jax.methods import DRE
 from dre_jax.methods.checkpoints.meta_training import meta_train_method
-from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.search import ExecutionConfig, batch
 from tests.known_methods import quick_method
 

@@ -11,10 +11,8 @@ import pytest
 
 from dre_jax.data import bundled, read_results
 from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.hpob import Evaluation, HPOBHandler, Plan
 from dre_jax.hpob.continuous import Objective, run_continuous
-from dre_jax.hpob.evaluation import Evaluation
-from dre_jax.hpob.handler import HPOBHandler
-from dre_jax.hpob.plan import Plan
 
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed: pip install 'dre_jax[hpob]'")
 

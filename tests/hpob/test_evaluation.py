@@ -14,12 +14,9 @@ import numpy as np
 import pytest
 
 from dre_jax import native
-from dre_jax.data import load_space, read_results
-from dre_jax.data.spaces import SPLITS
+from dre_jax.data import SPLITS, load_space, read_results
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.hpob import evaluation
-from dre_jax.hpob.evaluation import Evaluation
-from dre_jax.hpob.plan import Plan
+from dre_jax.hpob import Evaluation, Plan, evaluation
 from dre_jax.methods import registry
 
 

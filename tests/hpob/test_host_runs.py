@@ -13,8 +13,7 @@ import pytest
 
 from dre_jax.data import bundled, read_results
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
-from dre_jax.hpob.evaluation import Evaluation, run_hpob
-from dre_jax.hpob.plan import Plan
+from dre_jax.hpob import Evaluation, Plan, run_hpob
 from dre_jax.search.host import run_host
 
 PEER = """

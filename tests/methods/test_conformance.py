@@ -9,14 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.data import Task
+from dre_jax import Categorical, Float, Int, Optimizer, Space, Surrogate, Task
 from dre_jax.methods import METHODS
 from dre_jax.methods.registry import host_of
 from dre_jax.search import Candidates, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import jitted_value
 from dre_jax.search.method import as_column_padding
-from dre_jax.tuning import Categorical, Float, Int, Optimizer, Space, Surrogate
 from tests.known_methods import by_class
 
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None]

@@ -13,8 +13,7 @@ import pytest
 from jax import Array
 
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
-from dre_jax.methods import METHODS, Entry, find, register, registry
-from dre_jax.methods.baselines.random_search import RandomSearch
+from dre_jax.methods import METHODS, Entry, RandomSearch, find, register, registry
 from dre_jax.methods.checkpoints.serialization import (
     check_parameter_classes,
     config_from_json,

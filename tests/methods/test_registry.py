@@ -3,8 +3,7 @@
 import jax
 import pytest
 
-from dre_jax.data import SearchSpace
-from dre_jax.errors import ConfigError, DataError
+from dre_jax import ConfigError, DataError, SearchSpace
 from dre_jax.methods import METHODS, find
 from dre_jax.methods.registry import ALIASES, real_name
 from tests.error_messages import raises_line

@@ -6,13 +6,11 @@ import re
 
 import pytest
 
-from dre_jax.errors import ConfigError
+from dre_jax import AcquisitionConfig, ConfigError, FineTuneConfig
 from dre_jax.methods import DRE, METHODS
 from dre_jax.methods.baselines.tpe import TPE
-from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.methods.foreign import arguments_of
 from dre_jax.methods.settings import configure, convert, leaves, parse, to_text
-from dre_jax.search import AcquisitionConfig
 from tests.error_messages import raises_line
 
 COMPILED = {name: entry for name, entry in METHODS.items() if entry.host is None}

@@ -10,13 +10,19 @@ import pytest
 
 from dre_jax import native
 from dre_jax.data import Task, build_table
-from dre_jax.methods.dre import native_steps
-from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre import (
+    FineTuneConfig,
+    LossConfig,
+    MetaTrainConfig,
+    ModelConfig,
+    Support,
+    init,
+    native_steps,
+    scores,
+)
 from dre_jax.methods.dre.fine_tuning import _native_epochs, _scan_epochs, draw_epochs, fine_tune
 from dre_jax.methods.dre.lists import draw_step_bits, step_lists
-from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import _scan_steps
-from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.runtime import devices
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from dre_jax.report.comparison import Comparison
+from dre_jax.report import Comparison, significance
 from dre_jax.report.figures import draw_all
-from dre_jax.report.statistics import significance
 
 
 @pytest.fixture(scope="session")

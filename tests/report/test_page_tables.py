@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dre_jax.report import page_tables
-from dre_jax.report.statistics import significance
+from dre_jax.report import page_tables, significance
 
 
 def texts(table):

@@ -9,8 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dre_jax.runtime.threads import VARIABLE, on_one_thread, one_thread
-from dre_jax.search.batch import run_tasks
-from dre_jax.search.suggester import Suggester
+from dre_jax.search import Suggester, run_tasks
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 
 TWO = 2

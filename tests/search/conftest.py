@@ -6,9 +6,7 @@ import pytest
 
 from dre_jax.data import Task, bundled
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.methods.dre.ensemble import init
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.methods.dre import FineTuneConfig, ModelConfig, init
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 

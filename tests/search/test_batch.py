@@ -12,14 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.data import Task
+from dre_jax import ConfigError, DataError, Task
 from dre_jax.data.tasks import sort_task
-from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.devices import local
-from dre_jax.search import ExecutionConfig, Suggester, run, run_tasks
+from dre_jax.search import ExecutionConfig, SearchTask, Suggester, run, run_tasks
 from dre_jax.search.batch import bucket, run_id, run_key
 from dre_jax.search.grid import GridConfig, grid, mesh_for
-from dre_jax.search.loop import SearchTask
 from tests.known_methods import Valued
 
 N_TRIALS = 8

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from dre_jax.data import Task
+from dre_jax import DataError, Task
 from dre_jax.data.tasks import sort_task
-from dre_jax.errors import DataError
 from dre_jax.search import History, SearchTask, make_history, sort_history
 from dre_jax.search.loop import history_and_candidates
 from tests.error_messages import error_table

@@ -4,8 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from dre_jax.data import Task
-from dre_jax.search import run_tasks
+from dre_jax import Task, run_tasks
 from dre_jax.search.host import run_host
 from tests.known_methods import NEAREST
 

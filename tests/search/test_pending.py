@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from dre_jax.errors import ConfigError
-from dre_jax.methods import DRE, RandomSearch
+from dre_jax import DRE, ConfigError, FineTuneConfig, ModelConfig, RandomSearch
 from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.dre.ensemble import Support, init, scores
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.search import Candidates, make_history
 from dre_jax.search.method import value
 from dre_jax.search.pending import with_pending_trials

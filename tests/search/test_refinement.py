@@ -9,9 +9,8 @@ from scipy.optimize import minimize
 from scipy.stats import zscore
 
 from dre_jax.methods import find
-from dre_jax.search import Capabilities, Suggester, make_history
+from dre_jax.search import Candidates, Capabilities, Suggester, make_history
 from dre_jax.search.candidates import CandidateConfig, canonicalize, sobol_points
-from dre_jax.search.history import Candidates
 from dre_jax.search.precision import precision_of, supports_double
 from dre_jax.search.proposals import TrialRecord, propose
 from dre_jax.search.refinement import choose_starts, refine

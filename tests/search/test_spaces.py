@@ -7,8 +7,7 @@ import pytest
 
 from dre_jax.data import bundled
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.methods.dre.ensemble import init
-from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.methods.dre import FineTuneConfig, init
 from dre_jax.search import ExecutionConfig, SpaceRuns, batch, run_spaces, run_tasks
 from dre_jax.search.method import as_column_padding
 

@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dre_jax import DRE, FineTuneConfig, LossConfig
 from dre_jax.data import bundled
-from dre_jax.methods import DRE
-from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.search import Capabilities, run, run_in_python
 from dre_jax.search.stages import with_bucketed_history_fit
 from tests.known_methods import NEAREST

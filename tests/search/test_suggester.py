@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.errors import DataError
-from dre_jax.methods import DRE, RandomSearch
+from dre_jax import DRE, DataError, ModelConfig, RandomSearch, Suggester
 from dre_jax.methods.baselines.dre_gp import RankedGaussianProcess
 from dre_jax.methods.dre.ensemble import init
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.search import Suggester
 from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.loop import jitted_suggest
 from tests.error_messages import error_table

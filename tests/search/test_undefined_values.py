@@ -5,10 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.errors import ConfigError
+from dre_jax import ConfigError, Float, Optimizer, Space, Surrogate
 from dre_jax.search import ExecutionConfig, Suggester, run_in_python, run_tasks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
-from dre_jax.tuning import Float, Optimizer, Space, Surrogate
 from tests.known_methods import Valued
 
 RULE = "all values of RootOfColumn by the acquisition function 'ei' are NaN"

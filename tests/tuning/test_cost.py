@@ -6,8 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
+from dre_jax import ConfigError, DataError, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.cost import learn_cost, learn_past_cost
 from dre_jax.tuning.past.studies import keep_studies
 from tests.error_messages import raises_line

@@ -6,10 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.errors import ConfigError, DataError
-from dre_jax.methods import RandomSearch
+from dre_jax import Categorical, ConfigError, DataError, EngineConfig, Float, Int, RandomSearch, Space, Surrogate
 from dre_jax.search.proposals import propose
-from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.feasibility import fit_feasibility

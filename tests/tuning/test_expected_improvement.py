@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dre_jax.errors import ConfigError
+from dre_jax import ConfigError, Float, Optimizer, Space, Surrogate
 from dre_jax.gp.regression import predict_in_blocks
 from dre_jax.methods import find
 from dre_jax.search import make_history
-from dre_jax.tuning import Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.default_method import DEFAULT_METHOD, DEFAULT_SETTINGS
 
 SPACE = Space({"x": Float(0.0, 1.0)})

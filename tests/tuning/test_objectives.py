@@ -6,9 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from dre_jax.errors import DataError, DreError
+from dre_jax import DataError, DreError, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
 from dre_jax.search.hypervolume import hypervolume
-from dre_jax.tuning import EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front
 from tests.error_messages import error_table
 

@@ -9,13 +9,12 @@ import optuna
 import pytest
 from scipy.stats import kendalltau, multivariate_t
 
-from dre_jax.data import SearchSpace, Task
+from dre_jax import Evaluated, Float, Optimizer, SearchSpace, Space, Surrogate, Task, past_of
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
-from dre_jax.tuning import Evaluated, Float, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past import studies as past_studies
 from dre_jax.tuning.past.studies import compare_studies, keep_studies

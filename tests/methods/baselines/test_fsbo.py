@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.data import Task
-from dre_jax.data.tasks import build_table
+from dre_jax.data import Task, build_table
 from dre_jax.methods.baselines.dkgp import DeepKernelConfig, init
 from dre_jax.methods.baselines.fsbo import KernelTraining, batch_loss, draw_batches, meta_train, random_scale
 

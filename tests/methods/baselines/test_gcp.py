@@ -7,8 +7,7 @@ from scipy import stats
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import tie_levels
-from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import gp_posterior
+from dre_jax.gp import GPConfig, fit_gp, gp_posterior
 from dre_jax.methods.baselines.gcp import (
     CopulaThompsonSampling,
     GaussianCopulaProcess,

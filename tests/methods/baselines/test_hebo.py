@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import GPParams, log_marginal_likelihood
+from dre_jax.gp import GPConfig, GPParams, fit_gp, log_marginal_likelihood
 from dre_jax.methods.baselines.hebo import HEBO, fit_warped, kumaraswamy, normal_exponent, to_normal, yeo_johnson
 from dre_jax.search import make_history
 from tests.oracles import log_improvement

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import SearchSpace, Task
-from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import GPParams, gp_posterior
-from dre_jax.gp.response_scale import standardise
+from dre_jax.gp import GPConfig, GPParams, fit_gp, gp_posterior, standardise
 from dre_jax.methods.baselines.rgpe import RGPE, ranking_weights
 from dre_jax.methods.baselines.source_processes import (
     misranked,

@@ -12,9 +12,8 @@ import jax
 import pytest
 from jax import Array
 
-from dre_jax.data import SearchSpace
+from dre_jax import CheckpointError, ConfigError, SearchSpace
 from dre_jax.data.columns import Column
-from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods import METHODS
 from dre_jax.methods.baselines.fsbo import FewShotBO
 from dre_jax.methods.baselines.gcp import GaussianCopulaProcess

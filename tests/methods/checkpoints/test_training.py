@@ -10,13 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task
-from dre_jax.errors import CheckpointError
+from dre_jax import CheckpointError, LossConfig, MetaTrainConfig, ModelConfig, SearchSpace, Task
 from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingCheckpoint
-from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import TrainState, start
-from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
 
 MODEL = ModelConfig(members=2, hidden=(4, 3), phi=(4,), rho=(4, 2))
 CONFIG = MetaTrainConfig(steps=100, evaluate_every=10, loss=LossConfig(weights="none"), patience=3)

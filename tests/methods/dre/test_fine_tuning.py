@@ -11,10 +11,8 @@ import optax
 import pytest
 
 from dre_jax.losses import LOSSES, listmle
-from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre import FineTuneConfig, LossConfig, ModelConfig, Support, init, scores
 from dre_jax.methods.dre.fine_tuning import draw_epochs, fine_tune
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.search import make_history, sort_history
 from tests.oracles import widen
 

@@ -8,14 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.data import bundled
-from dre_jax.data.tasks import build_table
+from dre_jax.data import build_table, bundled
 from dre_jax.losses import LOSSES, listmle
-from dre_jax.methods.dre.ensemble import Support, scores
+from dre_jax.methods.dre import LossConfig, MetaTrainConfig, ModelConfig, Support, scores
 from dre_jax.methods.dre.lists import draw_bits, draw_step_bits, draw_steps_bits, read_lists
-from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
-from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 CONFIG = MetaTrainConfig(steps=20, lists_per_step=2, n_support=5, n_query=12, learning_rate=0.01, evaluation_lists=64)

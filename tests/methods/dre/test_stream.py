@@ -11,11 +11,8 @@ import pytest
 
 from dre_jax.data import Task
 from dre_jax.data.sampling import ListRows
-from dre_jax.methods.dre import stream, trainer
+from dre_jax.methods.dre import LossConfig, MetaTrainConfig, ModelConfig, meta_train, stream, trainer
 from dre_jax.methods.dre.host_table import HostTable
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.trainer import meta_train
-from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
 from dre_jax.runtime import devices
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))

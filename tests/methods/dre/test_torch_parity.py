@@ -12,15 +12,12 @@ import pytest
 
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, rank_sorted
-from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
-from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre import EnsembleParams, ModelConfig, Support, fine_tune, scores
 from dre_jax.methods.dre.lists import SampledLists
-from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import _scan_steps
 from dre_jax.methods.dre.training_config import PAPER_LOSS, FineTuneConfig, MetaTrainConfig
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
-from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
-from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
+from dre_jax.search import AcquisitionConfig, acquire_by_rank, mean_and_deviation, mean_tie_ranks
 
 GOLDEN = json.loads((Path(__file__).parent / "torch_parity.json").read_text())
 CONTEXTS = sorted(GOLDEN["cases"])

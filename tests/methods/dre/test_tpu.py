@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from dre_jax.losses import rank_sorted
-from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre import FineTuneConfig, LossConfig, ModelConfig, Support, init, scores
 from dre_jax.methods.dre.fine_tuning import _scan_epochs, draw_epochs, epochs_in_lanes, fine_tune
-from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.tpu import layout_of, masks_of, supports_kernel
 from dre_jax.methods.dre.tpu.kernel import max_groups_per_pass
-from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.optim.adam import step_sizes
 from dre_jax.search import make_history, sort_history
 from tests.oracles import widen

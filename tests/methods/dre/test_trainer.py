@@ -16,12 +16,9 @@ from dre_jax.data import SearchSpace, Task, build_table
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, DataError, DataWarning
 from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingCheckpoint
-from dre_jax.methods.dre import trainer
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre import MetaTrainConfig, ModelConfig, meta_train, trainer
 from dre_jax.methods.dre.state import TrainingRun
 from dre_jax.methods.dre.steps import evaluate, start, train
-from dre_jax.methods.dre.trainer import meta_train
-from dre_jax.methods.dre.training_config import MetaTrainConfig
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 CONFIG = MetaTrainConfig(steps=10, evaluate_every=4, n_support=3, n_query=6, evaluation_lists=8)

@@ -12,8 +12,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import gammaln
 from scipy.stats import multivariate_t, zscore
 
-from dre_jax.data import Task
-from dre_jax.data.tasks import build_table
+from dre_jax.data import Task, build_table
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.regression import add_noise
 from dre_jax.methods.hedged_prior import training_steps

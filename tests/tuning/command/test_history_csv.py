@@ -2,8 +2,7 @@
 
 import pytest
 
-from dre_jax.errors import DataError
-from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
+from dre_jax import Bool, Categorical, DataError, Float, Int, Optimizer, Space
 from dre_jax.tuning.command.history_csv import Row, add_history, read_history
 from tests.error_messages import raises_line
 

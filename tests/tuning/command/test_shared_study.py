@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Categorical, Float, Space, from_studies
+from dre_jax import Categorical, ConfigError, DataError, Float, Space, from_studies
 from dre_jax.tuning.command.runner import run_trials
 from dre_jax.tuning.command.shared_study import SharedStudy
 from dre_jax.tuning.command.templates import parse

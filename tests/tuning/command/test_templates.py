@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dre_jax.errors import ConfigError
-from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from dre_jax import Bool, Categorical, ConfigError, Float, Int, Space
 from dre_jax.tuning.command.templates import parse
 from tests.error_messages import error_table
 

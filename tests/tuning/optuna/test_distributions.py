@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from dre_jax.errors import ConfigError
-from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from dre_jax import Bool, Categorical, ConfigError, Float, Int, Space
 from dre_jax.tuning.optuna import from_optuna, to_optuna
 from dre_jax.tuning.optuna.distributions import translation_of
 from tests.tuning.conftest import examples

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dre_jax import Bool, Categorical, DreError, Float, Int, Optimizer, Space, write_space
 from dre_jax.cli.suggest import suggest
-from dre_jax.errors import DreError
-from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, write_space
 from dre_jax.tuning.command.history_csv import read_history
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.space.json_format import to_json

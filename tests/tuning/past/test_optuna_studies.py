@@ -11,8 +11,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from dre_jax.errors import DataError
-from dre_jax.tuning import Categorical, Float, Space, from_studies
+from dre_jax import Categorical, DataError, Float, Space, from_studies
 from tests.error_messages import raises_line
 
 SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})

@@ -5,20 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dre_jax import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, from_frame, from_studies, past_of
 from dre_jax.data.scale import Scale
 from dre_jax.errors import DataError, DataWarning, DreError
-from dre_jax.tuning import (
-    Categorical,
-    Evaluated,
-    Float,
-    Int,
-    Optimizer,
-    Space,
-    Surrogate,
-    from_frame,
-    from_studies,
-    past_of,
-)
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, encode_part, with_absence
 from dre_jax.tuning.space.encoding import LevelCode, NumberCode
 from tests.error_messages import error_table

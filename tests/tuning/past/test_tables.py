@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dre_jax.errors import DataError
-from dre_jax.tuning import Bool, Categorical, Float, Int, Space, from_csv, from_frame
+from dre_jax import Bool, Categorical, DataError, Float, Int, Space, from_csv, from_frame
 from dre_jax.tuning.table_cells import encode_columns, read_cells
 from tests.tuning.conftest import examples
 

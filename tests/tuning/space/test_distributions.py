@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.model_selection import ParameterSampler
 
-from dre_jax.errors import ConfigError
-from dre_jax.tuning import Categorical, Float, Int, Space
+from dre_jax import Categorical, ConfigError, Float, Int, Space
 from dre_jax.tuning.space.distributions import distributions_of
 from tests.error_messages import error_table
 
