@@ -14,17 +14,12 @@ from dre_jax.data import bundled
 FOLDER = bundled.path()
 SPLITS = ("train", "validation", "test")
 SPACES = ("svm", "random-forest", "gradient-boosting", "nearest-neighbours")
-Json = dict[str, Any]
 
 
 @cache
 def read(name: str) -> Any:
     content = (FOLDER / name).read_bytes()
     return json.loads(gzip.decompress(content) if name.endswith(".gz") else content)
-
-
-def responses(table: Json) -> list[float]:
-    return [value for (value,) in table["y"]]
 
 
 def test_the_files_are_small_and_name_no_time_and_no_machine() -> None:
@@ -49,5 +44,5 @@ def test_the_loader_gives_what_the_files_hold(space: str) -> None:
         assert list(loaded.split(split)) == list(stored)
         for name, task in loaded.split(split).items():
             np.testing.assert_array_equal(task.X, np.asarray(stored[name]["X"], np.float32))
-            np.testing.assert_array_equal(task.y, responses(stored[name]))
+            np.testing.assert_array_equal(task.y, [value for (value,) in stored[name]["y"]])
     np.testing.assert_equal(loaded.designs, read("bo-initializations.json.gz")[space])

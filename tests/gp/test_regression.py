@@ -85,12 +85,6 @@ def test_known_errors_are_scikit_learns_alpha():
     np.testing.assert_allclose(mean, fitted.predict(new), rtol=1e-8)
 
 
-def left_out(x, y, j):
-    """Mean and covariance, at all points, of the process that has not seen the j-th."""
-    others = np.arange(len(y)) != j
-    return oracles.fitted_process(params(jnp.float32), x[others], y[others]).predict(x, return_cov=True)
-
-
 def test_draws_without_the_one_have_its_moments():
     x, y, _ = points(n=6)
     n_draws = 40_000
@@ -98,7 +92,9 @@ def test_draws_without_the_one_have_its_moments():
     with jax.enable_x64(True):
         draws = np.asarray(sample_leave_one_out(params(), *slots(x, y), *map(jnp.asarray, normal)))[:, :6, :6]
     for j in range(6):
-        mean, covariance = left_out(x, y, j)
+        others = np.arange(6) != j
+        process = oracles.fitted_process(params(jnp.float32), x[others], y[others])
+        mean, covariance = process.predict(x, return_cov=True)
         np.testing.assert_allclose(draws[:, j].mean(axis=0), mean, atol=5 * (SCALE / n_draws) ** 0.5)
         np.testing.assert_allclose(np.cov(draws[:, j].T), covariance, atol=5 * SCALE * (2 / n_draws) ** 0.5)
     single = (jnp.asarray(a, jnp.float32) for a in normal)

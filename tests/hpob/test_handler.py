@@ -166,11 +166,6 @@ def test_a_constant_task_and_a_table_that_runs_out(tiny):
         tiny([1.0, 0.0, 0.5]).evaluate(broken, "s", "d", "test0")
 
 
-def answers(answer):
-    """A method that always gives one answer."""
-    return type("Peer", (), {"observe_and_suggest": lambda self, X_obs, y_obs, X_pen: answer})()
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -183,8 +178,9 @@ def answers(answer):
 )
 def test_answers_that_are_no_index(tiny, answer, said):
     rule = "method Peer: observe_and_suggest must return the index of one of the 4 rows of X_pen"
+    peer = type("Peer", (), {"observe_and_suggest": lambda self, X_obs, y_obs, X_pen: answer})()
     with pytest.raises(MethodError, match=f"{rule}.*{said}"):
-        tiny([1.0, 0.0, 0.5, 2.0, 1.5, 1.2]).evaluate(answers(answer), "s", "d", "test0", 3)
+        tiny([1.0, 0.0, 0.5, 2.0, 1.5, 1.2]).evaluate(peer, "s", "d", "test0", 3)
 
 
 def test_arguments_are_named_where_they_can_be():

@@ -6,10 +6,6 @@ import pytest
 from dre_jax.report import page_tables, significance
 
 
-def texts(table):
-    return [[cell.text for cell in row] for row in table.rows]
-
-
 def test_averages_pooled(make_comparison):
     regret = np.zeros((2, 4, 3))
     regret[0] = [[0.5, 0.25, 0.25], [0.5, 0.25, 0.0], [0.5, 0.5, 0.5], [0.5, 0.0, 0.0]]
@@ -18,7 +14,7 @@ def test_averages_pooled(make_comparison):
     assert table.columns == ("Method", "Regret at 1", "Regret at 2", "Rank at 1", "Rank at 2")
     # Tasks are pairs of runs. After two trials the first method has 0.125 and 0.25, the second 0.3 and 0.125: the
     # standard error of two numbers is half of their difference.
-    assert texts(table) == [
+    assert [[cell.text for cell in row] for row in table.rows] == [
         ["method 0", "0.2500 ± 0.0000", "0.1875 ± 0.0625", "1.500", "1.625"],
         ["method 1", "0.2500 ± 0.1250", "0.2125 ± 0.0875", "1.500", "1.375"],
     ]

@@ -85,7 +85,8 @@ def test_a_past_of_each_objective_is_used():
     rng = np.random.default_rng(0)
     tasks = {}
     for name, shift in (("a", -0.05), ("b", 0.05), ("c", 0.02)):
-        tasks[name] = [(params, schaffer(params, shift)) for params in map(dict, rng_params(rng, 40))]
+        drawn = [{"x": x, "y": y} for x, y in rng.uniform(size=(40, 2)).tolist()]
+        tasks[name] = [(params, schaffer(params, shift)) for params in drawn]
     surrogates = {}
     for objective, direction in DIRECTIONS.items():
         rows = {name: [Evaluated(params, values[objective]) for params, values in task] for name, task in tasks.items()}
@@ -100,10 +101,6 @@ def test_a_past_of_each_objective_is_used():
         surrogates["near"].sources(optimizer.trials)
     trials = [trial.with_objective("near") for trial in optimizer.trials]
     assert len(surrogates["near"].sources(trials).studies) == 3
-
-
-def rng_params(rng, n):
-    return [{"x": x, "y": y} for x, y in rng.uniform(size=(n, 2)).tolist()]
 
 
 def test_the_order_of_trials_is_by_fronts_then_by_distance():

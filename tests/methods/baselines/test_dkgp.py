@@ -35,14 +35,11 @@ def likelihood(config, params, x, y, where):
     return log_likelihood(config, params, Support(x, y, where), x, y, where)
 
 
-def params_of(config):
-    return jax.tree.map(np.asarray, jax.jit(init, static_argnums=(0, 1))(config, D, jax.random.key(5)))
-
-
 def problem(config):
     """Hyperparameters away from where they start, and data with empty slots; float64 where x64 is on."""
     random = np.random.default_rng(3)
-    params = jax.tree.map(lambda a: a + (0.1 * random.normal(size=a.shape)).astype(a.dtype), params_of(config))
+    params = jax.tree.map(np.asarray, jax.jit(init, static_argnums=(0, 1))(config, D, jax.random.key(5)))
+    params = jax.tree.map(lambda a: a + (0.1 * random.normal(size=a.shape)).astype(a.dtype), params)
     values = {"mean": 0.3, "log_length": -0.4, "log_scale": 0.7, "log_noise": -3.0}
     params = params._replace(**{name: np.full_like(params.mean, value) for name, value in values.items()})
     x, new = random.random((N, D)), random.random((NEW, D))

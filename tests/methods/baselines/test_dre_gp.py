@@ -79,10 +79,6 @@ def test_posterior_and_likelihood_are_those_of_the_weights(dtype):
     assert float(found_density) == pytest.approx(density, rel=1e-9 if dtype == np.float64 else 1e-4)
 
 
-def response(x):
-    return np.sin(3 * x[:, 0])
-
-
 def mean_at(x, z, truth, n):
     """Predicted means after n trials."""
     y = (truth[:n] - truth[:n].mean()) / truth[:n].std()
@@ -93,7 +89,7 @@ def after(n, agreement):
     """Correlation of prediction and truth at 200 points, of an ensemble that agrees with the truth so far."""
     rng = np.random.default_rng(1)
     x = rng.uniform(size=(n + 200, 2))
-    truth = response(x)
+    truth = np.sin(3 * x[:, 0])
     z = norm.ppf((rankdata(agreement * truth) - 0.5) / len(truth))[:, None] + 0.1 * rng.normal(size=(len(x), 3))
     return np.corrcoef(mean_at(x, z, truth, n), truth[n:])[0, 1]
 

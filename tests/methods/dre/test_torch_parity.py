@@ -95,12 +95,6 @@ def read_lists(table, rows, config):
     return SampledLists(np.maximum(support, 0), support >= 0, safe, ranked)
 
 
-def stored_lists(case):
-    """[steps, members, lists, slots] support and query."""
-    drawn = case["meta"]["lists"]
-    return [[[[one[part] for one in own] for own in step] for step in drawn] for part in (0, 1)]
-
-
 train = jax.jit(_scan_steps, static_argnums=(0, 1))
 ranked_of = jax.jit(rank_sorted, static_argnums=3)
 nothing_yet = jax.jit(zero_moments)
@@ -110,11 +104,12 @@ nothing_yet = jax.jit(zero_moments)
 def test_meta_training(context):
     model, case = model_of(context), GOLDEN["cases"][context]
     config = MetaTrainConfig(learning_rate=GOLDEN["rates"]["meta"], loss=PAPER_LOSS)
-    n_steps = len(case["meta"]["losses"])
+    n_steps, drawn = len(case["meta"]["losses"]), case["meta"]["lists"]
+    stored = [[[[one[part] for one in own] for own in step] for step in drawn] for part in (0, 1)]
 
     def go(dtype, *, still=False):
         table, start = make_table(dtype), tree(case["start"], dtype)
-        lists = read_lists(table, stored_lists(case), config)
+        lists = read_lists(table, stored, config)
         sizes = step_sizes(config.learning_rates(), jnp.arange(n_steps))
         if still:  # steps of no size over the first lists alone: Adam's first moment approaches their gradient
             lists = jax.tree.map(lambda a: np.broadcast_to(np.asarray(a)[:1], a.shape), lists)

@@ -51,10 +51,6 @@ def log_density(process, x, trend, y):
     return multivariate_t(slope * trend, matrix, df=FREEDOM).logpdf(y)
 
 
-def at(tree, i):
-    return jax.tree.map(lambda a: a[i], tree)
-
-
 def test_the_processes_before_the_first_trial():
     fixed, (starts, priors) = fixed_processes(CONFIG, HYPERPRIORS), start_processes(CONFIG, HYPERPRIORS)
     lengths = np.outer(CONFIG.lengthscales, [np.sqrt(2.0)] * 2)
@@ -76,7 +72,7 @@ def test_a_fitted_process_is_scored_by_what_it_predicted():
     expected, fit, done = np.zeros(N_FITTED), starts, 0
     for size in [*sizes, 17]:
         for i in range(N_FITTED):
-            one = at(fit, i)
+            one = jax.tree.map(lambda a, i=i: a[i], fit)
             parts = [log_density(one, x[:n], trend[:n], y[:n]) for n in (size, done)]
             expected[i] += parts[0] - parts[1]
         fit, done = fitted(CONFIG, starts, priors, trials_of(x[:size], trend[:size], y[:size]), FREEDOM).process, size

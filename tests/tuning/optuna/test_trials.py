@@ -26,17 +26,12 @@ def trial(value=None, *, reports=None, broken=None):
     return made
 
 
-def order(values):
-    """Positions, best first."""
-    return np.argsort(-np.asarray(values), kind="stable").tolist()
-
-
 def test_pruned_trials_lie_between_the_median_and_the_worst_and_are_never_the_best():
     """By how far they came, then by what they reported there; one without reports comes last."""
     complete = [trial(1.0), trial(2.0), trial(3.0), trial(10.0)]
     reports = {1: 0.0}, {1: 0.1, 5: 9.9}, {5: 0.5}, {}, {1: math.nan}
     values = responses([*complete, *(trial(reports=one) for one in reports)], maximise=False)[4:]
-    assert order(values) == [2, 1, 0, 4, 3]
+    assert np.argsort(-np.array(values), kind="stable").tolist() == [2, 1, 0, 4, 3]
     np.testing.assert_allclose(max(values), -2.5)  # the median
     np.testing.assert_allclose(min(values), -10.0)
     assert responses([trial(5.0), trial(reports={1: 0.0})], maximise=False)[1] < -5.0

@@ -10,12 +10,6 @@ from dre_jax.tuning.space.distributions import distributions_of
 from tests.error_messages import error_table
 
 
-def draws(distributions, n=200):
-    """Values of random configurations."""
-    points = np.random.default_rng(0).random((n, len(distributions.space)))
-    return [distributions.values(distributions.space.params(point)) for point in points]
-
-
 @pytest.mark.parametrize(
     ("distribution", "expected"),
     [
@@ -40,8 +34,9 @@ def test_alternatives_have_the_configurations_that_scikit_learn_samples():
         {"kernel": ["poly", "linear"], "C": [100.0]},
     ]
     distributions = distributions_of(grids)
-    result = {frozenset(one.items()) for one in draws(distributions)}
-    assert result == {frozenset(one.items()) for one in ParameterSampler(grids, 8)}
+    points = np.random.default_rng(0).random((200, len(distributions.space)))
+    drawn = [distributions.values(distributions.space.params(point)) for point in points]
+    assert {frozenset(one.items()) for one in drawn} == {frozenset(one.items()) for one in ParameterSampler(grids, 8)}
     assert distributions.space["C.0"].when == (("alternative", (0, 1)),)
 
 
