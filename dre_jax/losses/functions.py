@@ -67,8 +67,14 @@ def _listmle(scores: Array, lists: RankedList) -> Array:
 
     Xia et al. 2008; with ``weights="inverse_log"`` the weighted loss of the paper (equation 1).
 
-    ``scores`` and ``response``, higher is better, are f32[..., n], and ``where`` bool[..., n] says which slots hold an
-    item (all by default); ``weights`` names the position weights. Returns the weighted sum f32[...] over each list.
+    Args:
+      scores: f32[..., n].
+      response: f32[..., n], higher is better; ``listmle.ranked`` gets a `RankedList` for this and what follows.
+      where: bool[..., n], which slots hold an item; all by default.
+      weights: name of the position weights.
+
+    Returns:
+      f32[...]: the weighted sum over each list.
 
     Example:
       >>> round(float(listmle(jnp.array([1.0, 0.0]), jnp.array([0.9, 0.1]))), 4)
