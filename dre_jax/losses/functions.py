@@ -62,7 +62,7 @@ def rank(
 
 
 @jax.custom_vjp
-def _listmle(scores: Array, lists: RankedList) -> Array:
+def _listmle(scores: Array, lists: RankedList) -> Array:  # noqa: D417 - the arguments of the form for any order
     """ListMLE: negative log-likelihood of the order of the responses under the Plackett-Luce model of the scores.
 
     Xia et al. 2008; with ``weights="inverse_log"`` the weighted loss of the paper (equation 1).
