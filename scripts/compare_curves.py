@@ -199,7 +199,8 @@ def print_table(outcomes: Mapping[str, Sequence[Outcome]], epochs: int) -> None:
         finals = np.array([run.best[-1] for run in outcomes["none"]])
         drawn = np.random.default_rng(0).integers(len(runs), size=(1000, len(runs)))
         low, high = np.quantile([_share(regrets[rows], finals[rows]) for rows in drawn], (0.05, 0.95), method="nearest")
-        share = f"{_share(regrets, finals):.0f} % ({low:.0f} to {high:.0f})"
+        share = " to ".join(f"{one:.0f} %" if np.isfinite(one) else "not reached" for one in (low, high))
+        share = f"{_share(regrets, finals):.0f} % ({share})".replace("inf %", "not reached")
         lost, trials = np.mean([run.lost for run in runs]), np.mean([run.trials for run in runs])
         cells = [mean_cell(regrets[:, n - 1]) for n in at]
         cells_by_pruner.append([name, *cells, share, f"{100 * lost:.1f} % of {len(runs)}", f"{trials:.0f}"])
