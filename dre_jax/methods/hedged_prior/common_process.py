@@ -14,7 +14,7 @@ with the cube of all past trials.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,14 +28,12 @@ from dre_jax.checks import at_least
 from dre_jax.data import Task
 from dre_jax.errors import ConfigError
 from dre_jax.gp.cholesky import invert_factor, safe_cholesky
-from dre_jax.gp.fourier import sample_matern52
-from dre_jax.gp.kernels import matern52, squared_distances_by_products
-from dre_jax.gp.regression import add_noise, log_gaussian_density, matmul
+from dre_jax.gp.regression import log_gaussian_density, matmul
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior, log_length_scale_prior
-from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, SLOPE_VARIANCE, LearnedPriorConfig, PriorFeatures
+from dre_jax.methods.hedged_prior.prior import SLOPE_VARIANCE, CommonProcess, MultiTaskParams, multi_task_covariance
 from dre_jax.optim.quasi_newton import maximise_in_box
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
@@ -79,82 +77,6 @@ class CommonProcessConfig:
         at_least(0, self, "rows", "task_rows", "steps", "interpolation")
         if self.interpolation >= 1.0:
             raise ConfigError(f"interpolation < 1 must hold, but got interpolation={self.interpolation}")
-
-
-class MultiTaskParams(NamedTuple):
-    """Log hyperparameters of the model of the past tasks."""
-
-    log_common_lengthscale: Array
-    """f[D]: of c."""
-    log_own_lengthscale: Array
-    """f[D]: of f."""
-    log_common_var: Array
-    """Scalar: log C."""
-    log_own_var: Array
-    """Scalar: log F."""
-    log_noise_var: Array
-    """Scalar: log E."""
-
-
-class CommonProcess(NamedTuple):
-    """The process c given R trials of past tasks: a `dre_jax.methods.hedged_prior.prior.Prior` of a new task."""
-
-    x: Array
-    """f[R, D]: past trials."""
-    task: Array
-    """i32[R]: number of the task of each; -1 in empty slots."""
-    past: MultiTaskParams
-    """Hyperparameters of the past tasks' model, of covariance K."""
-    weights: Array
-    """f[R]: K^-1 y."""
-    inverse_factor: Array
-    """f[R, R]: L^-1, with K = L L^T."""
-    log_slope_var: Array
-    """Scalar: log A."""
-    log_feature_var: Array
-    """Scalar: log G, a factor of the posterior variance of c."""
-    log_ard_var: Array
-    """Scalar: log F, of the new task."""
-    log_noise_var: Array
-    """Scalar: log E, of the new task."""
-
-    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
-        """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
-        past, new = (_scale(rows, self.past.log_common_lengthscale) for rows in (self.x, x))
-        cross = jnp.where((self.task >= 0)[:, None], self._common_covariance(past, new), 0.0)
-        features = jnp.concatenate([new, matmul(self.inverse_factor, cross).T], axis=1)
-        return PriorFeatures(matmul(self.weights, cross), features, _scale(x, self.past.log_own_lengthscale))
-
-    def feature_covariance(self, a: Array, b: Array) -> Array:
-        """Returns the posterior covariance of c; features f[n, D + R] and f[m, D + R] -> f[n, m]."""
-        n = self.x.shape[-1]
-        return self._common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
-
-    def feature_variance(self, features: Array) -> Array:
-        """Returns the diagonal of `feature_covariance`, f[n]."""
-        explained = jnp.sum(features[:, self.x.shape[-1] :] ** 2, axis=1)
-        variance = jnp.exp(self.past.log_common_var)
-        return jnp.maximum(variance - explained, variance * jnp.finfo(variance.dtype).eps)
-
-    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
-        """Samples g, c minus its mean times the root of G, of features f[n, D + R] -> f[n] (Matheron's rule)."""
-        prior_key, rest_key = jax.random.split(key)
-        n, filled = self.x.shape[-1], self.task >= 0
-        prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
-        rest = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
-        lower, _ = safe_cholesky(_covariance(rest, self.x, self.task))
-        observed = prior(_scale(self.x, self.past.log_common_lengthscale))
-        observed = observed + matmul(lower, jax.random.normal(rest_key, observed.shape, observed.dtype))
-        whitened = matmul(self.inverse_factor, jnp.where(filled, observed, 0.0))
-        scale = jnp.exp(0.5 * self.log_feature_var)
-        return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened))
-
-    def _common_covariance(self, a: Array, b: Array) -> Array:
-        return jnp.exp(self.past.log_common_var) * matern52(squared_distances_by_products(a, b))
-
-
-def _scale(x: Array, log_lengthscale: Array) -> Array:
-    return x * jnp.exp(-log_lengthscale)[None, :]
 
 
 class CommonPrior(NamedTuple):
@@ -218,19 +140,6 @@ def fit_past_tasks(
     return CommonFit(trials, _fit(config.steps, x, y, task, lengths))
 
 
-def _covariance(params: MultiTaskParams, x: Array, task: Array) -> Array:
-    """Returns the covariance K of past observations, f[R, R]."""
-
-    def kernel(log_length: Array) -> Array:
-        scaled = _scale(x, log_length)
-        return matern52(squared_distances_by_products(scaled, scaled))
-
-    own = OFFSET_VAR + jnp.exp(params.log_own_var) * kernel(params.log_own_lengthscale)
-    own = jnp.where(task[:, None] == task[None, :], own, 0.0)
-    common = jnp.exp(params.log_common_var) * kernel(params.log_common_lengthscale)
-    return add_noise(common + own, jnp.exp(params.log_noise_var), task >= 0)
-
-
 @jit_with_less_effort("steps")
 def _fit(steps: int, x: Array, y: Array, task: Array, lengths: LengthScalePrior) -> MultiTaskParams:
     """Returns the hyperparameters of the highest posterior density."""
@@ -245,7 +154,7 @@ def _fit(steps: int, x: Array, y: Array, task: Array, lengths: LengthScalePrior)
         log_prior = sum(-0.5 * ((value - mean) / deviation) ** 2 for value, (mean, deviation) in variances)
         log_prior += log_length_scale_prior(lengths, params.log_common_lengthscale, lengths.noise_mean)
         log_prior += log_length_scale_prior(lengths, params.log_own_lengthscale, params.log_noise_var)
-        return log_gaussian_density(_covariance(params, x, task), y, task >= 0) + log_prior
+        return log_gaussian_density(multi_task_covariance(params, x, task), y, task >= 0) + log_prior
 
     def start(log_noise: Array) -> Array:
         variances = jnp.asarray([mean for mean, _ in _VARIANCES], x.dtype)
@@ -288,7 +197,7 @@ def common_prior(
 @jit_with_less_effort()
 def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
     """Returns the common process given trials of past tasks f[R, D], f[R] and i32[R]; slots of task -1 are empty."""
-    lower, _ = safe_cholesky(_covariance(params, x, task))
+    lower, _ = safe_cholesky(multi_task_covariance(params, x, task))
     inverse = invert_factor(lower)
     weights = matmul(inverse.T, matmul(inverse, jnp.where(task >= 0, y, 0.0)))
     zero = jnp.zeros((), x.dtype)

@@ -19,8 +19,9 @@ from dre_jax.gp.cholesky import cholesky_solve
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.regression import ConditionedGP, matmul, observation_noise
 from dre_jax.methods.hedged_prior import task_process
-from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, scale_variances
-from dre_jax.methods.hedged_prior.posterior import HedgedPosterior, PriorPosteriors, prior_groups
+from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, PriorPosterior, scale_variances
+from dre_jax.methods.hedged_prior.params import HedgedPriorParams
+from dre_jax.methods.hedged_prior.posterior import HedgedPosterior, prior_groups
 from dre_jax.methods.hedged_prior.prior import (
     OFFSET_VAR,
     SLOPE_VARIANCE,
@@ -30,7 +31,6 @@ from dre_jax.methods.hedged_prior.prior import (
     prior_covariance,
 )
 from dre_jax.methods.hedged_prior.task_process import TaskProcess, Trials
-from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.blocks import by_blocks
 
 
@@ -45,7 +45,7 @@ def sample_responses(
     component, n_past = jax.random.categorical(component_key, posterior.log_weight), posterior.n_past
     first, samples = 0, []
     for i, ((hypotheses, priors, _), conditioned) in enumerate(zip(prior_groups(params), posterior.past, strict=True)):
-        size = conditioned.posteriors.log_weight.size
+        size = conditioned.log_weight.size
         number, group_key = jnp.clip(component - first, 0, size - 1), keys[0] if i == 0 else jax.random.fold_in(key, i)
         function = _sample_learned(config, hypotheses, priors, conditioned, posterior.trials, number, group_key)
         first += size
@@ -65,14 +65,14 @@ def _sample_learned(
     config: LearnedPriorConfig,
     hypotheses: HypothesisArrays,
     priors: Any,
-    posteriors: PriorPosteriors,
+    posteriors: PriorPosterior,
     trials: Trials,
     component: Array,
     key: Array,
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of J priors under one of H hypotheses, component j H + h."""
     member, number = jnp.divmod(component, len(hypotheses.log_weight))
-    prior, conditioned = _take(member, (priors, posteriors.posteriors))
+    prior, conditioned = _take(member, (priors, posteriors))
     gp, scale, hypothesis = _take(number, (conditioned.gp, conditioned.variance_scale, hypotheses))
     prior = scale_variances(prior, hypothesis)
     prior_key, noise_key = jax.random.split(key)
@@ -93,8 +93,8 @@ def _sample_process(
     config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, component: Array, key: Array
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of the processes of the task."""
-    process, gp, scale, _ = _take(component, posterior.task_posteriors)
-    trials, trend_means = posterior.trials, posterior.past[0].posteriors.trend_mean
+    process, gp, _, scale, _ = _take(component, posterior.task_posteriors)
+    trials, trend_means = posterior.trials, posterior.past[0].trend_mean
     prior_key, noise_key = jax.random.split(key)
     function = sample_process_prior(process, trials, prior_key)
     noise_var = observation_noise(process.log_noise_var, trials.noise_var)

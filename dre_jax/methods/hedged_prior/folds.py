@@ -128,8 +128,7 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
 
 def _training_half(order: npt.NDArray[np.int64], split: int) -> Mask:
     """Returns the mask bool[n] of the training trials of a split, given the evaluation order of the trials."""
-    half: Mask = (order < (len(order) + 1) // 2, order >= (len(order) + 1) // 2, order % 2 == 0, order % 2 == 1)[split]
-    return half
+    return (order < (len(order) + 1) // 2, order >= (len(order) + 1) // 2, order % 2 == 0, order % 2 == 1)[split]
 
 
 def _spans(start: npt.NDArray[np.int32], size: npt.NDArray[np.int32], selected: Sequence[Sequence[int]]) -> TaskSpans:

@@ -21,10 +21,10 @@ from dre_jax.methods.hedged_prior.prior import (
     history_features,
     uninformed_priors,
 )
-from dre_jax.methods.hedged_prior.weights import fit_mixture_weights
 from dre_jax.runtime.jit import jit_with_less_effort
 
 Floats = npt.NDArray[np.float64]
+_STEPS = 200
 
 
 @jit_with_less_effort("config")
@@ -59,8 +59,7 @@ def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
     for i in range(priors.log_noise_var.shape[0]):
         prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (n_folds, *a.shape[1:])), priors)
         each.append(evidence_of_folds(config, prior, folds))
-    mean: Floats = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
-    return mean
+    return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
 
 
 def evidence_of_folds(config: LearnedPriorConfig, priors: Prior, folds: Folds) -> Floats:
@@ -97,3 +96,32 @@ def transfer_weights(
     even = np.stack([np.resize(one, (longest, one.shape[1])) for one in by_task])
     before = np.array([*[prior / len(learned)] * len(learned), 1.0 - prior])
     return fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), strength)
+
+
+def fit_mixture_weights(initial: Floats, log_likelihood: Floats, strength: float) -> Floats:
+    """Returns the weights pi, f64[H], of the highest posterior density (empirical Bayes; Robbins 1956).
+
+    With E_ahs the marginal likelihood of history s of task a under hypothesis h, the weights maximise
+
+        sum_a 1/S sum_s log sum_h pi_h E_ahs + C sum_h pi^0_h log pi_h.
+
+    Expectation-maximisation counts every task once and the initial weights pi^0 as C tasks.
+
+    Args:
+      initial: pi^0, f64[H].
+      log_likelihood: log E, f64[A, S, H], up to a constant for each history.
+      strength: C.
+
+    Example:
+      >>> likelihood = np.array([[[0.9, 0.1]], [[0.8, 0.2]]])
+      >>> fit_mixture_weights(np.array([0.5, 0.5]), np.log(likelihood), 2.0).round(2).tolist()
+      [0.72, 0.28]
+    """
+    from scipy.special import logsumexp  # importing it takes a tenth of a second, and few callers need it
+
+    weights = initial
+    for _ in range(_STEPS):
+        log_share = np.log(weights) + log_likelihood
+        share = np.exp(log_share - logsumexp(log_share, axis=-1, keepdims=True))
+        weights = (strength * initial + share.mean(axis=1).sum(axis=0)) / (strength + len(log_likelihood))
+    return weights

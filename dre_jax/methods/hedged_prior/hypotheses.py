@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax import Array
 
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
-from dre_jax.gp.regression import ConditionedGP
+from dre_jax.gp.regression import ConditionedGP, PreparedGP, prepare_gp
 from dre_jax.gp.student import condition_student_t
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
@@ -34,8 +33,6 @@ from dre_jax.methods.hedged_prior.prior import (
     covariance_and_residuals,
     history_features,
 )
-
-AnyPrior = TypeVar("AnyPrior", bound=Prior)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +73,7 @@ HYPOTHESES = (
     Hypothesis(weight=0.1, slope_mean=0.0, feature_variance_factor=2.0),
     Hypothesis(weight=0.05, slope_mean=-1.0),
     Hypothesis(
-        weight=0.05,
-        slope_mean=0.0,
-        slope_variance_factor=0.0,
-        feature_variance_factor=0.0,
-        ard_variance_factor=20.0,
+        weight=0.05, slope_mean=0.0, slope_variance_factor=0.0, feature_variance_factor=0.0, ard_variance_factor=20.0
     ),
 )
 """In this order: the prior as learned; a weaker trend; more variance of the task's own; less of it; no trend; the
@@ -100,34 +93,20 @@ class HypothesisArrays(NamedTuple):
 
 def hypothesis_arrays(hypotheses: Sequence[Hypothesis]) -> HypothesisArrays:
     """Returns hypotheses as arrays, with weights that sum to one."""
-
-    def field(name: str) -> npt.NDArray[np.float64]:
-        return np.array([getattr(hypothesis, name) for hypothesis in hypotheses], np.float64)
-
-    def log(values: npt.NDArray[np.float64]) -> Array:
-        with np.errstate(divide="ignore"):  # a variance of zero
-            return jnp.asarray(np.log(values), jnp.float32)
-
-    return HypothesisArrays(
-        log(field("weight") / field("weight").sum()),
-        jnp.asarray(field("slope_mean"), jnp.float32),
-        log(field("slope_variance_factor")),
-        log(field("feature_variance_factor")),
-        log(field("ard_variance_factor")),
-        log(field("noise_variance_factor")),
-    )
+    weight, slope_mean, *factors = np.array([astuple(hypothesis) for hypothesis in hypotheses]).T
+    with np.errstate(divide="ignore"):  # a variance of zero
+        log_weight, *logs = np.log([weight / weight.sum(), *factors])
+    return HypothesisArrays(*(jnp.asarray(a, jnp.float32) for a in (log_weight, slope_mean, *logs)))
 
 
-def scale_variances(prior: AnyPrior, hypothesis: HypothesisArrays) -> AnyPrior:
+def scale_variances(prior: Prior, hypothesis: HypothesisArrays) -> Prior:
     """Returns a prior with its variances multiplied by the factors of one hypothesis."""
-    named_tuple: Any = prior
-    scaled: AnyPrior = named_tuple._replace(
+    return prior._replace(
         log_slope_var=prior.log_slope_var + hypothesis.log_slope_variance_factor,
         log_feature_var=prior.log_feature_var + hypothesis.log_feature_variance_factor,
         log_ard_var=prior.log_ard_var + hypothesis.log_ard_variance_factor,
         log_noise_var=prior.log_noise_var + hypothesis.log_noise_variance_factor,
     )
-    return scaled
 
 
 class PriorPosterior(NamedTuple):
@@ -139,6 +118,8 @@ class PriorPosterior(NamedTuple):
     """Scalar: the mean of m over the trials."""
     gp: ConditionedGP
     """Conditioned processes; H in front."""
+    prepared: PreparedGP
+    """Those processes, prepared for predictions."""
     variance_scale: Array
     """f[H]: `ConditionedStudentT.variance_scale`."""
     log_weight: Array
@@ -168,12 +149,12 @@ def condition_prior(
     features, trend_mean = history_features(config, prior, jnp.where(where[:, None], x, 0.0), where)
     varied = jnp.any(where & (y != 0.0))
 
-    def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedGP, Array, Array]:
+    def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedGP, PreparedGP, Array, Array]:
         scaled = scale_variances(prior, hypothesis)
         moments = covariance_and_residuals(scaled, features, y, where, hypothesis.slope_mean, noise_var)
         student_t = condition_student_t(*moments, where, config.degrees_of_freedom)
         # Equal responses do not identify the variance scale, so they must not change the weights.
         log_weight = hypothesis.log_weight + jnp.where(varied, student_t.log_density, 0.0)
-        return student_t.gp, student_t.variance_scale, log_weight
+        return student_t.gp, prepare_gp(student_t.gp), student_t.variance_scale, log_weight
 
     return PriorPosterior(features, trend_mean, *jax.vmap(condition_on)(hypotheses))

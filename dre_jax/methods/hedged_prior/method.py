@@ -27,6 +27,7 @@ from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig, com
 from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
+from dre_jax.methods.hedged_prior.params import HedgedPriorParams
 from dre_jax.methods.hedged_prior.posterior import (
     HedgedPosterior,
     component_moments,
@@ -40,7 +41,6 @@ from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, fix_columns, 
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import explain_training, train_priors
 from dre_jax.methods.hedged_prior.training_steps import PriorTraining
-from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response

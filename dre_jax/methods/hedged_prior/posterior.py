@@ -19,19 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from dre_jax.gp.regression import PreparedGP, predict_signal, prepare_gp
-from dre_jax.methods.hedged_prior.hypotheses import (
-    HypothesisArrays,
-    PriorPosterior,
-    condition_prior,
-    scale_variances,
-)
-from dre_jax.methods.hedged_prior.prior import (
-    LearnedPriorConfig,
-    Prior,
-    prior_covariance,
-    prior_variance,
-)
+from dre_jax.gp.regression import PreparedGP, predict_signal
+from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, PriorPosterior, condition_prior, scale_variances
+from dre_jax.methods.hedged_prior.params import HedgedPriorParams
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Prior, prior_covariance, prior_variance
 from dre_jax.methods.hedged_prior.task_process import (
     TaskPosterior,
     TaskProcessConfig,
@@ -41,18 +32,8 @@ from dre_jax.methods.hedged_prior.task_process import (
     task_covariance,
     task_variance,
 )
-from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import log_augmented_improvement
-
-
-class PriorPosteriors(NamedTuple):
-    """J priors given a history, each under H hypotheses."""
-
-    posteriors: PriorPosterior
-    """J in front."""
-    prepared: PreparedGP
-    """Their processes, prepared for predictions; [J, H] in front."""
 
 
 class HedgedPosterior(NamedTuple):
@@ -61,26 +42,25 @@ class HedgedPosterior(NamedTuple):
     The common process has C hypotheses; C is 0 without it.
     """
 
-    past: tuple[PriorPosteriors, ...]
-    """What past tasks taught, in the order of `prior_groups`: the learned priors, and the common process if any."""
+    past: tuple[PriorPosterior, ...]
+    """What past tasks taught, in the order of `prior_groups`: the learned priors, with J in front of each array, and
+    the common process if any, with 1 in front."""
     trials: Trials
     """The history; its trend is the mean over members."""
     task_posteriors: TaskPosterior
     """Posteriors of the processes of the task; K in front."""
-    prepared_processes: PreparedGP
-    """Those processes, prepared for predictions; K in front."""
     log_weight: Array
     """f[J H + C + K]: logarithms of weights that sum to one."""
 
     @property
     def n_past(self) -> int:
         """J H + C."""
-        return sum(group.posteriors.log_weight.size for group in self.past)
+        return sum(group.log_weight.size for group in self.past)
 
     @property
     def past_weights(self) -> list[Array]:
         """Weights of the members of each group under its hypotheses: f[J, H], and f[1, C] of the common process."""
-        shapes = [group.posteriors.log_weight.shape for group in self.past]
+        shapes = [group.log_weight.shape for group in self.past]
         ends = np.cumsum([math.prod(shape) for shape in shapes])
         parts = jnp.split(jnp.exp(self.log_weight[: self.n_past]), ends[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
@@ -118,28 +98,24 @@ def condition_mixture(
     """
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
 
-    def condition(hypotheses: HypothesisArrays, priors: Any) -> PriorPosteriors:
-        def one(prior: Prior) -> PriorPosterior:
-            return condition_prior(config, hypotheses, prior, x, y, where, noise_var)
-
-        posteriors = jax.vmap(one)(priors)
-        return PriorPosteriors(posteriors, jax.vmap(jax.vmap(prepare_gp))(posteriors.gp))
+    def condition(hypotheses: HypothesisArrays, priors: Any) -> PriorPosterior:
+        return jax.vmap(lambda prior: condition_prior(config, hypotheses, prior, x, y, where, noise_var))(priors)
 
     groups = list(prior_groups(params))
     past = tuple(condition(hypotheses, priors) for hypotheses, priors, _ in groups)
-    trend = jnp.mean(past[0].posteriors.features.trend, axis=0)
+    trend = jnp.mean(past[0].features.trend, axis=0)
     trials = Trials(x, jnp.where(where, trend, 0.0), y, where, noise_var)
     tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
     # Equal responses do not identify the variance scale, so they must not change the weights.
     task_evidence = jnp.where(jnp.any(where & (y != 0.0)), tasks.log_density, 0.0)
     log_transfer = jax.nn.log_sigmoid(params.transfer_log_odds)
     log_weights = [
-        log_transfer - math.log(len(one.posteriors.log_weight)) + one.posteriors.log_weight.ravel() + log_share
+        log_transfer - math.log(len(one.log_weight)) + one.log_weight.ravel() + log_share
         for one, (_, _, log_share) in zip(past, groups, strict=True)
     ]
     own = jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence
     log_weight = jax.nn.log_softmax(jnp.concatenate([*log_weights, own]))
-    return HedgedPosterior(past, trials, tasks, jax.vmap(prepare_gp)(tasks.gp), log_weight)
+    return HedgedPosterior(past, trials, tasks, log_weight)
 
 
 def prior_groups(params: HedgedPriorParams) -> Iterator[tuple[HypothesisArrays, Any, Array | float]]:
@@ -171,13 +147,11 @@ def component_moments(
 ) -> tuple[Array, Array]:
     """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + C + K, m]."""
 
-    def moments_of(
-        hypotheses: HypothesisArrays, priors: Any, conditioned: PriorPosteriors
-    ) -> tuple[Array, Array, Array]:
+    def moments_of(hypotheses: HypothesisArrays, priors: Any, conditioned: PriorPosterior) -> tuple[Array, ...]:
         """Returns means and variances f[J H, m], and trends f[J, m]."""
 
-        def member_moments(args: tuple[Prior, PriorPosterior, PreparedGP]) -> tuple[Array, Array, Array]:
-            prior, given, prepared = args
+        def member_moments(args: tuple[Prior, PriorPosterior]) -> tuple[Array, Array, Array]:
+            prior, given = args
             features = prior.compute_features(config, new)
             features = features._replace(trend=features.trend - given.trend_mean)
 
@@ -187,12 +161,12 @@ def component_moments(
                 residual, variance = predict_signal(prepared, cross, prior_variance(features, scaled))
                 return hypothesis.slope_mean * features.trend + residual, scale * variance
 
-            return *jax.vmap(moments)(hypotheses, prepared, given.variance_scale), features.trend
+            return *jax.vmap(moments)(hypotheses, given.prepared, given.variance_scale), features.trend
 
         # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in
         # float64, are few.
         map_members = jax.vmap(member_moments) if new.dtype == jnp.float64 else partial(lax.map, member_moments)
-        means, variances, trends = map_members((priors, *conditioned))
+        means, variances, trends = map_members((priors, conditioned))
         return means.reshape(-1, new.shape[0]), variances.reshape(-1, new.shape[0]), trends
 
     groups = [
@@ -202,12 +176,12 @@ def component_moments(
     trends = groups[0][2]
     trials, trend = posterior.trials, jnp.mean(trends, axis=0)
 
-    def process_moments(task: TaskPosterior, prepared: PreparedGP) -> tuple[Array, Array]:
+    def process_moments(task: TaskPosterior) -> tuple[Array, Array]:
         cross = task_covariance(task.process, trials.x, new, trials.trend, trend)
-        residual, variance = predict_signal(prepared, cross, task_variance(task.process, trend))
+        residual, variance = predict_signal(task.prepared, cross, task_variance(task.process, trend))
         return task.process.trend_weight * trend + residual, task.variance_scale * variance
 
-    tasks = jax.vmap(process_moments)(posterior.task_posteriors, posterior.prepared_processes)
+    tasks = jax.vmap(process_moments)(posterior.task_posteriors)
     means, variances = (jnp.concatenate([*(group[i] for group in groups), tasks[i]]) for i in range(2))
     return means, variances
 
@@ -233,7 +207,7 @@ def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> A
     parts = []
     for (hypotheses, priors, _), conditioned in zip(prior_groups(params), posterior.past, strict=True):
         log_noise_var = priors.log_noise_var[:, None] + hypotheses.log_noise_variance_factor[None, :]
-        parts.append((jnp.exp(log_noise_var) * conditioned.posteriors.variance_scale).ravel())
+        parts.append((jnp.exp(log_noise_var) * conditioned.variance_scale).ravel())
     tasks = posterior.task_posteriors
     parts.append(jnp.exp(tasks.process.log_noise_var) * tasks.variance_scale)
     return jnp.sqrt(jnp.concatenate(parts))

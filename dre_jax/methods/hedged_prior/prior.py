@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +28,10 @@ from jax import Array
 from dre_jax.checks import layer_sizes, positive
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
+from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
-from dre_jax.gp.regression import add_noise, observation_noise
+from dre_jax.gp.regression import add_noise, matmul, observation_noise
 from dre_jax.gp.response_scale import masked_mean
 from dre_jax.nn import mlp
 
@@ -102,38 +103,6 @@ class PriorFeatures(NamedTuple):
     """f[n, D]: columns divided by their length scales."""
 
 
-class Prior(Protocol):
-    """A prior of the responses of a new task, with the variances A, G, F and E; the formula is that of the module."""
-
-    @property
-    def log_slope_var(self) -> Array:
-        """Scalar: log A."""
-
-    @property
-    def log_feature_var(self) -> Array:
-        """Scalar: log G."""
-
-    @property
-    def log_ard_var(self) -> Array:
-        """Scalar: log F."""
-
-    @property
-    def log_noise_var(self) -> Array:
-        """Scalar: log E."""
-
-    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
-        """Returns the features of configurations f[n, D]; the trend is not centred."""
-
-    def feature_covariance(self, a: Array, b: Array) -> Array:
-        """Returns the covariance of g / sqrt(G); features f[n, F] and f[m, F] -> f[n, m]."""
-
-    def feature_variance(self, features: Array) -> Array:
-        """Returns the diagonal of `feature_covariance`, f[n]."""
-
-    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
-        """Samples g as a function of features, f[n, F] -> f[n]; F is the number of features."""
-
-
 class LearnedPrior(NamedTuple):
     """Parameters of a prior; variances and length scales as logarithms."""
 
@@ -171,6 +140,99 @@ class LearnedPrior(NamedTuple):
         return sample_matern52(n_features, jnp.exp(self.log_feature_var), key)
 
 
+class MultiTaskParams(NamedTuple):
+    """Log hyperparameters of the model of the past tasks."""
+
+    log_common_lengthscale: Array
+    """f[D]: of c."""
+    log_own_lengthscale: Array
+    """f[D]: of f."""
+    log_common_var: Array
+    """Scalar: log C."""
+    log_own_var: Array
+    """Scalar: log F."""
+    log_noise_var: Array
+    """Scalar: log E."""
+
+
+class CommonProcess(NamedTuple):
+    """The process c of `common_process` given R trials of past tasks, as a prior of a new task."""
+
+    x: Array
+    """f[R, D]: past trials."""
+    task: Array
+    """i32[R]: number of the task of each; -1 in empty slots."""
+    past: MultiTaskParams
+    """Hyperparameters of the past tasks' model, of covariance K."""
+    weights: Array
+    """f[R]: K^-1 y."""
+    inverse_factor: Array
+    """f[R, R]: L^-1, with K = L L^T."""
+    log_slope_var: Array
+    """Scalar: log A."""
+    log_feature_var: Array
+    """Scalar: log G, a factor of the posterior variance of c."""
+    log_ard_var: Array
+    """Scalar: log F, of the new task."""
+    log_noise_var: Array
+    """Scalar: log E, of the new task."""
+
+    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+        """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
+        past, new = (_scale(rows, self.past.log_common_lengthscale) for rows in (self.x, x))
+        cross = jnp.where((self.task >= 0)[:, None], self._common_covariance(past, new), 0.0)
+        features = jnp.concatenate([new, matmul(self.inverse_factor, cross).T], axis=1)
+        return PriorFeatures(matmul(self.weights, cross), features, _scale(x, self.past.log_own_lengthscale))
+
+    def feature_covariance(self, a: Array, b: Array) -> Array:
+        """Returns the posterior covariance of c; features f[n, D + R] and f[m, D + R] -> f[n, m]."""
+        n = self.x.shape[-1]
+        return self._common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
+
+    def feature_variance(self, features: Array) -> Array:
+        """Returns the diagonal of `feature_covariance`, f[n]."""
+        explained = jnp.sum(features[:, self.x.shape[-1] :] ** 2, axis=1)
+        variance = jnp.exp(self.past.log_common_var)
+        return jnp.maximum(variance - explained, variance * jnp.finfo(variance.dtype).eps)
+
+    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
+        """Samples g, c minus its mean times the root of G, of features f[n, D + R] -> f[n] (Matheron's rule)."""
+        prior_key, rest_key = jax.random.split(key)
+        n, filled = self.x.shape[-1], self.task >= 0
+        prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
+        rest = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
+        lower, _ = safe_cholesky(multi_task_covariance(rest, self.x, self.task))
+        observed = prior(_scale(self.x, self.past.log_common_lengthscale))
+        observed = observed + matmul(lower, jax.random.normal(rest_key, observed.shape, observed.dtype))
+        whitened = matmul(self.inverse_factor, jnp.where(filled, observed, 0.0))
+        scale = jnp.exp(0.5 * self.log_feature_var)
+        return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened))
+
+    def _common_covariance(self, a: Array, b: Array) -> Array:
+        return jnp.exp(self.past.log_common_var) * matern52(squared_distances_by_products(a, b))
+
+
+Prior = LearnedPrior | CommonProcess
+"""A prior of the responses of a new task, with the variances A, G, F and E; the formula is that of the module."""
+
+
+def _scale(x: Array, log_lengthscale: Array) -> Array:
+    return x * jnp.exp(-log_lengthscale)[None, :]
+
+
+def multi_task_covariance(params: MultiTaskParams, x: Array, task: Array) -> Array:
+    """Returns the covariance K of past observations, f[R, R]."""
+
+    def kernel(log_length: Array) -> Array:
+        scaled = _scale(x, log_length)
+        return matern52(squared_distances_by_products(scaled, scaled))
+
+    own = OFFSET_VAR + jnp.exp(params.log_own_var) * kernel(params.log_own_lengthscale)
+    own = jnp.where(task[:, None] == task[None, :], own, 0.0)
+    common = jnp.exp(params.log_common_var) * kernel(params.log_common_lengthscale)
+    return add_noise(common + own, jnp.exp(params.log_noise_var), task >= 0)
+
+
 def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_features: Array) -> LearnedPrior:
     """Returns a prior for D columns with random networks."""
     zero = jnp.zeros((), jnp.float32)
@@ -188,8 +250,7 @@ def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_featu
 def prior_shapes(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
     """Returns the shapes of the parameters of a prior for D columns."""
     key = jax.eval_shape(partial(jax.random.key, 0))
-    shapes: LearnedPrior = jax.eval_shape(partial(init, config, n_columns), key, key)
-    return shapes
+    return jax.eval_shape(partial(init, config, n_columns), key, key)
 
 
 def _mean_log_lengthscale(n_columns: int) -> float:

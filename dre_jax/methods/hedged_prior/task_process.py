@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -32,7 +33,7 @@ from jax import Array, lax
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import matern52, squared_distances
-from dre_jax.gp.regression import ConditionedGP, add_noise, observation_noise
+from dre_jax.gp.regression import ConditionedGP, PreparedGP, add_noise, observation_noise, prepare_gp
 from dre_jax.gp.student import condition_student_t, log_student_t_density
 from dre_jax.methods.hedged_prior.length_scale_prior import (
     GENERIC_LENGTHSCALE,
@@ -194,6 +195,8 @@ class TaskPosterior(NamedTuple):
 
     process: TaskProcess
     gp: ConditionedGP
+    prepared: PreparedGP
+    """The same, prepared for predictions."""
     variance_scale: Array
     """Scalar: `ConditionedStudentT.variance_scale`."""
     log_density: Array
@@ -206,26 +209,16 @@ def condition_processes(
     """Returns all processes given the trials, K in front, fixed ones first."""
     fixed = fixed_processes(config, hyperpriors)
     fits = fit_sequence(config, *start_processes(config, hyperpriors), trials, degrees_of_freedom)
-    conditioned = condition_fixed(_concatenate(fixed, fits.process), trials, degrees_of_freedom)
-    correction = _concatenate(jnp.zeros(len(config.lengthscales), trials.y.dtype), fits.gain)
-    return conditioned._replace(log_density=conditioned.log_density + correction)
+    no_gain = jnp.zeros(len(config.lengthscales), trials.y.dtype)
+    processes, gain = jax.tree.map(lambda *parts: jnp.concatenate(parts), Fits(fixed, no_gain), fits)
 
+    def condition(process: TaskProcess, gain: Array) -> TaskPosterior:
+        moments = task_covariance_and_residuals(process, trials)
+        student_t = condition_student_t(*moments, trials.where, degrees_of_freedom)
+        log_density = student_t.log_density + gain
+        return TaskPosterior(process, student_t.gp, prepare_gp(student_t.gp), student_t.variance_scale, log_density)
 
-def _concatenate(one: T, other: T) -> T:
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts), one, other)
-
-
-def condition_fixed(processes: TaskProcess, trials: Trials, degrees_of_freedom: float) -> TaskPosterior:
-    """Returns processes with fixed hyperparameters given the trials, K in front."""
-
-    def one(process: TaskProcess) -> TaskPosterior:
-        student_t = condition_student_t(
-            *task_covariance_and_residuals(process, trials), trials.where, degrees_of_freedom
-        )
-        return TaskPosterior(process, student_t.gp, student_t.variance_scale, student_t.log_density)
-
-    conditioned: TaskPosterior = jax.vmap(one)(processes)
-    return conditioned
+    return jax.vmap(condition)(processes, gain)
 
 
 class Fits(NamedTuple):
@@ -252,9 +245,16 @@ def fit_sequence(
     count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.trend_weight.shape, trials.y.dtype))
     if config.steps == 0:  # the prequential log-density is then the log-density of all trials
         return fits
-    for capacity, sizes in refit_sizes(trials.where.shape[0]):
-        truncated = jax.tree.map(lambda field, capacity=capacity: field[:capacity], trials)
-        fits = _fit_stage(config, prior, truncated, degrees_of_freedom, jnp.asarray(sizes), count, fits)
+
+    def fit(i: Array, fits: Fits, stage: Trials, sizes: Array) -> Fits:
+        where = stage.where & (jnp.arange(stage.where.shape[0]) < sizes[i])
+        first = stage._replace(where=where, y=jnp.where(where, stage.y, 0.0))
+        process, before, after = _fit(config, prior, fits.process, first, degrees_of_freedom)
+        return Fits(process, fits.gain + before - after)
+
+    for capacity, numbers in refit_sizes(trials.where.shape[0]):
+        stage, sizes = jax.tree.map(lambda field, end=capacity: field[:end], trials), jnp.asarray(numbers)
+        fits = lax.fori_loop(0, jnp.sum(sizes <= count), partial(fit, stage=stage, sizes=sizes), fits)
     return fits
 
 
@@ -275,25 +275,6 @@ def refit_sizes(capacity: int) -> Iterator[tuple[int, list[int]]]:
         if stage_sizes:
             yield stage, stage_sizes
         last = stage
-
-
-def _fit_stage(
-    config: TaskProcessConfig,
-    prior: LengthScalePrior,
-    trials: Trials,
-    degrees_of_freedom: float,
-    sizes: Array,
-    count: Array,
-    fits: Fits,
-) -> Fits:
-    def fit(i: Array, fits: Fits) -> Fits:
-        where = trials.where & (jnp.arange(trials.where.shape[0]) < sizes[i])
-        first = trials._replace(where=where, y=jnp.where(where, trials.y, 0.0))
-        process, before, after = _fit(config, prior, fits.process, first, degrees_of_freedom)
-        return Fits(process, fits.gain + before - after)
-
-    last: Fits = lax.fori_loop(0, jnp.sum(sizes <= count), fit, fits)
-    return last
 
 
 def _fit(

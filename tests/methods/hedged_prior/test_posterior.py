@@ -16,6 +16,7 @@ from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
+from dre_jax.methods.hedged_prior.params import HedgedPriorParams
 from dre_jax.methods.hedged_prior.posterior import (
     condition_mixture,
     improvement_weights,
@@ -24,7 +25,6 @@ from dre_jax.methods.hedged_prior.posterior import (
 )
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, init
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
-from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from tests.oracles import in_slots, learned_prior, log_augmented_improvement, matern52
 
 CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, degrees_of_freedom=3.5)

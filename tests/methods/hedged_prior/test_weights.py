@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from dre_jax.methods.hedged_prior.weights import fit_mixture_weights
+from dre_jax.methods.hedged_prior.held_out import fit_mixture_weights
 
 INITIAL, STRENGTH = np.array([0.6, 0.3, 0.1]), 4.0
 
