@@ -37,7 +37,7 @@ REFUSED = [
     (CandidateConfig(), {"widths": ()}),
     (CandidateConfig(), {"even": 3, "widths": (0.0,)}),
     (GPConfig(), {"steps": -1, "learning_rate": 0.0, "kernel": "linear", "first_lengths": (0.1, 0.0)}),
-    (MLPConfig(hidden=(3,)), {"hidden": (3, 0), "outputs": 0, "activation": "sine", "initialiser": "zeros"}),
+    (MLPConfig(hidden=(3,)), {"hidden": (3, 0), "outputs": 0, "activation": "sine"}),
     (FullBatchConfig(steps=1, learning_rate=1.0), {"steps": -1, "learning_rate": 0.0, "schedule": "step"}),
     (HistoryFitConfig(steps=1, learning_rate=1.0), {"steps": -1, "learning_rate": 0.0}),
     (DeepKernelConfig(), {"layers": (), "rho": (3, 0), "kernel": "linear"}),

@@ -86,12 +86,7 @@ def _take(values: Array, index: Array) -> Array:
     return jnp.take_along_axis(values, index, axis=-1)
 
 
-def rank_sorted(
-    response: Array,
-    level: Array,
-    where: Array,
-    weights: PositionWeights = "inverse_log",
-) -> RankedList:
+def rank_sorted(response: Array, level: Array, where: Array, weights: PositionWeights = "inverse_log") -> RankedList:
     """Makes a `RankedList` of items that are sorted already.
 
     Tied items share one denominator and their mean weight (Breslow), so that their order cannot matter.

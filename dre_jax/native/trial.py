@@ -21,12 +21,7 @@ _log = logging.getLogger(__name__)
 
 def available() -> bool:
     """Returns whether this process computes on a CPU and has the C++ loops. Never raises."""
-    return fingerprint() is not None
-
-
-def fingerprint() -> str | None:
-    """Returns the digest of the C++ library in use; None if XLA computes everything."""
-    return decision().fingerprint
+    return decision().fingerprint is not None
 
 
 class Decision(NamedTuple):
@@ -64,7 +59,7 @@ def backend(*, decide: bool = True) -> dict[str, str]:
 
     Without ``decide``, it is XLA until something of this process has asked for the C++, which takes seconds to build.
     """
-    digest = fingerprint() if decide or decision.cache_info().currsize else None
+    digest = decision().fingerprint if decide or decision.cache_info().currsize else None
     return {"steps": f"native {digest}" if digest else "xla", "device": jax.devices()[0].device_kind}
 
 

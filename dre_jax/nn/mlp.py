@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.checks import at_least, layer_sizes, one_of
-from dre_jax.nn.initial import Initialiser, add_inputs, draw
+from dre_jax.nn.initial import add_inputs, draw
 
 Activation = Literal["tanh", "relu"]
 MLPParams = dict[str, Array]
@@ -39,14 +39,11 @@ class MLPConfig:
     """Activation function after every hidden layer."""
     outputs: int = 1
     """Width of the output."""
-    initialiser: Initialiser = "lecun_normal"
-    """Distribution of the initial weights; see `dre_jax.nn.initial.draw`."""
 
     def __post_init__(self) -> None:
         layer_sizes(self, "hidden", empty=True)
         at_least(1, self, "outputs")
         one_of("activation", self.activation, get_args(Activation))
-        one_of("initialiser", self.initialiser, get_args(Initialiser))
 
 
 def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]:
@@ -62,7 +59,7 @@ def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]
 
 def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
     """Returns random parameters."""
-    return draw(shapes(config, n_columns), config.initialiser, key)
+    return draw(shapes(config, n_columns), "lecun_normal", key)
 
 
 def init_features(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:

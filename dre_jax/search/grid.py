@@ -106,24 +106,13 @@ def _repeat_first(a: Array, axis: int, times: int) -> Array:
 
 @partial(jax.jit, static_argnames=("method", "config"))
 def grid(
-    method: Method,
-    params: Any,
-    tables: SearchTask,
-    designs: Array,
-    keys: Array,
-    counts: Array,
-    config: GridConfig,
+    method: Method, params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array, config: GridConfig
 ) -> Array:
     """Runs the compiled part of `run_grid`, for shapes that the mesh divides and counts of the runs of each device.
 
     ``counts`` is i32[mesh, 2]: tasks and designs of each device.
     """
-    options = (
-        config.n_trials,
-        config.stop_at_optimum,
-        config.side_by_side,
-        config.single_loop,
-    )
+    options = config.n_trials, config.stop_at_optimum, config.side_by_side, config.single_loop
 
     def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
         return run(method, params, task, design, key, *options)

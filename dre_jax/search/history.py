@@ -56,8 +56,7 @@ def sort_history(history: History) -> History:
     """Returns the history sorted by level, best trial first, empty slots last; the sort is stable."""
     last = jnp.iinfo(jnp.int32).max
     order = jnp.argsort(jnp.where(history.where, history.level, last), stable=True)
-    sorted_history: History = jax.tree.map(lambda field: field[order], history)
-    return sorted_history
+    return jax.tree.map(lambda field: field[order], history)
 
 
 def make_history(

@@ -48,8 +48,7 @@ def dominates(values: Floats) -> npt.NDArray[np.bool_]:
     """
     no_worse = np.all(values[:, None] >= values[None], axis=2)
     better = np.any(values[:, None] > values[None], axis=2)
-    result: npt.NDArray[np.bool_] = no_worse & better
-    return result
+    return no_worse & better
 
 
 def decompose(front: Floats, reference: Floats) -> Boxes:
@@ -76,8 +75,9 @@ def decompose(front: Floats, reference: Floats) -> Boxes:
 
 def _undominated(points: set[tuple[int, ...]], top: tuple[int, ...]) -> list[_Box]:
     """Returns boxes of the grid [0, top) whose cells no point dominates."""
-    if len(top) == 2:
-        return _strips(points, top)
+    if len(top) == 1:
+        highest = max(points, default=(0,))
+        return [(highest, top)] if highest < top else []
     boxes: list[_Box] = []
     active: dict[_Box, int] = {}
     previous: set[tuple[int, ...]] | None = None
@@ -91,16 +91,6 @@ def _undominated(points: set[tuple[int, ...]], top: tuple[int, ...]) -> list[_Bo
             boxes.append(((*lower, level + 1), (*upper, active.pop((lower, upper)))))
         active |= dict.fromkeys(current - active.keys(), level + 1)
     return boxes
-
-
-def _strips(points: set[tuple[int, ...]], top: tuple[int, ...]) -> list[_Box]:
-    boxes: list[_Box] = []
-    right, height = top[0], 0
-    for x, y in sorted(points, reverse=True):
-        if y > height:
-            boxes += [((x, height), (right, top[1]))] if x < right else []
-            right, height = x, y
-    return [*boxes, ((0, height), (right, top[1]))] if right else boxes
 
 
 def pad_boxes(boxes: Boxes, n_thresholds: int, n_boxes: int) -> Boxes:

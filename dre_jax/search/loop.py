@@ -35,7 +35,7 @@ class SearchTask(NamedTuple):
     """f32[N], what float32 rounds off the response; None for nothing."""
 
 
-def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterator[tuple[int, int]]:
+def segments(n_design: int, n_trials: int) -> Iterator[tuple[int, int]]:
     """Yields capacities of the growing history, and the number of trials of each.
 
     Example:
@@ -43,7 +43,7 @@ def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterato
       [(16, 12), (29, 13)]
     """
     most = max(n_design + n_trials - 1, 1)
-    filled, remaining, capacity = n_design, n_trials, first
+    filled, remaining, capacity = n_design, n_trials, FIRST_BUCKET
     while remaining > 0:
         capacity = min(capacity, most)
         if filled <= capacity:

@@ -21,14 +21,7 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.pending import with_pending_trials
 from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
-from dre_jax.search.weighting import (
-    NO_WEIGHTS,
-    Weights,
-    tie_noise,
-    value_scale,
-    values_are_logarithms,
-    weigh,
-)
+from dre_jax.search.weighting import NO_WEIGHTS, Weights, tie_noise, value_scale, values_are_logarithms, weigh
 
 _INCUMBENTS = 2  # best trials that are starts of a search by gradient
 
@@ -64,20 +57,11 @@ class Proposals(NamedTuple):
     """Scalar: how far the method relies on past tasks; None if it does not declare ``weighs_past``."""
 
 
-class _Numbers(NamedTuple):
-    """Random numbers of a suggestion of R rounds."""
-
-    method_key: Array
-    """The method's key."""
-    steps: StepNumbers
-    """R in front of each array."""
-    coins: Array
-    """u32[R, N]: order of candidates of equal value."""
-
-
 @jit_with_less_effort("config", "n_parts", "dtype")
-def _draw_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Array) -> _Numbers:
-    """Draws the random numbers of a trial's suggestion."""
+def _draw_numbers(
+    config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Array
+) -> tuple[Array, StepNumbers, Array]:
+    """Returns the method's key, and random numbers of R rounds: of steps, and u32[R, N] to order equal values."""
     method_key, choice_key = trial_keys(key, trial)
 
     def of_round(i: Array) -> tuple[StepNumbers, Array]:
@@ -85,7 +69,7 @@ def _draw_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array,
         numbers = draw_step_numbers(config, n_parts, dtype, step_key)
         return numbers, jax.random.bits(coin_key, (config.even + config.steps,), jnp.uint32)
 
-    return _Numbers(method_key, *jax.vmap(of_round)(jnp.arange(config.refinements + 1 if config.steps else 1)))
+    return method_key, *jax.vmap(of_round)(jnp.arange(config.refinements + 1 if config.steps else 1))
 
 
 def propose(
@@ -121,7 +105,7 @@ def propose(
     """
     # A program of its own, as it is the same for histories of all sizes.
     numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
-    return _propose(method, layout, config, params, trials, even, numbers, n, fixed, weights)
+    return _propose(method, layout, config, params, trials, even, *numbers, n, fixed, weights)
 
 
 @jit_with_less_effort("method", "layout", "config", "n")
@@ -132,12 +116,13 @@ def _propose(
     params: Any,
     trials: TrialRecord,
     even: Array,
-    numbers: _Numbers,
+    method_key: Array,
+    steps: StepNumbers,
+    coins: Array,
     n: int,
     fixed: Array | None,
     weights: Weights,
 ) -> Proposals:
-    method_key = numbers.method_key
     columns = layout.columns(trials.points, jnp)
     history = with_pending_trials(
         method, params, trials.history, columns, trials.pending, config.pending_strategy, method_key
@@ -181,7 +166,7 @@ def _propose(
     scale = None if is_log or not is_weighted else jnp.ones((), even.dtype)
     first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, jnp.bool_(False), scale)
     # A loop, so that the method is compiled once.
-    last, _ = jax.lax.scan(draw_round, first, (numbers.steps, numbers.coins))
+    last, _ = jax.lax.scan(draw_round, first, (steps, coins))
     points, values = last.points, last.values
     if config.starts and not sample and supports_refinement(method, layout):
 
@@ -192,13 +177,7 @@ def _propose(
         starts = jnp.concatenate(
             [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
         )
-        refined, worth = refine(
-            layout,
-            rate_points,
-            canonicalize(layout, starts),
-            fixed,
-            config.ascent_steps,
-        )
+        refined, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed, config.ascent_steps)
         worth = jnp.where(_may_be_proposed(layout, refined, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
         points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)

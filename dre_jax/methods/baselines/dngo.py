@@ -20,21 +20,14 @@ posterior of the weights. A history has features f[n, F] in place of columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.regression import (
-    PreparedGP,
-    add_noise,
-    condition_gp,
-    log_gaussian_density,
-    matmul,
-    predict_signal,
-    prepare_gp,
-)
+from dre_jax.gp.regression import add_noise, condition_gp, log_gaussian_density, matmul, predict_signal, prepare_gp
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, features, init, standard_columns
@@ -92,26 +85,21 @@ def fit_linear(features: Array, y: Array, where: Array) -> LinearParams:
     return maximise(objective, start, steps=_STEPS, learning_rate=_LEARNING_RATE, project=project)[0]
 
 
-class LinearPosterior(NamedTuple):
-    """A regression given a history."""
+def linear_posterior(
+    params: LinearParams, features: Array, y: Array, where: Array
+) -> Callable[[Array], tuple[Array, Array]]:
+    """Returns the function that maps f[m, F] to the mean and variance of phi' w given a history, two f[m].
 
-    params: LinearParams
-    features: Array
-    """f[n, F]"""
-    prepared: PreparedGP
-    """The Gaussian process of the responses."""
-
-
-def condition_linear(params: LinearParams, features: Array, y: Array, where: Array) -> LinearPosterior:
-    """Conditions the regression on a history."""
+    Bishop, equations 3.58 and 3.59 less the noise.
+    """
     matrix = add_noise(linear_covariance(params, features, features), jnp.exp(-params.log_beta), where)
-    return LinearPosterior(params, features, prepare_gp(condition_gp(matrix, y, where)))
+    prepared = prepare_gp(condition_gp(matrix, y, where))
 
+    def predict(new: Array) -> tuple[Array, Array]:
+        prior = jnp.sum(new**2, axis=-1) * jnp.exp(-params.log_alpha)
+        return predict_signal(prepared, linear_covariance(params, features, new), prior)
 
-def predict_linear(posterior: LinearPosterior, new: Array) -> tuple[Array, Array]:
-    """Returns the mean and variance of phi' w at f[m, F], two f[m] (Bishop, equations 3.58 and 3.59 less the noise)."""
-    prior = jnp.sum(new**2, axis=-1) * jnp.exp(-posterior.params.log_alpha)
-    return predict_signal(posterior.prepared, linear_covariance(posterior.params, posterior.features, new), prior)
+    return predict
 
 
 _NETWORK = MLPConfig(hidden=(50, 50, 50))
@@ -141,13 +129,14 @@ class DNGO(ByResponse, NoMetaLearning):
         x, where = standard_columns(history.x, history.where), history.where
         trained = self.train(x, y, where, key)
         basis = with_constant(features(self.network, trained, x))
-        posterior = condition_linear(fit_linear(basis, y, where), basis, y, where)
+        last_layer = fit_linear(basis, y, where)
+        predict = linear_posterior(last_layer, basis, y, where)
 
         def at(rows: Array) -> tuple[Array, Array]:
-            return predict_linear(posterior, with_constant(features(self.network, trained, standard_columns(rows))))
+            return predict(with_constant(features(self.network, trained, standard_columns(rows))))
 
         mean, variance = by_blocks(at, candidates.x)
-        return mean, variance + jnp.exp(-posterior.params.log_beta)
+        return mean, variance + jnp.exp(-last_layer.log_beta)
 
     def train(self, x: Array, y: Array, where: Array, key: Array) -> MLPParams:
         """Returns a network trained on a history: f[n, D] standard columns, f[n] standardised, bool[n]."""

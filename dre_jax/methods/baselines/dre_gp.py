@@ -23,13 +23,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.fit import (
-    DensityOf,
-    GPConfig,
-    clip_hyperparameters,
-    log_hyperprior,
-    maximise_from_starts,
-)
+from dre_jax.gp.fit import DensityOf, GPConfig, clip_hyperparameters, log_hyperprior, maximise_from_starts
 from dre_jax.gp.regression import (
     GPParams,
     add_noise,

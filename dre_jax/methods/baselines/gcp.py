@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -85,8 +84,7 @@ def quantiles(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return np.zeros(n)
     delta = 1.0 / (4.0 * n**0.25 * np.sqrt(np.pi * np.log(n)))
     share = rankdata(y, method="max") / n
-    quantiles: npt.NDArray[np.float64] = ndtri(np.clip(share, delta, 1.0 - delta))
-    return quantiles
+    return ndtri(np.clip(share, delta, 1.0 - delta))
 
 
 _LEAST_VARIANCE = 1e-4
@@ -122,21 +120,15 @@ class QuantileConfig:
         return mlp.MLPConfig(hidden=self.hidden, activation="relu", outputs=2)
 
 
-class Rows(NamedTuple):
-    """Evaluations of all past tasks."""
+def past_rows(meta: SearchSpace) -> tuple[Array, Array]:
+    """Returns the R evaluations of all training tasks, f32[R, D], and their quantiles within the task, f32[R].
 
-    x: Array
-    """f32[R, D]"""
-    z: Array
-    """f32[R]: quantiles within the task."""
-
-
-def past_rows(meta: SearchSpace) -> Rows:
-    """Returns the evaluations of all training tasks, responses as quantiles. Raises `DataError` without tasks."""
+    Raises `DataError` without tasks.
+    """
     tasks = meta.require_train_tasks().values()
     xs = [np.asarray(task.X, np.float32) for task in tasks]
     zs = [quantiles(task.y).astype(np.float32) for task in tasks]
-    return Rows(*jax.device_put((np.concatenate(xs), np.concatenate(zs))))
+    return jax.device_put((np.concatenate(xs), np.concatenate(zs)))
 
 
 def moments(config: QuantileConfig, params: mlp.MLPParams, x: Array) -> tuple[Array, Array]:
@@ -149,19 +141,19 @@ def _split(outputs: Array) -> tuple[Array, Array]:
 
 
 @partial(jax.jit, static_argnames="config")
-def train_quantile_net(config: QuantileConfig, rows: Rows, key: Array) -> tuple[mlp.MLPParams, Array]:
+def train_quantile_net(config: QuantileConfig, x: Array, z: Array, key: Array) -> tuple[mlp.MLPParams, Array]:
     """Maximises the Gaussian likelihood of z (equation 4); returns parameters and the losses of steps, f32[steps]."""
     start_key, step_key = jax.random.split(key)
 
     def loss(params: mlp.MLPParams, number: Array) -> Array:
         row_key, dropout_key = jax.random.split(jax.random.fold_in(step_key, number))
-        sample = jax.random.randint(row_key, (config.batch,), 0, rows.z.shape[0])
-        x = mlp.standard_columns(rows.x[sample])
-        outputs = mlp.apply(config.network, params, x, dropout=config.dropout, key=dropout_key)
+        sample = jax.random.randint(row_key, (config.batch,), 0, z.shape[0])
+        inputs = mlp.standard_columns(x[sample])
+        outputs = mlp.apply(config.network, params, inputs, dropout=config.dropout, key=dropout_key)
         mean, variance = _split(outputs)
-        return jnp.mean(gaussian_nll(mean, rows.z[sample], variance))
+        return jnp.mean(gaussian_nll(mean, z[sample], variance))
 
-    start = mlp.init(config.network, rows.x.shape[1], start_key)
+    start = mlp.init(config.network, x.shape[1], start_key)
     rates = optax.cosine_decay_schedule(config.learning_rate, config.steps)
     numbers = jnp.arange(config.steps)
     descent, losses = descend(loss, begin(start), rates, numbers, numbers)
@@ -177,7 +169,7 @@ class _FromQuantiles:
 
     def fit(self, meta: SearchSpace, key: Array) -> MLPParams:
         """Trains the network on all evaluations of the training tasks."""
-        return train_quantile_net(self.prior, past_rows(meta), key)[0]
+        return train_quantile_net(self.prior, *past_rows(meta), key)[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ the confidence bound, the logarithm of the expected improvement and that of its 
     kappa^2 = (4 + D) / 2 log t + log(pi^2 / delta),    delta = 0.01, t trials.
 
 One of the candidates that no other beats in all three is drawn. HEBO looks for these by an evolutionary algorithm; in a
-table they are looked up, see `dre_jax.search.pareto`.
+table they are looked up, see `pareto_front`.
 
 This is not the package of that name, whose Gaussian process has a linear and a Matern 3/2 kernel and begins with D + 1
 random points: here it is that of `gp` with its priors, and the run's design is all it begins with.
@@ -34,14 +34,17 @@ from dre_jax.gp.regression import GPParams, gp_posterior, log_marginal_likelihoo
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
+from dre_jax.runtime.jit import jit_eager_calls
 from dre_jax.search.acquisition import log_expected_improvement, log_probability_of_improvement
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.pareto import pareto_front
+from dre_jax.search.ranks import mean_tie_ranks
 
 _BORDER = 1e-6  # powers have no finite slope at the ends of [0, 1]
 _FLAT = 1e-3  # exponents nearer to zero are taken for their limit's first two terms
 _REACH = 6.0  # of the exponents looked through, on both sides of 1, the identity
 _GRID, _ROUNDS, _FINER = 61, 3, 21
+MOST = 1024
+"""Candidates that are compared with each other for the Pareto front."""
 
 
 def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
@@ -186,6 +189,33 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
         return WarpedGP(process, jnp.zeros_like(process.log_length), jnp.zeros_like(process.log_length))
 
     return maximise_from_starts(config, objective, start_at, project, x)
+
+
+@jit_eager_calls()
+def pareto_front(values: Array, where: Array, key: Array) -> Array:
+    """Returns the mask of the candidates that no other one equals or exceeds in all K values and exceeds in one.
+
+    Of more than 1024 candidates those are compared whose ranks in all values have the least sum. A candidate that
+    beats another has the lesser sum, so none that is beaten is ever taken for one of the front; members of the front
+    whose sum is too large are left out; of equal sums it is drawn by key which. f32[K, N] and bool[N] -> bool[N].
+
+    Example:
+      >>> values = jnp.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.5]])
+      >>> pareto_front(values, jnp.ones(3, bool), jax.random.key(0)).tolist()
+      [True, True, False]
+    """
+    n = where.shape[0]
+    all_where = jnp.broadcast_to(where, values.shape)
+    total = jnp.where(where, jnp.sum(mean_tie_ranks(values, all_where), axis=0), jnp.inf)
+    # The first of equal sums would be the best row of a table that is sorted by response.
+    coins = jax.random.bits(key, (n,), jnp.uint32)
+    _, _, order = jax.lax.sort((total, coins, jnp.arange(n)), num_keys=2)
+    largest = order[:MOST]
+    some, counts = values[:, largest], where[largest]
+    no_worse = jnp.all(some[:, :, None] >= some[:, None, :], axis=0)
+    better = jnp.any(some[:, :, None] > some[:, None, :], axis=0)
+    dominated = jnp.any(no_worse & better & counts[:, None], axis=0)
+    return jnp.zeros(n, bool).at[largest].set(counts & ~dominated)
 
 
 ENTRIES = (

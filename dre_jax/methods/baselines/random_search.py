@@ -26,11 +26,4 @@ class RandomSearch(NoMetaLearning):
         return jnp.zeros(candidates.where.shape, jnp.float32)
 
 
-ENTRIES = (
-    Entry(
-        name="random",
-        summary="random search",
-        paper="Bergstra and Bengio 2012",
-        default=RandomSearch(),
-    ),
-)
+ENTRIES = (Entry(name="random", summary="random search", paper="Bergstra and Bengio 2012", default=RandomSearch()),)

@@ -10,10 +10,9 @@ from scipy.optimize import minimize
 from dre_jax.methods.baselines.dngo import (
     DNGO,
     LinearParams,
-    condition_linear,
     fit_linear,
     linear_log_evidence,
-    predict_linear,
+    linear_posterior,
 )
 from dre_jax.nn.mlp import MLPConfig, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig
@@ -26,7 +25,7 @@ fit = jax.jit(fit_linear)
 
 @jax.jit
 def evaluated(params, slots, new):
-    return *predict_linear(condition_linear(params, *slots), new), linear_log_evidence(params, *slots)
+    return *linear_posterior(params, *slots)(new), linear_log_evidence(params, *slots)
 
 
 def data(n):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.search import pareto
-from dre_jax.search.pareto import MOST, pareto_front
+from dre_jax.methods.baselines import hebo
+from dre_jax.methods.baselines.hebo import MOST, pareto_front
 
 KEY = jax.random.key(0)
 front_of = jax.jit(pareto_front)
@@ -55,7 +55,7 @@ def test_of_many_none_is_beaten():
 
 def test_of_equal_candidates_each_is_kept_as_often_as_any(monkeypatch):
     """A table is sorted by response: the first of equal rows would be the best."""
-    monkeypatch.setattr(pareto, "MOST", 8)
+    monkeypatch.setattr(hebo, "MOST", 8)
     keys, everyone = jax.random.split(KEY, 500), jnp.ones(10, bool)
     selected = jax.jit(jax.vmap(lambda key: pareto_front(jnp.zeros((3, 10)), everyone, key)))(keys)
     assert (selected.sum(axis=1) == 8).all()
