@@ -14,13 +14,11 @@ data, small models are as good as large ones.
 from __future__ import annotations
 
 import numpy as np
-from gallery import options, run
-from matplotlib.figure import Figure
+from gallery import draw_best, options, run
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import cross_val_score
 
-from dre_jax.report.style import COLOURS, save
 from dre_jax.tuning import Float, Int, Optimizer, Space
 
 SPACE = Space(
@@ -69,18 +67,8 @@ def main() -> None:
         trials = sum(len(costs) for costs, _ in curves) / seeds
         half, end = best[:, 99].mean(), best[:, -1].mean()
         print(f"{name}: {trials:.0f} trials, best error {half:.3f} at half of the cost, {end:.3f} at the end")
-
-    def paint(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        for (name, best), colour in zip(by_search.items(), COLOURS, strict=False):
-            axes.step(grid, best.T, where="post", color=colour, linewidth=0.7, alpha=0.4)
-            axes.step(grid, best.mean(axis=0), where="post", color=colour, linewidth=2.2, label=name)
-        axes.set(xlabel="cost spent (trees times depth)", ylabel="best root mean squared error so far")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, title="mean over seeds (thin: each seed)")
-
-    save((6.4, 3.8), paint, args.out / "costs.png")
-    print(f"picture: {args.out / 'costs.png'}")
+    labels = "cost spent (trees times depth)", "best root mean squared error so far"
+    draw_best(grid, by_search, args.out / "costs.png", *labels)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Shared parts of the examples: options, reports, and errors in one line."""
+"""Shared parts of the examples: options, reports, pictures of searches, and errors in one line."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+from matplotlib.figure import Figure
+
 from dre_jax.data.files import make_folder
 from dre_jax.errors import DreError
 from dre_jax.report import write_report
+from dre_jax.report.style import COLOURS, save
 
 
 def options(text: str, quick: str) -> argparse.ArgumentParser:
@@ -44,3 +48,20 @@ def report(files: Mapping[str, Path], out: Path, at: Sequence[int]) -> None:
         text = ", ".join(f"{regrets[n]:.3f} ± {errors[method][n]:.3f} after {n}" for n in summary["at"])
         print(f"{method}: mean regret {text} trials")
     print(f"picture: {out / 'regret.png'}")
+
+
+def draw_best(at: np.ndarray, curves: Mapping[str, np.ndarray], path: Path, xlabel: str, ylabel: str) -> None:
+    """Best values so far f64[seeds, n] by search, at f64[n]: the mean, and every seed in a thin line."""
+    means = np.concatenate([best.mean(axis=0) for best in curves.values()])
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel)
+        for colour, (name, best) in zip(COLOURS, curves.items(), strict=False):
+            axes.step(at, best.T, where="post", color=colour, linewidth=0.7, alpha=0.4)
+            axes.step(at, best.mean(axis=0), where="post", color=colour, linewidth=2.2, label=name)
+        axes.set_ylim(means.min() - 0.1 * np.ptp(means), means.max() + 0.1 * np.ptp(means))  # a seed may begin worse
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, title="mean over seeds (thin: each seed)")
+
+    save((6.4, 3.8), paint, path)
+    print(f"picture: {path}")

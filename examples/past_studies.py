@@ -21,12 +21,11 @@ from pathlib import Path
 
 import numpy as np
 import optuna
-from gallery import options, run
+from gallery import draw_best, options, run
 from sklearn.datasets import load_digits, load_wine, make_classification, make_moons
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
-from dre_jax.report.style import COLOURS, save
 from dre_jax.tuning import Surrogate, from_studies
 from dre_jax.tuning.optuna import DRESampler, from_optuna
 
@@ -79,22 +78,6 @@ def best_so_far(studies: Iterable[list[optuna.trial.FrozenTrial]]) -> np.ndarray
     return np.array([np.maximum.accumulate([trial.value for trial in trials]) for trials in studies])
 
 
-def draw(curves: dict[str, np.ndarray], path: Path) -> None:
-    """Best accuracies f64[studies, trials] by tuner: the mean, and every study in a thin line."""
-
-    def paint(figure) -> None:
-        axes = figure.add_subplot(xlabel="trials", ylabel="best accuracy so far (higher is better)")
-        for color, (name, best) in zip(COLOURS, curves.items(), strict=False):
-            numbers = np.arange(1, best.shape[1] + 1)
-            axes.step(numbers, best.T, where="mid", color=color, linewidth=0.7, alpha=0.4)
-            axes.step(numbers, best.mean(axis=0), where="mid", color=color, linewidth=2.2, label=name)
-        axes.set_ylim(min(best.mean(axis=0)[0] for best in curves.values()) - 0.01)  # a seed may begin lower
-        axes.legend(frameon=False, title="mean over seeds (thin: each seed)")
-
-    save((6.4, 3.8), paint, path)
-    print(f"picture: {path}")
-
-
 def main() -> None:
     """Learns from the past, keeps what was learned, and searches with it."""
     parser = options(__doc__, "a surrogate that learns in a second, one seed, five trials")
@@ -120,7 +103,8 @@ def main() -> None:
     curves = {f"with the past ({surrogate.name})": best_so_far(with_past), "TPE": best_so_far(without)}
     for name, best in curves.items():
         print(f"{name}: best accuracy after each trial {np.round(best.mean(axis=0), 3).tolist()}")
-    draw(curves, args.out / "past_studies.png")
+    picture, label = args.out / "past_studies.png", "best accuracy so far (higher is better)"
+    draw_best(np.arange(1, trials + 1), curves, picture, "trials", label)
 
 
 if __name__ == "__main__":
