@@ -45,20 +45,13 @@ def test_the_recommended_method(cli, data, tmp_path):
     assert "level: kernel.ohe._" in facts["columns"]
 
 
-@pytest.fixture
-def studies(tmp_path, quiet_optuna):
-    """A journal of three studies that fit, and one that does not."""
-    path = tmp_path / "studies.log"
-    storage = JournalStorage(JournalFileBackend(str(path)))
-    for i, low in enumerate((0.0, 0.1, 0.2, 7.0)):
+def test_past_studies(cli, quiet_optuna, tmp_path):
+    space, out, studies = tmp_path / "space.json", tmp_path / "surrogate", tmp_path / "studies.log"
+    storage = JournalStorage(JournalFileBackend(str(studies)))
+    for i, low in enumerate((0.0, 0.1, 0.2, 7.0)):  # three that fit, and one that does not
         sampler = optuna.samplers.RandomSampler(seed=i)
         study = optuna.create_study(study_name=f"week {i}", storage=storage, sampler=sampler)
         study.optimize(lambda trial, low=low: trial.suggest_float("x", low, low + 0.5) ** 2, n_trials=5)
-    return path
-
-
-def test_past_studies(cli, studies, tmp_path):
-    space, out = tmp_path / "space.json", tmp_path / "surrogate"
     space.write_text('{"x": {"type": "float", "low": 0, "high": 1}}')
     command = ["meta-train", "--from-optuna", studies, "--space-file", space, "--out", out, "--method", "gcp"]
     status, output, error = cli(*command, "--set", "prior.steps=2", "--quiet")

@@ -37,11 +37,6 @@ def task():
 
 
 @pytest.fixture(scope="module")
-def table(task, search_task):
-    return search_task(task)
-
-
-@pytest.fixture(scope="module")
 def padded(task, search_task):
     return search_task(task, SLOTS - ROWS)
 
@@ -67,8 +62,8 @@ def with_slots(padded, empty, more=0):
 
 @pytest.mark.parametrize("name", by_class(COMPILED, dict.fromkeys(GOLDEN, (pytest.mark.defaults,))))
 class TestCompiled:
-    def test_the_scanned_run_is_the_plain_loop_of_a_padded_table_and_repeats(self, name, table, padded, fitted):
-        method, params = fitted(name)
+    def test_the_scanned_run_is_the_plain_loop_of_a_padded_table(self, name, task, search_task, padded, fitted):
+        table, (method, params) = search_task(task), fitted(name)
         assert (params is not None) == METHODS[name].transfer
         scanned = jax.jit(partial(run, method, n_trials=TRIALS))
         for seed in range(3):

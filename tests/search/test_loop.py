@@ -59,17 +59,13 @@ N_ROWS, N_KEYS = 12, 3000
 DESIGN = np.array([2, 9])
 
 
-@pytest.fixture(scope="module")
-def small_task(space, cut_task, search_task):
-    return search_task(cut_task(space.test["diabetes-glucose"], N_ROWS))
-
-
 def picks_of_many(method_and_params, task, design=DESIGN, n_trials=3, n_keys=N_KEYS):
     keys = jax.random.split(jax.random.key(5), n_keys)
     return np.asarray(over_keys(*method_and_params, task, jnp.asarray(design, jnp.int32), keys, n_trials, False))
 
 
-def test_random_search_and_equal_values_are_uniform_over_what_is_left(methods, small_task):
+def test_random_search_and_equal_values_are_uniform_over_what_is_left(methods, space, cut_task, search_task):
+    small_task = search_task(cut_task(space.test["diabetes-glucose"], N_ROWS))
     picks = picks_of_many(methods["random"], small_task)
     left = np.setdiff1d(np.arange(N_ROWS), DESIGN)
     for trial in range(3):

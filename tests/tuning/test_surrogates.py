@@ -186,21 +186,18 @@ GLMNET = {
 
 
 @pytest.fixture(scope="module")
-def learned():
+def meta_trained(tmp_path_factory):
     rng = np.random.default_rng(0)
     tasks = {n: Task(n, rng.random((12, 2), np.float32), rng.random(12)) for n in "ab"}
     meta, key = SearchSpace("s", train=tasks), jax.random.key(0)
     method = find("gcp").make(QUICK)
-    return method, method.fit(meta, key), provenance(meta, key)
+    params, facts = method.fit(meta, key), provenance(meta, key)
 
-
-@pytest.fixture
-def meta_trained(learned, tmp_path):
     def save(name, columns, **extra):
-        method, params, facts = learned
         description = {"space": name, "n_columns": 2, "columns": columns, "facts": facts, "extra": extra}
-        save_fitted(tmp_path, FittedMethod(name="gcp", method=method, params=params, **description))
-        return tmp_path
+        folder = tmp_path_factory.mktemp("surrogate")
+        save_fitted(folder, FittedMethod(name="gcp", method=method, params=params, **description))
+        return folder
 
     return save
 

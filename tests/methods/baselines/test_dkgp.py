@@ -1,7 +1,5 @@
 """Deep kernels, with empty slots, against scikit-learn on features that a NumPy loop worked out, in float64."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,26 +26,6 @@ N, EMPTY, NEW, D = 13, 4, 9, 3
 jitted_posterior, jitted_features = (jax.jit(f, static_argnums=0) for f in (deep_kernel_posterior, features))
 
 
-@partial(jax.jit, static_argnums=0)
-def likelihood(config, params, x, y, where):
-    """The posterior and `tune` clear empty slots themselves."""
-    x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
-    return log_likelihood(config, params, Support(x, y, where), x, y, where)
-
-
-def problem(config):
-    """Hyperparameters away from where they start, and data with empty slots; float64 where x64 is on."""
-    random = np.random.default_rng(3)
-    params = jax.tree.map(np.asarray, jax.jit(init, static_argnums=(0, 1))(config, D, jax.random.key(5)))
-    params = jax.tree.map(lambda a: a + (0.1 * random.normal(size=a.shape)).astype(a.dtype), params)
-    values = {"mean": 0.3, "log_length": -0.4, "log_scale": 0.7, "log_noise": -3.0}
-    params = params._replace(**{name: np.full_like(params.mean, value) for name, value in values.items()})
-    x, new = random.random((N, D)), random.random((NEW, D))
-    y = np.sin(4.0 * x[:, 0]) + 0.1 * random.normal(size=N)
-    dtype = params.mean.dtype
-    return params, *in_slots(N + EMPTY, x, y, fill=np.nan, dtype=dtype), new.astype(dtype)
-
-
 def numpy_features(config, params, x, y, rows):
     if config.has_landmarks:
         unit = (y - y.min()) / (y.max() - y.min())
@@ -68,10 +46,18 @@ def sklearn_process(config, params, x, y):
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_likelihood_and_posterior_are_scikit_learns(name):
-    config = CONFIGS[name]
+    config, random = CONFIGS[name], np.random.default_rng(3)
     with jax.enable_x64(True):
-        params, x, y, where, new = problem(config)
-        value = likelihood(config, params, x, y, where)
+        params = jax.tree.map(np.asarray, jax.jit(init, static_argnums=(0, 1))(config, D, jax.random.key(5)))
+        params = jax.tree.map(lambda a: a + 0.1 * random.normal(size=a.shape), params)
+        values = {"mean": 0.3, "log_length": -0.4, "log_scale": 0.7, "log_noise": -3.0}
+        params = params._replace(**{name: np.full_like(params.mean, value) for name, value in values.items()})
+        x, new = random.random((N, D)), random.random((NEW, D))
+        y = np.sin(4.0 * x[:, 0]) + 0.1 * random.normal(size=N)
+        x, y, where = in_slots(N + EMPTY, x, y, fill=np.nan, dtype=np.float64)
+        # The posterior and `tune` clear empty slots themselves.
+        support = Support(jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0), where)
+        value = jax.jit(log_likelihood, static_argnums=0)(config, params, support, *support)
         mean, variance = jitted_posterior(config, params, x, y, where, new)
         params, x, y, new = jax.tree.map(np.asarray, (params, x[:N], y[:N], new))
     model = sklearn_process(config, params, x, y)

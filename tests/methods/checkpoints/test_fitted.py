@@ -33,13 +33,9 @@ COLUMNS = (Column("C", "float", "C", True), Column("kernel.ohe._rbf", "level", "
 
 
 @pytest.fixture(scope="module")
-def space(past):
-    return dataclasses.replace(past(2), columns=COLUMNS)
-
-
-@pytest.fixture(scope="module")
-def make_fitted(fitted, space):
+def make_fitted(fitted, past):
     """A method by name, with what it learned from little."""
+    space = dataclasses.replace(past(2), columns=COLUMNS)
 
     def make(name):
         method, params = fitted(name)

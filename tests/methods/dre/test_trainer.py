@@ -81,12 +81,6 @@ class Interrupted(Exception):
     pass
 
 
-def interrupt_at(step, progress):
-    """A report that gives up at a step."""
-    if progress.step == step:
-        raise Interrupted
-
-
 def test_history_at_the_start_at_every_interval_and_at_the_end(uninterrupted):
     key = jax.random.key(0)
     assert [entry.step for entry in uninterrupted.history] == [0, 4, 8, 10]
@@ -158,8 +152,13 @@ def scripted(monkeypatch, trajectory):
 def test_patience_stops_and_keeps_the_best(tmp_path, trajectory, interrupted_at):
     patient = functools.partial(meta_train, SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path)
     if interrupted_at is not None:
+
+        def interrupt(progress):
+            if progress.step == interrupted_at:
+                raise Interrupted
+
         with pytest.raises(Interrupted):
-            patient(report=functools.partial(interrupt_at, interrupted_at))
+            patient(report=interrupt)
     trained = patient()
     assert trained.step == 12
     assert trained.history == [(step, 10.0 - step, loss) for step, loss in SCRIPT.items() if step <= 12]

@@ -9,15 +9,6 @@ from dre_jax.methods.hedged_prior.folds import make_folds
 HISTORIES, ROWS = 12, 8
 
 
-def make_tasks(sizes):
-    """Returns tasks whose only column numbers the trials of all tasks in evaluation order."""
-    rng, tasks, first = np.random.default_rng(0), {}, 0
-    for i, size in enumerate(sizes):
-        x = first + np.arange(size, dtype=np.float32)
-        tasks[str(i)], first = Task(str(i), x[:, None], rng.normal(size=size)), first + size
-    return tasks, first
-
-
 def training_and_held_out_trials(folds):
     """Yields the training trials of each fold, its held-out trials, and their context."""
     x = np.asarray(folds.table.x)[:, 0].astype(int)
@@ -31,7 +22,10 @@ def training_and_held_out_trials(folds):
 
 @pytest.mark.parametrize(("sizes", "by_rows"), [((9,), True), ((3, 30), True), ((9, 1, 30), False), ((5,) * 9, False)])
 def test_held_out_trials_are_not_training_trials(sizes, by_rows):
-    tasks, count = make_tasks(sizes)
+    rng, tasks, count = np.random.default_rng(0), {}, 0
+    for i, size in enumerate(sizes):  # the only column numbers the trials of all tasks in evaluation order
+        x = count + np.arange(size, dtype=np.float32)
+        tasks[str(i)], count = Task(str(i), x[:, None], rng.normal(size=size)), count + size
     folds = make_folds(tasks, members=2, folds=4, histories=HISTORIES, rows=ROWS)
     assert folds.by_rows == by_rows
     owner = np.repeat(np.arange(len(sizes)), sizes)

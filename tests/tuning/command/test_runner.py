@@ -22,18 +22,14 @@ SPACE = Space({"x": Float(-1.0, 1.0)})
 WAIT = 60  # a hard limit on a busy machine, not a measurement
 
 
-def outcome_of(*arguments, **options):
-    command = Command(arguments, **options)
+def shell(text, **options):
+    command = Command(("sh", "-c", text), **options)
     until = time.monotonic() + WAIT
     while command.outcome is None:
         assert time.monotonic() < until
         time.sleep(0.005)
         command.poll()
     return command.outcome
-
-
-def shell(text, **options):
-    return outcome_of("sh", "-c", text, **options)
 
 
 def pid_in(path):

@@ -246,17 +246,6 @@ def test_what_is_not_searched_together_is_drawn_by_the_trial():
     assert inputs.ask(DISTRIBUTIONS).params == study_of(RandomSampler(seed=5)).ask(DISTRIBUTIONS).params
 
 
-def objective_from(*ranges):
-    """An objective whose range of x is another one in each trial, the last one from then on."""
-
-    def objective(trial):
-        low, high = ranges[min(trial.number, len(ranges) - 1)]
-        x = trial.suggest_float("x", low, high)
-        return x + (trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf")
-
-    return objective
-
-
 @pytest.fixture
 def independent(monkeypatch):
     """The hyperparameters that are drawn independently, as (trial, name)."""
@@ -280,8 +269,12 @@ def independent(monkeypatch):
     ],
 )
 def test_a_range_that_changes_is_searched(engine_calls, independent, space, ranges, first):
+    def objective(trial):
+        x = trial.suggest_float("x", *ranges[min(trial.number, len(ranges) - 1)])
+        return x + (trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf")
+
     study = study_of(DRESampler(space, seed=0, warn_independent_sampling=False))
-    study.optimize(objective_from(*ranges), n_trials=6)
+    study.optimize(objective, n_trials=6)
     assert set(independent) <= first
     low, high = ranges[-1]
     fitting = [trial for trial in study.trials[:-1] if low <= trial.params["x"] <= high]

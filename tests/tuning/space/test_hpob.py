@@ -76,14 +76,6 @@ def real(shared_data):
     return {name: result[name] for name in HPOB_SPACES}
 
 
-@pytest.fixture(params=["made", *HPOB_SPACES])
-def described(request):
-    """Search spaces with their descriptors."""
-    if request.param == "made":
-        return MADE
-    return {request.param: request.getfixturevalue("real")[request.param]}
-
-
 def row_of(descriptor, params):
     """The columns of a configuration, one by one."""
     flagged = {column for column in descriptor["variables_order"] if column.endswith((".na", "._INVALID"))}
@@ -112,7 +104,9 @@ def drawn(space, n=64):
     return [space.params(point) for point in sobol_points(n, len(space), 0)]
 
 
-def test_columns_are_those_of_the_descriptor(described):
+@pytest.mark.parametrize("which", ["made", *HPOB_SPACES])
+def test_columns_are_those_of_the_descriptor(request, which):
+    described = MADE if which == "made" else {which: request.getfixturevalue("real")[which]}
     for name, descriptor in described.items():
         space = from_hpob(name, descriptor)
         assert [column.name for column in space.columns] == descriptor["variables_order"]
