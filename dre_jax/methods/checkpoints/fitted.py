@@ -38,13 +38,7 @@ from dre_jax.methods.checkpoints.serialization import (
     structure_to_json,
 )
 from dre_jax.methods.checkpoints.storage import Steps
-from dre_jax.methods.checkpoints.training import (
-    STEPS,
-    TrainingCheckpoint,
-    columns_from_json,
-    columns_to_json,
-    training_configs,
-)
+from dre_jax.methods.checkpoints.training import STEPS, TrainingCheckpoint, columns_from_json, training_configs
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import MetaTrainConfig
@@ -150,7 +144,7 @@ def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
         "configuration": config_to_json(fitted.method),
         "space": fitted.space,
         "columns": fitted.n_columns,
-        "schema": columns_to_json(fitted.columns),
+        "schema": fitted.columns,
         "facts": fitted.facts,
         "extra": fitted.extra,
     }

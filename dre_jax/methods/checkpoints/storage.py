@@ -49,11 +49,7 @@ class Steps:
         return max((int(path.name) for path in steps if path.name.isdecimal()), default=None)
 
     def save(
-        self,
-        step: int,
-        arrays: Mapping[str, Any],
-        metadata: Mapping[str, Any],
-        copies: Mapping[str, Any] | None = None,
+        self, step: int, arrays: Mapping[str, Any], metadata: Mapping[str, Any], copies: Mapping[str, Any] | None = None
     ) -> None:
         """Writes a step.
 

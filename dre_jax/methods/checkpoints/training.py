@@ -7,7 +7,7 @@ for people, rewritten with every step that is saved.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,8 @@ def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrai
     return ModelConfig(**sizes), MetaTrainConfig(**{**training, "loss": LossConfig(**training["loss"])})
 
 
-def columns_to_json(columns: Sequence[Column] | None) -> list[list[Any]] | None:
-    """Returns the fields of columns; None where they are not known."""
-    return None if columns is None else [list(column) for column in columns]
-
-
 def columns_from_json(columns: Any) -> tuple[Column, ...] | None:
-    """Returns the columns that `columns_to_json` described."""
+    """Returns the columns that JSON holds as lists of their fields; None where they are not known."""
     return None if columns is None else tuple(Column(*column) for column in columns)
 
 
@@ -135,7 +130,7 @@ class ResumableTraining(TrainingCheckpoint):
         self._metadata = {
             "space": space.name,
             "columns": space.n_columns,
-            "schema": columns_to_json(space.columns),
+            "schema": space.columns,
             "model": dataclasses.asdict(model),
             "training": dataclasses.asdict(config),
             **{name: fact for name, fact in provenance(space, key).items() if name != "tasks"},
@@ -145,8 +140,7 @@ class ResumableTraining(TrainingCheckpoint):
     def save(self, run: TrainingRun) -> None:
         """Writes a step. Raises `CheckpointError` if the folder cannot be written."""
         step, arrays = int(run.state.step), _leaves({"state": run.state, "best": run.best})
-        history = [list(entry) for entry in run.history]
-        metadata = {**self._metadata, "history": history, "best_step": run.best_step, "arrays": _shapes(arrays)}
+        metadata = {**self._metadata, "history": run.history, "best_step": run.best_step, "arrays": _shapes(arrays)}
         losses = [f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}" for s, train, val in run.history]
         copies = {
             "metadata.json": {**metadata, "step": step},
