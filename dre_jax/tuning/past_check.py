@@ -21,14 +21,18 @@ class PastCheck:
         """Creates a check; earlier sessions have checked the first complete trials of a number."""
         self.next_check = max(_FIRST_CHECK, _CHECK_GROWTH * n_checked)
 
+    def is_due(self, n_trials: int, surrogate: Surrogate | None) -> bool:
+        """Returns whether a surrogate keeps past studies, and a number of trials suffices to compare them."""
+        return surrogate is not None and surrogate.studies is not None and n_trials >= self.next_check
+
     def warn_if_misleading(
         self, trials: Sequence[Trial], direction: str, surrogate: Surrogate | None, objective: str | None = None
     ) -> None:
         """Warns the caller's caller once if the past studies mislead; objective: one of several."""
-        if surrogate is None or surrogate.studies is None or len(trials) < self.next_check:
+        if surrogate is None or not self.is_due(len(trials), surrogate):
             return  # without a walk over the trials, for every suggestion of a long study
         complete = [trial for trial in tuple(trials) if trial.state == "complete"]
-        if len(complete) < self.next_check:
+        if not self.is_due(len(complete), surrogate):
             return
         self.next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
         complete = [trial.with_objective(str(objective)) if trial.values else trial for trial in complete]

@@ -203,13 +203,12 @@ class DRESampler(BaseSampler):
     def _check_past(self, study: Study, others: Sequence[FrozenTrial], reader: TrialReader) -> None:
         surrogates = self._surrogates_for(len(study.directions))
         checks = self._past_checks.setdefault(study.study_name, [PastCheck() for _ in surrogates])
-        if len(others) < min(check.next_check for check in checks):
-            return  # without a walk over the trials
-        complete = [(trial.values, reader.read(trial)) for trial in others if trial.state == TrialState.COMPLETE]
-        for i, (surrogate, direction) in enumerate(zip(surrogates, study.directions, strict=True)):
-            trials = [Trial(0, params, "complete", values[i]) for values, params in complete if params is not None]
-            objective = str(i) if len(surrogates) > 1 else None
-            checks[i].warn_if_misleading(trials, direction.name.lower(), surrogate, objective)
+        for i, (check, surrogate, direction) in enumerate(zip(checks, surrogates, study.directions, strict=True)):
+            if check.is_due(len(others), surrogate):
+                complete = ((one.values[i], reader.read(one)) for one in others if one.state == TrialState.COMPLETE)
+                trials = [Trial(0, params, "complete", value) for value, params in complete if params is not None]
+                objective = str(i) if len(surrogates) > 1 else None
+                check.warn_if_misleading(trials, direction.name.lower(), surrogate, objective)
 
     def _warn_independent_sampling(self, study: Study, trial: FrozenTrial, name: str) -> None:
         """Logs a warning, as Optuna's samplers do, but once for each hyperparameter."""
