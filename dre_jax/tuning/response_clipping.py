@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 _REACH = 5.0
+_MAX = 1e300
+"""Maximum size of a response: sums of larger numbers may overflow."""
 _MAX_RELATIVE_ERROR = 1e3
 
 
@@ -20,7 +22,7 @@ def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
       responses: f64[n], higher is better, no NaN.
 
     Returns:
-      f64[n], finite.
+      f64[n], finite, with a finite range.
 
     Example:
       >>> clip_responses(np.array([1.0, 2.0, 3.0, -1e12, -np.inf])).tolist()
@@ -29,17 +31,16 @@ def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     finite = np.isfinite(responses)
     if not finite.any():
         return np.where(responses > 0, 1.0, 0.0)
-    values = responses[finite]
+    bounded = responses.clip(-_MAX, _MAX)
+    values = bounded[finite]
     middle, best = float(np.median(values)), float(values.max())
-    reach = _REACH * (best / 2 - middle / 2)
-    floor = middle - 2 * reach if reach > 0 and np.isfinite(2 * reach) else float(values.min())
+    floor = middle - _REACH * (best - middle) if best > middle else float(values.min())
     low = max(float(values.min()), floor)
     tenth = (best - low) / 10 if best > low else 1.0
-    clipped = np.maximum(np.where(finite, responses, low), low)
-    return np.where(responses == np.inf, best + tenth, np.where(responses == -np.inf, low - tenth, clipped))
+    return np.where(finite, np.maximum(bounded, low), np.where(responses > 0, best + tenth, low - tenth))
 
 
 def relative_errors(errors: npt.NDArray[np.float64], responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Returns standard errors on the scale on which the responses have the range 1, at most 1000."""
-    spread = np.ptp(responses / 2) * 2
+    spread = np.ptp(responses)
     return np.minimum(errors / (spread if spread > 0 else 1.0), _MAX_RELATIVE_ERROR)

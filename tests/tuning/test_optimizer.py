@@ -164,7 +164,7 @@ class TestHistoriesWithoutSurrogate:
         [
             *([], [0.5], range(6)),
             *([value] * 6 for value in (0.5, math.inf, -math.inf, math.nan)),
-            [math.inf, -math.inf, 1.0, 1e300, -1e300, math.nan],
+            [math.inf, -math.inf, 1.0, 1.7e308, -1e300, math.nan],
             [1e12, 1.0, 1.0 + 1e-12, 0.0, 5e-324, -0.0],
         ],
     )
