@@ -136,23 +136,26 @@ def maximise_from_starts(
     log_noise = jnp.array(config.first_log_noises, x.dtype)
     starts = jax.vmap(start_at)(GPParams(log_length, jnp.zeros_like(log_noise), log_noise, config.kernel))
     if config.optimiser == "bfgs":
-        maxima, values = _maximise_by_bfgs(config, objective, starts, project)
+        maxima, values = maximise_by_bfgs(objective, starts, project, steps=max(config.steps - 1, 0), reach=_MAX_STEP)
     else:
         maxima, values = jax.vmap(search)(starts)
     best = jnp.argmax(values)
     return jax.tree.map(lambda a: a[best], maxima)
 
 
-def _maximise_by_bfgs(
-    config: GPConfig, objective: Callable[[T], Array], starts: T, project: Callable[[T], T]
+def maximise_by_bfgs(
+    objective: Callable[[T], Array], starts: T, project: Callable[[T], T], *, steps: int, reach: float
 ) -> tuple[T, Array]:
-    """Returns the maxima from S starts, S in front of each array, and the values of the objective, f[S]."""
+    """Returns the maxima from S starts, S in front of each array, and the values of the objective, f[S].
+
+    ``project`` maps parameters to the nearest of a box. A search evaluates at most ``steps`` points after its start,
+    and changes no parameter by more than ``reach`` in a step.
+    """
     _, restore = ravel_pytree(jax.tree.map(lambda a: a[0], starts))
     flat = jax.vmap(lambda tree: ravel_pytree(tree)[0])(starts)
     low, high = (ravel_pytree(project(restore(jnp.full_like(flat[0], end))))[0] for end in (-jnp.inf, jnp.inf))
     value_and_gradient = jax.vmap(jax.value_and_grad(lambda point: objective(restore(point))))
-    steps = max(config.steps - 1, 0)
-    maxima = maximise_in_box(value_and_gradient, flat, low, high, steps=steps, reach=_MAX_STEP, tolerance=_TOLERANCE)
+    maxima = maximise_in_box(value_and_gradient, flat, low, high, steps=steps, reach=reach, tolerance=_TOLERANCE)
     return jax.vmap(restore)(maxima.points), maxima.values
 
 

@@ -93,12 +93,6 @@ def _covariance(params: RankedPrior, one: Ranked, other: Ranked) -> Array:
     return _OFFSET + members + signal_covariance(params.residual_gp, one.x, other.x)
 
 
-def _variance(params: RankedPrior, at: Ranked) -> Array:
-    """Returns the diagonal of the covariance, f[n]."""
-    members = jnp.exp(params.log_spread) / at.z.shape[1] * jnp.sum(_deviation_from_mean(at.z) ** 2, axis=1)
-    return _OFFSET + members + jnp.exp(params.residual_gp.log_scale)
-
-
 def _centre(z: Array, where: Array) -> Array:
     """Returns the mean of m over the trials. It is subtracted, because the responses are centred."""
     return masked_mean(jnp.mean(z, axis=1), where)
@@ -162,7 +156,9 @@ def ranked_posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, ne
 
     def block(rows: Array) -> tuple[Array, Array]:
         one = Ranked(rows[:, :n_columns], rows[:, n_columns:])
-        mean, variance = predict_signal(prepared, _covariance(params, at, one), _variance(params, one))
+        members = jnp.exp(params.log_spread) / one.z.shape[1] * jnp.sum(_deviation_from_mean(one.z) ** 2, axis=1)
+        prior_variance = _OFFSET + members + jnp.exp(params.residual_gp.log_scale)
+        mean, variance = predict_signal(prepared, _covariance(params, at, one), prior_variance)
         return _mean(params, one.z, centre) + mean, variance
 
     return by_blocks(block, jnp.concatenate(new, axis=1))

@@ -76,13 +76,9 @@ def read_lists(source: ListSource, bits: Array, config: MetaTrainConfig) -> Samp
     rows = draw_rows(source, bits, config) if isinstance(source, TaskTable) else source.rows()
     response = table.response[rows.query]
     if LOSSES[config.loss.name].uses_values:
-        response = _scale_by_list(table, rows)
+        # On the scale of the whole list, as in fine-tuning, where no table is known.
+        list_rows = jnp.concatenate([rows.support, rows.query], axis=-1)
+        where = jnp.concatenate([rows.support_where, rows.query_where], axis=-1)
+        response = scale_response(table.response[list_rows], where)[..., rows.support.shape[-1] :]
     ranked = rank_sorted(response, table.level[rows.query], rows.query_where, config.loss.weights)
     return SampledLists(rows.support, rows.support_where, rows.query, ranked)
-
-
-def _scale_by_list(table: TaskTable, rows: ListRows) -> Array:
-    """Returns the query's responses on the scale of the whole list, as in fine-tuning, where no table is known."""
-    list_rows = jnp.concatenate([rows.support, rows.query], axis=-1)
-    where = jnp.concatenate([rows.support_where, rows.query_where], axis=-1)
-    return scale_response(table.response[list_rows], where)[..., rows.support.shape[-1] :]

@@ -42,23 +42,18 @@ def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Arra
     return TrainState(params, zero_moments(params), jnp.zeros((), jnp.int32))
 
 
-def _list_loss(
-    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: SampledLists
-) -> Array:
-    """Returns the mean loss of one member over its lists [B]."""
-
-    def scores(one: SampledLists) -> Array:
-        return member_scores(model, params, one.read_support(table), table.x[one.query])
-
-    return jnp.mean(LOSSES[config.loss.name].fn(jax.vmap(scores)(lists), lists.ranked))
-
-
 def _member_losses(
     model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: SampledLists
 ) -> Array:
     """Returns the mean loss f32[M] of each member over its own lists [M, B]."""
-    one = partial(_list_loss, model, config)
-    return jax.vmap(one, in_axes=(member_axes(model), None, 0))(params, table, lists)
+
+    def of_member(params: EnsembleParams, lists: SampledLists) -> Array:
+        def scores(one: SampledLists) -> Array:
+            return member_scores(model, params, one.read_support(table), table.x[one.query])
+
+        return jnp.mean(LOSSES[config.loss.name].fn(jax.vmap(scores)(lists), lists.ranked))
+
+    return jax.vmap(of_member, in_axes=(member_axes(model), 0))(params, lists)
 
 
 @partial(jax.jit, static_argnames=("model", "config", "n_steps", "mesh"), donate_argnames="state")

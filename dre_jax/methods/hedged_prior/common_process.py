@@ -28,13 +28,13 @@ from dre_jax.checks import at_least
 from dre_jax.data import Task
 from dre_jax.errors import ConfigError
 from dre_jax.gp.cholesky import invert_factor, safe_cholesky
+from dre_jax.gp.fit import maximise_by_bfgs
 from dre_jax.gp.regression import log_gaussian_density, matmul
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior, log_length_scale_prior
 from dre_jax.methods.hedged_prior.prior import SLOPE_VARIANCE, CommonProcess, MultiTaskParams, multi_task_covariance
-from dre_jax.optim.quasi_newton import maximise_in_box
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 
@@ -48,7 +48,7 @@ _VARIANCES = (-0.7, 1.5), (-1.2, 1.5)  # means and standard deviations of the pr
 _LENGTHS, _SIGNALS, _NOISES = (-3.0, 4.0), (-6.0, 2.0), (-7.0, 0.0)
 _MIN_TASKS = 3
 _LARGE_LOG_NOISE = -2.0  # the density often has a local maximum with little noise and one with much
-_MAX_STEP, _TOLERANCE = 1.0, 1e-3
+_MAX_STEP = 1.0
 _IGNORE = 20.0  # log length scale of a column that does not matter
 
 
@@ -143,37 +143,27 @@ def fit_past_tasks(
 @jit_with_less_effort("steps")
 def _fit(steps: int, x: Array, y: Array, task: Array, lengths: LengthScalePrior) -> MultiTaskParams:
     """Returns the hyperparameters of the highest posterior density."""
-    n = x.shape[1]
 
-    def unpack(vector: Array) -> MultiTaskParams:
-        return MultiTaskParams(vector[:n], vector[n : 2 * n], *vector[2 * n :])
-
-    def log_posterior(vector: Array) -> Array:
-        params = unpack(vector)
+    def log_posterior(params: MultiTaskParams) -> Array:
         variances = zip((params.log_common_var, params.log_own_var), _VARIANCES, strict=True)
         log_prior = sum(-0.5 * ((value - mean) / deviation) ** 2 for value, (mean, deviation) in variances)
         log_prior += log_length_scale_prior(lengths, params.log_common_lengthscale, lengths.noise_mean)
         log_prior += log_length_scale_prior(lengths, params.log_own_lengthscale, params.log_noise_var)
         return log_gaussian_density(multi_task_covariance(params, x, task), y, task >= 0) + log_prior
 
-    def start(log_noise: Array) -> Array:
-        variances = jnp.asarray([mean for mean, _ in _VARIANCES], x.dtype)
-        return jnp.concatenate([lengths.mean, lengths.mean, variances, log_noise[None]])
+    def start(log_noise: Array) -> MultiTaskParams:
+        common_var, own_var = (jnp.asarray(mean, x.dtype) for mean, _ in _VARIANCES)
+        return _clip(MultiTaskParams(lengths.mean, lengths.mean, common_var, own_var, log_noise))
 
     starts = jax.vmap(start)(jnp.stack([lengths.noise_mean, jnp.full_like(lengths.noise_mean, _LARGE_LOG_NOISE)]))
-    low, high = (
-        jnp.asarray(ends, x.dtype) for ends in zip(*[_LENGTHS] * (2 * n), *[_SIGNALS] * 2, _NOISES, strict=True)
-    )
-    maxima = maximise_in_box(
-        jax.vmap(jax.value_and_grad(log_posterior)),
-        jnp.clip(starts, low[None, :], high[None, :]),
-        low,
-        high,
-        steps=steps,
-        reach=_MAX_STEP,
-        tolerance=_TOLERANCE,
-    )
-    return unpack(maxima.points[jnp.argmax(maxima.values)])
+    maxima, values = maximise_by_bfgs(log_posterior, starts, _clip, steps=steps, reach=_MAX_STEP)
+    best = jnp.argmax(values)
+    return jax.tree.map(lambda a: a[best], maxima)
+
+
+def _clip(params: MultiTaskParams) -> MultiTaskParams:
+    bounds = _LENGTHS, _LENGTHS, _SIGNALS, _SIGNALS, _NOISES
+    return MultiTaskParams(*(jnp.clip(a, *ends) for a, ends in zip(params, bounds, strict=True)))
 
 
 def common_prior(

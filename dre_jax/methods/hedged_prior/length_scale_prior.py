@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -24,17 +23,16 @@ from jax import Array
 from dre_jax.checks import at_least, positive
 from dre_jax.data import Task
 from dre_jax.data.tasks import TaskTable, build_table
-from dre_jax.gp.fit import clip_hyperparameters
+from dre_jax.gp.fit import GPConfig, clip_hyperparameters, maximise_from_starts
 from dre_jax.gp.regression import GPParams, log_marginal_likelihood
 from dre_jax.gp.response_scale import standardise
-from dre_jax.optim.descent import maximise
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 
 GENERIC_LENGTHSCALE = 0.3
 """Length scale without past tasks, in units of the square root of the number of columns."""
 _HALF_ROWS = 10.0  # number of trials at which a task has the weight 1/2
-_LARGE_LOG_NOISE = -1.0  # the density often has a local maximum with little noise and one with much
+_LOG_NOISE, _LARGE_LOG_NOISE = -6.0, -1.0  # the density often has a local maximum with little noise and one with much
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +85,7 @@ def generic_prior(n_columns: int) -> LengthScalePrior:
     """
     length = math.log(GENERIC_LENGTHSCALE) + 0.5 * math.log(max(n_columns, 1))
     ones = jnp.ones(n_columns, jnp.float32)
-    return LengthScalePrior(length * ones, ones, jnp.float32(-6.0), jnp.float32(3.0))
+    return LengthScalePrior(length * ones, ones, jnp.float32(_LOG_NOISE), jnp.float32(3.0))
 
 
 def log_length_scale_prior(prior: LengthScalePrior, log_length: Array, log_noise: Array) -> Array:
@@ -96,41 +94,24 @@ def log_length_scale_prior(prior: LengthScalePrior, log_length: Array, log_noise
     return -0.5 * (lengths + ((log_noise - prior.noise_mean) / prior.noise_deviation) ** 2)
 
 
-def fit_process(config: LengthScaleConfig, prior: LengthScalePrior, x: Array, y: Array, where: Array) -> GPParams:
-    """Returns the hyperparameters of the highest posterior density, from a start with little noise and one with much.
-
-    Args:
-      config: number of steps and learning rate.
-      prior: of the hyperparameters.
-      x: f[n, D].
-      y: f[n], standardised responses, 0 in empty slots.
-      where: bool[n], the filled slots.
-    """
-
-    def objective(params: GPParams) -> Array:
-        density = log_length_scale_prior(prior, params.log_length, params.log_noise) - 0.5 * params.log_scale**2
-        return log_marginal_likelihood(params, x, y, where) + density
-
-    def search(log_noise: Array) -> tuple[GPParams, Array]:
-        start = GPParams(prior.mean, jnp.zeros((), x.dtype), log_noise)
-        return maximise(
-            objective, start, steps=config.steps, learning_rate=config.learning_rate, project=clip_hyperparameters
-        )
-
-    maxima, values = jax.vmap(search)(jnp.stack([prior.noise_mean, jnp.full_like(prior.noise_mean, _LARGE_LOG_NOISE)]))
-    best = jnp.argmax(values)
-    return jax.tree.map(lambda a: a[best], maxima)
-
-
 @jit_with_less_effort("config")
 def _fit_tasks(config: LengthScaleConfig, table: TaskTable, rows: Array, where: Array) -> GPParams:
     """Returns the hyperparameters of A tasks, A in front, given row numbers i32[A, n] and bool[A, n]."""
-    generic = generic_prior(table.n_columns)
+    generic, log_noises = generic_prior(table.n_columns), (_LOG_NOISE, _LARGE_LOG_NOISE)
+    fitting = GPConfig(steps=config.steps, learning_rate=config.learning_rate, first_log_noises=log_noises)
 
     def of_task(history: tuple[Array, Array]) -> GPParams:
         rows, where = history
-        y = standardise(table.response[rows], where).y
-        return fit_process(config, generic, jnp.where(where[:, None], table.x[rows], 0.0), y, where)
+        x, y = jnp.where(where[:, None], table.x[rows], 0.0), standardise(table.response[rows], where).y
+
+        def objective(params: GPParams) -> Array:
+            density = log_length_scale_prior(generic, params.log_length, params.log_noise) - 0.5 * params.log_scale**2
+            return log_marginal_likelihood(params, x, y, where) + density
+
+        def start_at(start: GPParams) -> GPParams:
+            return replace(start, log_length=generic.mean)
+
+        return maximise_from_starts(fitting, objective, start_at, clip_hyperparameters, x)
 
     return jax.lax.map(of_task, (rows, where))
 
@@ -155,14 +136,11 @@ def fit_length_scale_prior(config: LengthScaleConfig, tasks: Mapping[str, Task])
     weight = np.where(varied, count / (count + _HALF_ROWS), 0.0)
     column_weight = weight[:, None] * np.array([np.ptp(task.X, axis=0) > 0.0 for task in selected.values()])
     generic = generic_prior(table.n_columns)
-    update = partial(_update, config.strength)
-    length = update(_float64(params.log_length), _float64(generic.mean), _float64(generic.deviation), column_weight)
-    noise = update(_float64(params.log_noise), _float64(generic.noise_mean), _float64(generic.noise_deviation), weight)
+    mean, deviation, noise_mean, noise_deviation = (np.asarray(a, np.float64) for a in generic)
+    lengths, noises = (np.asarray(a, np.float64) for a in (params.log_length, params.log_noise))
+    length = _update(config.strength, lengths, mean, deviation, column_weight)
+    noise = _update(config.strength, noises, noise_mean, noise_deviation, weight)
     return LengthScalePrior(*(jnp.asarray(a, jnp.float32) for a in (*length, *noise)))
-
-
-def _float64(a: Array) -> npt.NDArray[np.float64]:
-    return np.asarray(a, np.float64)
 
 
 def _draw_rows(
