@@ -1,7 +1,7 @@
 """Several processes of `jax.distributed`: the one that writes, shares of work, and broadcasts.
 
 With one process every function here is trivial. All processes call the functions that exchange something, in the same
-order: `from_first`, `same` and `gather`.
+order: `from_first`, `broadcast_from_first` and `gather`.
 """
 
 from __future__ import annotations

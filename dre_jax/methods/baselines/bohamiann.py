@@ -71,26 +71,18 @@ class PriorConfig:
         positive(self, "weight_deviation", "noise", "noise_deviation")
 
 
-class Network(NamedTuple):
-    """A network with its noise."""
-
-    params: MLPParams
-    log_noise: Array
-    """Scalar: logarithm of the noise's variance."""
-
-
 def n_coordinates(config: MLPConfig, n_columns: int) -> int:
     """Returns P, the number of coordinates of a network."""
     return 1 + sum(math.prod(shape.shape) for shape in shapes(config, n_columns).values())
 
 
-def network_at(config: MLPConfig, prior: PriorConfig, n_columns: int, z: Array) -> Network:
-    """Returns the network of coordinates f[P], whose prior is the unit Gaussian."""
+def network_at(config: MLPConfig, prior: PriorConfig, n_columns: int, z: Array) -> tuple[MLPParams, Array]:
+    """Returns the network of coordinates f[P], whose prior is the unit Gaussian, and its log noise variance."""
     params = unflatten(shapes(config, n_columns), z, start=1)
     for name, weights in params.items():
         inputs = params[f"{name.rsplit('_', 1)[0]}_kernel"].shape[0]
         params[name] = (prior.weight_deviation / math.sqrt(inputs)) * weights
-    return Network(params, math.log(prior.noise) + prior.noise_deviation * z[0])
+    return params, math.log(prior.noise) + prior.noise_deviation * z[0]
 
 
 def potential(config: MLPConfig, prior: PriorConfig, x: Array, y: Array, where: Array, z: Array) -> Array:
@@ -98,8 +90,8 @@ def potential(config: MLPConfig, prior: PriorConfig, x: Array, y: Array, where: 
 
     It is half the sum of squared coordinates plus the negative Gaussian log-likelihood.
     """
-    network = network_at(config, prior, x.shape[-1], z)
-    losses = gaussian_nll(apply(config, network.params, x)[:, 0], y, jnp.exp(network.log_noise))
+    params, log_noise = network_at(config, prior, x.shape[-1], z)
+    losses = gaussian_nll(apply(config, params, x)[:, 0], y, jnp.exp(log_noise))
     return 0.5 * jnp.sum(z**2) + jnp.sum(jnp.where(where, losses, 0.0))
 
 
@@ -107,11 +99,10 @@ def predict_networks(config: MLPConfig, prior: PriorConfig, samples: Array, x: A
     """Returns the means f[S, n] at f[n, D], and the noise variances f[S, 1], of sampled networks f[S, P]."""
 
     def one(z: Array) -> tuple[Array, Array]:
-        network = network_at(config, prior, x.shape[-1], z)
-        return apply(config, network.params, x)[:, 0], jnp.exp(network.log_noise)[None]
+        params, log_noise = network_at(config, prior, x.shape[-1], z)
+        return apply(config, params, x)[:, 0], jnp.exp(log_noise)[None]
 
-    means, noises = jax.vmap(one)(samples)
-    return means, noises
+    return jax.vmap(one)(samples)
 
 
 Gradient = Callable[[Array], Array]
