@@ -48,9 +48,12 @@ def equal_share(ours: Traces, others: Traces) -> dict[str, float]:
 
 
 def traces_of_cpu() -> Traces:
-    """Returns the traces of a process that sees the CPU alone."""
-    command, environment = [sys.executable, "-m", "benchmarks.suite.traces"], os.environ | {"JAX_PLATFORMS": "cpu"}
-    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    """Returns the traces of a process that sees the CPU alone, with as many devices: members are trained on all."""
+    import jax
+
+    only_cpu = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(jax.device_count())}
+    command = [sys.executable, "-m", "benchmarks.suite.traces"]
+    process = subprocess.run(command, env=os.environ | only_cpu, capture_output=True, text=True, check=True)
     return dict(json.loads(process.stdout.strip().splitlines()[-1]))
 
 
