@@ -41,6 +41,11 @@ def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
 
 
 def relative_errors(errors: npt.NDArray[np.float64], responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Returns standard errors on the scale on which the responses have the range 1, at most 1000."""
-    spread = np.ptp(responses)
-    return np.minimum(errors / (spread if spread > 0 else 1.0), _MAX_RELATIVE_ERROR)
+    """Returns standard errors on the scale on which the responses have the range 1, at most 1000.
+
+    Example:
+      >>> relative_errors(np.array([0.5, 1.0]), np.array([0.0, 5e-324])).tolist()
+      [1000.0, 1000.0]
+    """
+    spread = float(np.ptp(responses)) or 1.0
+    return np.minimum(errors, _MAX_RELATIVE_ERROR * spread) / spread
