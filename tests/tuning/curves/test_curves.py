@@ -151,6 +151,7 @@ class TestOptimizer:
             assert trial.value == pytest.approx(abs(trial["x"]), abs=max(0.1, 3 * trial.stderr))
             assert len(trial.reports) < 20
         assert optimizer.best.state == "complete"
+        assert optimizer.best == min(optimizer.trials, key=lambda trial: abs(trial["x"]))
         optimizer.save(tmp_path / "study.json")
         assert Optimizer.load(tmp_path / "study.json").trials == optimizer.trials
         trial = optimizer.ask()
