@@ -136,6 +136,7 @@ def tune(
     interrupted study.
     """
     from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
+    from dre_jax.data.files import make_folder
     from dre_jax.errors import ConfigError, import_extra
     from dre_jax.tuning import PastCurves, Surrogate, read_space
     from dre_jax.tuning.command.runner import run_trials, study_in_file
@@ -158,6 +159,10 @@ def tune(
     else:
         raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
     template = parse(command, searched)
+    if report is not None:
+        make_folder(report.parent)
+        if report.is_dir():
+            raise ConfigError(f"--report must name a file, but {report} is a folder")
     if surrogate:
         folders = _by_metric("surrogate", surrogate, metrics)
         loaded = {

@@ -144,6 +144,7 @@ def test_refused(refused, tune, study, tmp_path, space):
     assert "{x} is missing" in refused(*tune("echo"))
     assert "Missing argument" in refused("tune", "--space", space)
     assert "must be positive" in refused(*tune("echo", "{x}", timeout=0))
+    assert "is a folder" in refused(*tune("echo", "{x}", report=tmp_path))
     assert "cannot be read" in refused(*tune("echo", "{x}", space=tmp_path / "none.json"))
     assert not study.exists()
     assert "'no-such-program': No such file" in refused(*tune("no-such-program", "{x}", quiet=True))

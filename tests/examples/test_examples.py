@@ -123,6 +123,7 @@ PROMISES = {  # what an example says, and the option for a file that it keeps
     "many_runs": (many_runs, ()),
     "beliefs": (beliefs, ()),
     "objectives": (objectives, ()),
+    "costs": (costs, ()),
     "learning_curves": (learning_curves, ()),
     "live_model": (live_model, ("--study", "study.json")),
 }

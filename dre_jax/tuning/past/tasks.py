@@ -95,7 +95,8 @@ def describe_exclusions(past: Past) -> str:
     names = dict.fromkeys(one.name for one in past.exclusions)
     missing, partial = ([name for name in names if (name in past.tasks) is there] for there in (False, True))
     counts = [f"{len(missing)} of {len(missing) + len(past.tasks)} past tasks are"] if missing else []
-    counts += [f"trials of {len(partial)} {'other ' if missing else ''}past tasks are"] if partial else []
+    noun = f"{'other ' if missing else ''}past task{'s' * (len(partial) > 1)}"
+    counts += [f"trials of {len(partial)} {noun} are"] if partial else []
     if not counts:
         return ""
     reasons = [str(next(one for one in past.exclusions if one.name == name)) for name in [*missing, *partial]]

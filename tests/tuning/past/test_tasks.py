@@ -47,7 +47,7 @@ def test_a_fit_warns_of_what_is_left_out():
     reasons = "; ".join(f"bad {i}: {rule}" for i in range(3))
     with pytest.warns(DataWarning) as caught:
         Surrogate.fit(past, method="gcp", settings={"prior.steps": 1})
-    rule = "19 of 21 past tasks are and trials of 1 other past tasks are left out (Past.exclusions lists the reasons)"
+    rule = "19 of 21 past tasks are and trials of 1 other past task are left out (Past.exclusions lists the reasons)"
     assert str(caught[0].message) == f"{rule}: {reasons}; ..."
 
 
