@@ -65,6 +65,10 @@ class Number:
             return xp.clip(x, self.search.low, self.search.high)
         return self.low + self._steps(u, xp) * self.step
 
+    def all_values(self) -> np.ndarray:
+        """Returns all values, in increasing order; none of a real number."""
+        return self.low + np.arange(self.levels) * self.step
+
     def _steps(self, u: Any, xp: Any) -> Any:
         """Returns the number of steps between the least value and the values at coordinates f[...]."""
         # As floats: there may be more levels than a whole number of 32 bits holds.
@@ -118,6 +122,10 @@ class Level:
     def values(self, u: Any, xp: Any = np) -> Any:
         """Returns the levels at coordinates f[...], as whole numbers."""
         return xp.clip(xp.floor(u * self.levels), 0, self.levels - 1)
+
+    def all_values(self) -> np.ndarray:
+        """Returns all levels."""
+        return np.arange(self.levels)
 
     def coordinates(self, level: Any, xp: Any = np) -> Any:
         """Returns the coordinates of levels, the middle of their part."""

@@ -159,7 +159,7 @@ class Engine:
         if best is not None:
             return Suggestion(best, improvement, past_weight)
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
-        fallback = list(self._design.sobol_configurations(number, fixed_coordinates))
+        fallback = list(self._design.other_configurations(number, fixed_coordinates))
         for excluded in (evaluated, {one.identity for one in encoded[1]}):
             for params in fallback:
                 if encode(params).identity not in excluded:

@@ -16,6 +16,9 @@ from dre_jax.tuning.space.space import Params, Space
 N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate, with one objective."""
 
+_ENUMERATED = 4096
+"""Number of configurations of a space up to which all are listed."""
+
 
 @dataclass(frozen=True)
 class InitialDesign:
@@ -77,6 +80,15 @@ class InitialDesign:
     def sobol_configurations(self, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
         """Returns configurations of the trial's points of a Sobol sequence."""
         return (self.space.params(point) for point in self._sobol_points(number, fixed_coordinates))
+
+    def other_configurations(self, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
+        """Returns configurations of the trial's Sobol points, then all of a space of few."""
+        yield from self.sobol_configurations(number, fixed_coordinates)
+        if self.space.size <= _ENUMERATED:
+            coordinates = [part.coordinates(part.all_values()).clip(0.0, 1.0) for part in self.space.layout.parts]
+            points = np.stack(np.meshgrid(*coordinates), axis=-1).reshape(-1, len(coordinates))
+            points = with_fixed(points, fixed_coordinates)
+            yield from map(self.space.params, points[self.space.layout.allowed(points)])
 
     def _sobol_points(self, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
         """Returns points of a scrambled Sobol sequence, of likely values for every other trial.

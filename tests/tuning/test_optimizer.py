@@ -126,6 +126,15 @@ class TestSuggestions:
         optimizer.tell(2, 1.0)
         assert optimizer.ask(1)[0].params == optimizer.trials[2].params
 
+    def test_the_last_configurations_of_a_space_come_before_repeats(self):
+        optimizer = Optimizer(Space({"n": Int(1, 2000, log=True), "kernel": Categorical(["rbf", "poly"])}), seed=0)
+        last = [(3, "poly"), (1700, "rbf")]
+        for n in range(1, 2001):
+            for kernel in ("rbf", "poly"):
+                if (n, kernel) not in last:
+                    optimizer.add({"n": n, "kernel": kernel}, float(n))
+        assert sorted(tuple(optimizer.ask().params.values()) for _ in last) == last
+
     def test_enqueued_values_come_first(self):
         optimizer = near(SPACE)
         optimizer.enqueue({"degree": 3, "lr": 0.1, "x": 0.5, "kernel": "poly"})
