@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,12 +94,16 @@ def write(figure: Figure, *paths: Path, **settings: Any) -> None:
     """Writes a figure, PNG or SVG by each path's ending. Raises `DataError` where a file cannot be written."""
     from dre_jax.data.files import atomic_writer
 
+    for path in paths:
+        with atomic_writer(path) as file:
+            write_to(file, figure, path.suffix[1:].lower(), **settings)
+
+
+def write_to(file: BinaryIO, figure: Figure, kind: str = "png", **settings: Any) -> None:
+    """Writes a figure to an open file, as ``png`` or ``svg``."""
     with _own_settings(settings):
-        for path in paths:
-            kind = path.suffix[1:].lower()
-            with atomic_writer(path) as file:
-                figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
-            figure.set_layout_engine("none")  # stays as the first file has it: that takes half of the time
+        figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
+    figure.set_layout_engine("none")  # stays as the first file has it: that takes half of the time
 
 
 def save(size: tuple[float, float], paint: Callable[[Figure], None], *paths: Path, **settings: Any) -> None:

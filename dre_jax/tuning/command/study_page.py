@@ -9,6 +9,7 @@ from pathlib import Path
 from dre_jax.data.files import write_text
 from dre_jax.report.figures import data_uri
 from dre_jax.report.page import render
+from dre_jax.report.style import write_to
 from dre_jax.tuning.figures.study import StudyFigure
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trial import Trial
@@ -54,7 +55,7 @@ def write_study_page(
 
 def _source(one: StudyFigure) -> str:
     with io.BytesIO() as file:
-        one.figure.savefig(file, format="png", dpi=160)
+        write_to(file, one.figure)
         return data_uri(file.getvalue(), "png")
 
 
