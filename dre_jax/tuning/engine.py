@@ -159,12 +159,11 @@ class Engine:
         if best is not None:
             return Suggestion(best, improvement, past_weight)
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
-        fallback = list(self._design.other_configurations(number, fixed_coordinates))
         for excluded in (evaluated, {one.identity for one in encoded[1]}):
-            for params in fallback:
+            for params in self._design.other_configurations(number, fixed_coordinates):
                 if encode(params).identity not in excluded:
                     return Suggestion(params, 0.0, past_weight)
-        return Suggestion(fallback[0], 0.0, past_weight)
+        return Suggestion(next(iter(self._design.other_configurations(number, fixed_coordinates))), 0.0, past_weight)
 
     def _with_responses(self, observed: Sequence[Observation]) -> Sequence[Observation]:
         """Returns the observations with the responses that order them."""
@@ -291,15 +290,16 @@ class Engine:
         responses = np.array([one.response for one in observed], np.float64)
         rows = select_trials(responses, self.config.max_history)
         clipped = clip_responses(responses[rows])
-        if not len(rows) or not np.ptp(clipped):
+        spread = np.ptp(clipped) if len(rows) else 0.0
+        if not spread:
             raise DataError("predictions need trials with different values")
-        known = np.array([self._encoder.encode(one.params).point for one in observed])
+        observed_points = np.array([self._encoder.encode(one.params).point for one in observed])
         with suggestion_runtime, self._precision() as dtype:
-            history = self._history(observed, rows, known, responses, len(rows), dtype)
+            history = self._history(observed, rows, observed_points, responses, len(rows), dtype)
             params, key = self._params_for(observed, rows, len(history.where), dtype), jax.random.key(self.seed)
             moments = predict_responses(self._method, self._layout, params, history, jnp.asarray(points, dtype), key)
         mean, deviation = (np.asarray(one, np.float64) for one in moments)
-        return clipped.min() + np.ptp(clipped) * mean, np.ptp(clipped) * deviation
+        return clipped.min() + spread * mean, spread * deviation
 
     @cached_property
     def _past_cost(self) -> CostModel | None:
