@@ -214,8 +214,7 @@ def tune(
             from dre_jax.tuning.command.study_page import write_study_page
             from dre_jax.tuning.figures.study import study_figures
 
-            surrogates = optimizer.surrogates or {"": optimizer.surrogate}
-            figures = study_figures(optimizer.space, optimizer.trials, best, named, surrogates)
+            figures = study_figures(optimizer.space, optimizer.trials, best, named, _named_surrogates(optimizer))
             write_study_page(report, study.stem, optimizer.space, optimizer.trials, best, named, figures)
             print(f"tune: page {report}")
         # The study's whole name, so that no picture of the user's own is replaced.
@@ -265,10 +264,15 @@ def _named_directions(optimizer: FileOptimizer | SharedStudy) -> dict[str, str]:
     return optimizer.directions or {"": optimizer.direction or ""}
 
 
+def _named_surrogates(optimizer: FileOptimizer | SharedStudy) -> Mapping[str, Surrogate | None]:
+    """Returns the surrogates by objective; a single one has no name."""
+    return optimizer.surrogates or {"": optimizer.surrogate}
+
+
 def _print_sources(optimizer: FileOptimizer | SharedStudy) -> None:
     """Prints how far the past studies of each surrogate agree with the trials."""
     directions = _named_directions(optimizer)
-    for name, surrogate in (optimizer.surrogates or {"": optimizer.surrogate}).items():
+    for name, surrogate in _named_surrogates(optimizer).items():
         if surrogate is not None and surrogate.studies is not None:
             trials = [trial.with_objective(name) if name else trial for trial in optimizer.trials]
             lines = surrogate.sources(trials, direction=directions[name]).lines(_MAX_STUDIES)

@@ -201,8 +201,8 @@ class Optimizer(StudyRecord):
         from dre_jax.tuning.posterior import predict_values
 
         if objective not in self._directions:
-            known = ", ".join(map(repr, self._directions))
-            raise ConfigError(f"the objectives of this study are {known}, but got objective={objective!r}")
+            names = ", ".join(map(repr, self._directions))
+            raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
         engine, trials = self._engine, self.trials
         if objective is not None:
             engine = Engine(self.space, self.surrogates[objective], seed=self.seed, config=self._engine.config)

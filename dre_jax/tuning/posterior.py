@@ -39,11 +39,7 @@ def predict_values(engine: Engine, trials: Sequence[Trial], direction: str, poin
     """
     sign = 1.0 if direction == "maximize" else -1.0
     observed = [
-        Observation(
-            trial._params,
-            sign * trial.value,
-            (trial.stderr or 0.0) if engine.uses_standard_errors else 0.0,
-        )
+        Observation(trial._params, sign * trial.value, (trial.stderr or 0.0) if engine.uses_standard_errors else 0.0)
         for trial in trials
         if trial.state in ("complete", "stopped") and trial.value is not None
     ]

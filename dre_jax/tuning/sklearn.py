@@ -218,10 +218,10 @@ class DRESearchCV(BaseSearchCV):
 
 def _ask_new(optimizer: Optimizer, n: int) -> list[Trial]:
     """Returns n trials of new configurations; fewer, and a running trial of an old one, if the space has no more."""
-    known = [trial.params for trial in optimizer.trials]
+    configurations = [trial.params for trial in optimizer.trials]
     trials: list[Trial] = []
-    while len(trials) < n and (trial := optimizer.ask()).params not in known:
-        known.append(trial.params)
+    while len(trials) < n and (trial := optimizer.ask()).params not in configurations:
+        configurations.append(trial.params)
         trials.append(trial)
     return trials
 

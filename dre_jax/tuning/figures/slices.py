@@ -117,7 +117,7 @@ def plot_contours(
     active = space.layout.active(points)
     shown = space.layout.allowed(points) & active[columns[0]] & active[columns[1]]
     x, y = (space.layout.parts[column].values(grid) for column in columns)
-    tried = [trial.params for trial in trials if trial.state == "complete" and {*names} <= trial.params.keys()]
+    configurations = [trial.params for trial in trials if trial.state == "complete" and {*names} <= trial.params.keys()]
 
     def paint(figure: Figure) -> None:
         titles = ("predicted value", "standard deviation")
@@ -127,7 +127,7 @@ def plot_contours(
                 _set_scale(axis, space, name)
             filled = np.ma.masked_array(field, ~shown).reshape(len(grid), len(grid))
             figure.colorbar(axes.contourf(x, y, filled, levels=12, cmap=colours), ax=axes)
-            at, above = (_places(space, name, tried) for name in names)
+            at, above = (_places(space, name, configurations) for name in names)
             axes.scatter(at, above, s=12, color="white", edgecolors="black", linewidths=0.7)
             axes.plot(*([_places(space, name, [best.params])[0]] for name in names), "*", ms=11, color=COLOURS[1])
             axes.set(xlabel=names[0], ylabel=names[1], title=title)
