@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -72,15 +73,32 @@ class Steps:
                 manager.save(step, args=items, force=True)
                 manager.wait_until_finished()
             write_json(self._path(step) / _DIGESTS, _digests(self._path(step)))
-            for name, content in (copies or {}).items():
-                path = self.folder.parent / name
-                remove_left_over(path)
-                if isinstance(content, str):
-                    write_text(path, content)
-                else:
-                    write_json(path, {"format": FORMAT, **content}, indent=1)
+            self._write_copies(copies or {})
         except (OSError, ValueError, TypeError, DataError) as error:
             raise CheckpointError(f"cannot write a checkpoint to {self.folder.parent}: {str(error)[:300]}") from error
+
+    def complete(self, copies: Mapping[str, Any]) -> None:
+        """Does what a process that was killed may not have done after its last step: copies, and the end of old steps.
+
+        Raises:
+          CheckpointError: if the folder cannot be written.
+        """
+        steps = sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdecimal())
+        try:
+            self._write_copies(copies)
+            for step in steps[: -self._keep]:
+                shutil.rmtree(self._path(step))
+        except (OSError, DataError) as error:
+            raise CheckpointError(f"cannot write a checkpoint to {self.folder.parent}: {str(error)[:300]}") from error
+
+    def _write_copies(self, copies: Mapping[str, Any]) -> None:
+        for name, content in copies.items():
+            path = self.folder.parent / name
+            remove_left_over(path)
+            if isinstance(content, str):
+                write_text(path, content)
+            else:
+                write_json(path, {"format": FORMAT, **content}, indent=1)
 
     def metadata(self, step: int) -> dict[str, Any]:
         """Returns the metadata of a step.

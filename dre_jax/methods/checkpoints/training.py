@@ -141,12 +141,7 @@ class ResumableTraining(TrainingCheckpoint):
         """Writes a step. Raises `CheckpointError` if the folder cannot be written."""
         step, arrays = int(run.state.step), _leaves({"state": run.state, "best": run.best})
         metadata = {**self._metadata, "history": run.history, "best_step": run.best_step, "arrays": _shapes(arrays)}
-        losses = [f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}" for s, train, val in run.history]
-        copies = {
-            "metadata.json": {**metadata, "step": step},
-            "losses.csv": "\n".join(["step,train_loss,validation_loss", *losses, ""]),
-        }
-        self._steps.save(step, arrays, metadata, copies)
+        self._steps.save(step, arrays, metadata, _copies({**metadata, "step": step}))
 
     def resume(self) -> TrainingRun | None:
         """Returns the run as it was last saved; None without a complete step.
@@ -167,10 +162,17 @@ class ResumableTraining(TrainingCheckpoint):
             ours["training"] = {**ours["training"], "steps": config.steps}
         check_same_training(self.folder, ours, {**metadata, **configs}, self._columns, columns)
         run = self.load(metadata)
+        self._steps.complete(_copies(metadata))
         self._metadata["backends"] = native.with_backend(metadata["backends"])
         if metadata["step"] < self._config.steps:
             warn_of_backends(self._metadata["backends"], self.folder)
         return run
+
+
+def _copies(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the content of the files beside the steps."""
+    losses = [f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}" for s, train, val in metadata["history"]]
+    return {"metadata.json": metadata, "losses.csv": "\n".join(["step,train_loss,validation_loss", *losses, ""])}
 
 
 def _leaves(tree: Any) -> dict[str, Any]:
