@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optuna
 from markdown_tables import markdown_table, mean_cell
+from one_line import errors_in_one_line
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.tuning import Float, PastCurves, Space
@@ -101,6 +102,7 @@ def make_tables(folder: Path) -> dict[Task, Table]:
     from sklearn.preprocessing import StandardScaler
 
     warnings.simplefilter("ignore")
+    folder.mkdir(parents=True, exist_ok=True)
     tables = {}
     for model, name in itertools.product(MODELS, DATASETS):
         if (model, name) == ("boosting", "digits"):  # ten trees a stage
@@ -232,4 +234,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_in_one_line():
+        main()

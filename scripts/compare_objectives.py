@@ -4,9 +4,9 @@
     python scripts/compare_objectives.py --out objectives.jsonl --report
 
 Problems are families of functions or of scikit-learn models (`live.objectives`). A seed draws the member to optimise,
-and five others for the past, with 30 random trials each; a reversed past has negative values. Finished studies are
-in the file, one line each: rerun the command to resume. The reference point is as far beyond the worst point of the
-front as the front is wide.
+and five others for the past, with 30 random trials each; a reversed past has negative values, and an unrelated past has
+other functions (`live.pasts`) for each objective. Finished studies are in the file, one line each: rerun the command to
+resume. The reference point is as far beyond the worst point of the front as the front is wide.
 """
 
 from __future__ import annotations
@@ -20,32 +20,43 @@ import numpy as np
 import pandas as pd
 from finished_studies import append_study, read_studies
 from live.contestants import suggest
+from live.functions import FAMILIES
 from live.objectives import MODEL_FAMILIES, PROBLEMS, draw_member, draw_params
+from live.pasts import draw_past
 from markdown_tables import markdown_table, mean_cell
 from one_line import errors_in_one_line
 from scipy.stats import wilcoxon
 
+from dre_jax.errors import ConfigError
 from dre_jax.search.hypervolume import Floats, hypervolume
 from dre_jax.tuning import Evaluated, Optimizer, Space, Surrogate, past_of
 
 TRIALS, PAST_MEMBERS, PAST_TRIALS = 50, 5, 30
 AT = (10, 20, 30, 40, 50)
-OURS = {"dre-past": 1.0, "dre-reversed": -1.0, "dre": 0.0}
-"""The sign of the values of the past, 0 without one."""
+OURS = ("dre-past", "dre-reversed", "dre-unrelated", "dre")
 SAMPLERS = {"gp": "GPSampler", "tpe": "TPESampler", "nsga2": "NSGAIISampler", "random": "RandomSampler"}
 
 
-def surrogates(problem: str, space: Space, random: np.random.Generator, sign: float) -> dict[str, Surrogate | None]:
-    """Learns from other members, with negative values if the sign is -1; by names of the objectives."""
-    studies = []
-    for _ in range(PAST_MEMBERS):
-        params = draw_params(space, PAST_TRIALS, random)
-        studies.append((params, sign * draw_member(problem, random, past=True).values(params)))
-    learned: dict[str, Surrogate | None] = {}
-    for m in range(studies[0][1].shape[1]):
-        rows = {str(i): [Evaluated(p, y[m]) for p, y in zip(*one, strict=True)] for i, one in enumerate(studies)}
-        learned[f"f{m}"] = Surrogate.fit(past_of(space, rows, direction="minimize"), quiet=True)
-    return learned
+def surrogates(
+    problem: str, space: Space, n_objectives: int, random: np.random.Generator, tuner: str
+) -> dict[str, Surrogate | None]:
+    """Learns from other members or from other functions; by names of the objectives."""
+    if tuner == "dre-unrelated":
+        if problem not in PROBLEMS:
+            raise ConfigError(f"{tuner} is for problems of functions, but got {problem!r}")
+        name = f"irrelevant {PAST_MEMBERS}x{PAST_TRIALS}"
+        pasts = [draw_past(name, FAMILIES["hartmann-6"], random) for _ in range(n_objectives)]
+    else:
+        studies = []
+        for _ in range(PAST_MEMBERS):
+            params = draw_params(space, PAST_TRIALS, random)
+            values = draw_member(problem, random, past=True).values(params)
+            studies.append((params, -values if tuner == "dre-reversed" else values))
+        pasts = []
+        for m in range(n_objectives):
+            rows = {str(i): [Evaluated(p, y[m]) for p, y in zip(*one, strict=True)] for i, one in enumerate(studies)}
+            pasts.append(past_of(space, rows, direction="minimize"))
+    return {f"f{m}": Surrogate.fit(past, quiet=True) for m, past in enumerate(pasts)}
 
 
 def run(problem: str, tuner: str, seed: int) -> list[float]:
@@ -61,7 +72,7 @@ def run(problem: str, tuner: str, seed: int) -> list[float]:
         return trials[-1].tolist()
 
     if tuner in OURS:
-        past = surrogates(problem, member.space, random, OURS[tuner]) if OURS[tuner] else None
+        past = None if tuner == "dre" else surrogates(problem, member.space, len(names), random, tuner)
         optimizer = Optimizer(member.space, past, directions=dict.fromkeys(names, "minimize"), seed=seed)
         optimizer.optimize(lambda trial: dict(zip(names, evaluate(trial.params), strict=True)), TRIALS)
     else:
@@ -88,7 +99,7 @@ def report(results: dict[tuple[str, str, int], list[float]], problems: list[str]
         rows = [[tuner, *(mean_cell(part[tuner][t]) for t in AT)] for tuner in tuners]
         print(f"\n{', '.join(selected)}: {len(part)} studies per tuner\n\n{markdown_table(['tuner', *heads], rows)}")
     rows = []
-    for one, other in itertools.product(("dre", "dre-past", "dre-reversed"), ("dre", *SAMPLERS)):
+    for one, other in itertools.product(OURS, ("dre", *SAMPLERS)):
         if one != other and {one, other} <= set(tuners):
             gaps = shares[one] - shares[other]
             tests = [f"{gaps[t].mean():+.3f} ({wilcoxon(gaps[t]).pvalue:.1g})" for t in AT]
