@@ -11,7 +11,7 @@ squares, so that machines and sizes of data may differ; the process of the curre
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,11 +35,8 @@ from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
 from dre_jax.tuning.feasibility import FIT_TRIALS, FITTING, fit_rows
-from dre_jax.tuning.past.studies import MAX_STUDIES
+from dre_jax.tuning.past.studies import MAX_STUDIES, PastStudies
 from dre_jax.tuning.trial_selection import select_trials
-
-if TYPE_CHECKING:
-    from dre_jax.tuning.past.studies import PastStudies
 
 _FEWEST = 3
 """Costs that a process needs."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from dre_jax.search.method import Method
+from dre_jax.methods import find
+from dre_jax.search.method import Method
 
 DEFAULT_METHOD = "gp"
 """The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
@@ -23,6 +23,4 @@ tables in docs/results are without them."""
 
 def default_method() -> Method:
     """Returns the method without past tasks."""
-    from dre_jax.methods import find
-
     return find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS))

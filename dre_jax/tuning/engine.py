@@ -8,31 +8,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.search.method import capabilities_of
+from dre_jax.search.acquisition import undefined_values
+from dre_jax.search.candidates import CandidateConfig, default_candidates
+from dre_jax.search.history import History
+from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.pending import check_pending_strategy
+from dre_jax.search.precision import precision_of, with_precision
+from dre_jax.search.proposals import propose
+from dre_jax.search.suggester import capacity_for, coarse_capacity_for
+from dre_jax.search.weighting import Weights
+from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
 from dre_jax.tuning.default_method import DEFAULT_METHOD, default_method
 from dre_jax.tuning.encoded_params import EncodedParams, ParamsEncoder
 from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.feasibility import FeasibilityModel, capped_responses, is_feasible, learn_feasibility
 from dre_jax.tuning.initial_design import N_START, InitialDesign, with_fixed
+from dre_jax.tuning.predicted_responses import predict_responses
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial_record import observed_history, trial_record
 from dre_jax.tuning.trial_selection import select_trials
-
-if TYPE_CHECKING:
-    from dre_jax.search.candidates import CandidateConfig
-    from dre_jax.search.history import History
-    from dre_jax.search.method import Method
-    from dre_jax.tuning.cost import CostModel
-    from dre_jax.tuning.feasibility import FeasibilityModel
 
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
@@ -191,16 +197,6 @@ class Engine:
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, if known.
         """
-        import jax
-        import jax.numpy as jnp
-
-        from dre_jax.search.acquisition import undefined_values
-        from dre_jax.search.proposals import propose
-        from dre_jax.search.suggester import capacity_for, coarse_capacity_for
-        from dre_jax.search.weighting import Weights
-        from dre_jax.tuning.cost import learn_cost
-        from dre_jax.tuning.trial_record import trial_record
-
         points, pending_points, failed_points = (
             np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
         )
@@ -260,9 +256,6 @@ class Engine:
         dtype: type[np.floating[Any]],
     ) -> History:
         """Returns a history of some rows of the observations, padded for so many trials."""
-        from dre_jax.search.suggester import capacity_for
-        from dre_jax.tuning.trial_record import observed_history
-
         capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
         if n_filled <= self.config.max_history:
             capacity = min(capacity, self.config.max_history)
@@ -278,11 +271,6 @@ class Engine:
           ConfigError: for a method that does not declare ``predicts_components``.
           DataError: for fewer than two different responses.
         """
-        import jax
-        import jax.numpy as jnp
-
-        from dre_jax.tuning.predicted_responses import predict_responses
-
         if not capabilities_of(self._method).predicts_components:
             name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
             raise ConfigError(f"predictions need hedged-prior, or gp without a surrogate, but the method is {name}")
@@ -304,8 +292,6 @@ class Engine:
     @cached_property
     def _past_cost(self) -> CostModel | None:
         """What past studies teach of costs."""
-        from dre_jax.tuning.cost import learn_past_cost
-
         if self.surrogate is None or self.surrogate.studies is None:
             return None
         with self._precision() as dtype:
@@ -313,8 +299,6 @@ class Engine:
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: type[np.floating[Any]]) -> Any:
         """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
-        import jax
-
         densities = self._design.log_densities
         if densities is None:
             return None
@@ -335,8 +319,6 @@ class Engine:
         names = sorted({name for one in observed for name in one.constraints})
         if not names and not len(failed_points):
             return None, responses
-        from dre_jax.tuning.feasibility import capped_responses, is_feasible, learn_feasibility
-
         constraints = np.array([[one.constraints.get(name, np.nan) for name in names] for one in observed])
         constraints = constraints.reshape(len(points), len(names))
         responses = capped_responses(responses, is_feasible(constraints))
@@ -362,8 +344,6 @@ class Engine:
 
     @cached_property
     def _candidates(self) -> CandidateConfig:
-        from dre_jax.search.candidates import default_candidates
-
         return default_candidates(self._method, self._layout, self.config.pending_strategy)
 
     @cached_property
@@ -378,18 +358,12 @@ class Engine:
 
     @cached_property
     def _params(self) -> Any:
-        import jax
-
-        from dre_jax.search.precision import with_precision
-
         if self.surrogate is None:
             return None
         with self._precision() as dtype:
             return jax.device_put(with_precision(self.surrogate.params, dtype))
 
     def _precision(self) -> AbstractContextManager[type[np.floating[Any]]]:
-        from dre_jax.search.precision import precision_of
-
         return precision_of(self._method)
 
     def __getstate__(self) -> dict[str, Any]:

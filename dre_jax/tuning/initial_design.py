@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import DataError
+from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning.space.beliefs import to_quantiles
 from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.space import Params, Space
@@ -95,8 +96,6 @@ class InitialDesign:
 
         The first trials share one sequence.
         """
-        from dre_jax.search.candidates import sobol_points
-
         first = number < self.n_start
         densities = None if number % 2 else self.log_densities
 
@@ -109,8 +108,6 @@ class InitialDesign:
 
     def even_points(self, n: int, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
         """Returns n points of a trial's Sobol sequence, half of them of likely values: candidates of a method."""
-        from dre_jax.search.candidates import sobol_points
-
         densities = self.log_densities
 
         def draw(n: int) -> np.ndarray:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
 import numpy as np
 
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
+from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
+from dre_jax.tuning.past.studies import PastStudies
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trial import DIRECTIONS
-
-if TYPE_CHECKING:
-    from dre_jax.methods.checkpoints.fitted import FittedMethod
 
 SPACE_NAME = "past"
 """Name of the search space in the checkpoint of a surrogate."""
@@ -43,10 +43,6 @@ def checkpoint_extra(
 
 def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
     """Returns the fields of the surrogate in a checkpoint; arguments and errors as in `Surrogate.load`."""
-    import jax
-
-    from dre_jax.methods.checkpoints.fitted import load_fitted
-
     fitted = load_fitted(Path(folder))
     fields = _saved_fields(folder, fitted) if "tuning" in fitted.extra else _fields_of_data(folder, fitted, space)
     if space is not None:
@@ -63,8 +59,6 @@ def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
 
 def _saved_fields(folder: _Path, fitted: FittedMethod) -> dict[str, Any]:
     """Returns the space, the start design, the direction and the past studies that `Surrogate.save` wrote."""
-    from dre_jax.tuning.past.studies import PastStudies
-
     try:
         content, arrays = fitted.extra["tuning"], fitted.extra_arrays
         space, direction, metric = from_json(content["space"]), content["direction"], content["metric"]

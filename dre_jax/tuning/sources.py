@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import jax
 import numpy as np
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
+from dre_jax.search.precision import precision_of, with_precision
+from dre_jax.search.suggester import capacity_for
+from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
@@ -21,8 +26,6 @@ from dre_jax.tuning.trial_selection import select_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from dre_jax.tuning.past.studies import Comparison, PastStudies
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _HELPED = {True: "yes", None: "unclear", False: "no"}
@@ -182,8 +185,6 @@ def compare_sources(
       method: the surrogate's; None leaves `past_weights` empty.
       params: what the method learned.
     """
-    import jax
-
     if direction is None:
         raise ConfigError("the surrogate has no direction: pass direction='minimize' or 'maximize'")
     one_of("direction", direction, DIRECTIONS)
@@ -194,8 +195,6 @@ def compare_sources(
     compared: tuple[SourceStudy, ...] = ()
     with suggestion_runtime:
         if studies is not None:
-            from dre_jax.tuning.past.studies import compare_studies
-
             with jax.enable_x64(False):
                 compared = weighted_studies(studies.names, compare_studies(studies, x, responses))
         weights = _past_weights(method, params, x, responses, rows)
@@ -240,13 +239,6 @@ def _past_weights(
     method: Method | None, params: Any, x: np.ndarray, responses: np.ndarray, rows: np.ndarray
 ) -> dict[int, float]:
     """Returns the weight of the past by the number of trials; empty if the method does not weigh it."""
-    import jax
-
-    from dre_jax.search.history import make_history
-    from dre_jax.search.precision import precision_of, with_precision
-    from dre_jax.search.suggester import capacity_for
-    from dre_jax.tuning.past.studies import weigh_past
-
     if method is None or not capabilities_of(method).weighs_past:
         return {}
     n = len(responses)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dre_jax.data.files import read_json, stamp, write_json
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
+from dre_jax.methods.settings import leaves, to_text
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by_objective
@@ -63,8 +64,6 @@ def origin_of(surrogate: Surrogate | None) -> Origin | None:
     """Returns what a study file says of a surrogate; None without one."""
     if surrogate is None:
         return None
-    from dre_jax.methods.settings import leaves, to_text
-
     configuration: dict[str, str] = {}
     if dataclasses.is_dataclass(surrogate.method):
         configuration = {name: to_text(value) for name, value in leaves(surrogate.method)}

@@ -10,16 +10,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
 import numpy as np
 
 from dre_jax.checks import check_seed, one_of
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning
+from dre_jax.methods import find
+from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
+from dre_jax.methods.checkpoints.provenance import provenance
+from dre_jax.methods.checkpoints.serialization import config_to_json, has_numbers, structure_to_json
+from dre_jax.methods.registry import entry_of
 from dre_jax.methods.start_configurations import start_rows
-from dre_jax.search.method import Method
+from dre_jax.runtime.progress import show_reports
+from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
+from dre_jax.search.method import Method, decisions_of
 from dre_jax.tuning.past.overlap import describe_changes
+from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_exclusions, past_of
 from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate
 from dre_jax.tuning.sources import Evaluation, Sources, compare_sources
@@ -27,10 +36,6 @@ from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.trial import DIRECTIONS
-
-if TYPE_CHECKING:
-    from dre_jax.runtime.reports import ProgressCallback
-    from dre_jax.tuning.past.studies import PastStudies
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +77,6 @@ class Surrogate:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the method's name, the space, the learned parameters, the start design and the direction."""
-        import jax
-
         description = [self.name, to_json(self.space), list(self.start), self.direction]
         digest = hashlib.sha256(json.dumps(description).encode())
         for leaf in jax.tree.leaves(self.params):
@@ -149,16 +152,6 @@ class Surrogate:
           DataWarning: if past tasks or trials are left out, with counts and the first reasons; if past tasks have other
             hyperparameters than the search space; if `save` cannot store what the method learned.
         """
-        import jax
-
-        from dre_jax.methods import find
-        from dre_jax.methods.checkpoints.provenance import provenance
-        from dre_jax.methods.registry import entry_of
-        from dre_jax.runtime.progress import show_reports
-        from dre_jax.runtime.reports import report_progress, report_result
-        from dre_jax.search.method import decisions_of
-        from dre_jax.tuning.past.studies import keep_studies, studies_apart
-
         check_seed(seed)
         if not isinstance(past, Past):
             raise DataError(f"a surrogate learns from past tasks as past_of returns them, but got {show(past)}")
@@ -286,8 +279,6 @@ class Surrogate:
         Raises:
           CheckpointError: if it cannot be written.
         """
-        from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
-
         studies = self.studies
         save_fitted(
             Path(folder),
@@ -354,9 +345,6 @@ class Surrogate:
 
 def _on_host(name: str, method: Method, params: Any) -> Any:
     """Returns what a method learned as arrays of NumPy; warns if a checkpoint cannot store it or the configuration."""
-    import jax
-
-    from dre_jax.methods.checkpoints.serialization import config_to_json, has_numbers, structure_to_json
 
     def array(leaf: Any) -> np.ndarray:
         is_array = hasattr(leaf, "dtype")

@@ -8,9 +8,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import jax
 import numpy as np
 
+from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
+from dre_jax.search.candidates import default_candidates
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.tuning.default_method import default_method
 from dre_jax.tuning.engine import Engine
@@ -80,10 +83,6 @@ class ObjectivesEngine(Engine):
     def _params_for(
         self, observed: Sequence[Observation], rows: np.ndarray, capacity: int, dtype: type[np.floating[Any]]
     ) -> ObjectiveParams:
-        import jax
-
-        from dre_jax.data.tasks import tie_levels
-
         values = np.array([one.objectives for one in observed], np.float64)
         scaled = unit_values(values)
         feasible = np.array([all(value <= 0 for value in one.constraints.values()) for one in observed])
@@ -104,8 +103,6 @@ class ObjectivesEngine(Engine):
 
     @cached_property
     def _candidates(self) -> Any:
-        from dre_jax.search.candidates import default_candidates
-
         strategy = "none" if self.config.pending_strategy == "none" else "mean"  # the method imputes by objective
         return replace(default_candidates(self._method, self._layout, strategy), parents=_PARENTS)
 
