@@ -9,7 +9,6 @@ from dre_jax import AcquisitionConfig, ConfigError, FineTuneConfig, LossConfig, 
 from dre_jax.gp.fit import GPConfig
 from dre_jax.losses import position_weights
 from dre_jax.methods.baselines.bohamiann import PriorConfig, SGHMCConfig
-from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
 from dre_jax.methods.baselines.dkgp import DeepKernelConfig
 from dre_jax.methods.baselines.fsbo import KernelTraining
@@ -72,6 +71,5 @@ test_what_does_not_go_together = error_table(
     ConfigError,
     (lambda: position_weights("log", jnp.ones(1), jnp.ones(1)), "must be one of inverse_log, "),
     (lambda: DeepEnsemble(network=MLPConfig(hidden=(6,))), "the network must have 2 outputs, but got outputs=1"),
-    (lambda: Committee(members=()), "must have members"),
     (lambda: HedgedPrior(hypotheses=()), "at least one hypothesis, but got none"),
 )

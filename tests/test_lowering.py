@@ -13,7 +13,6 @@ from jax import export
 from dre_jax import native
 from dre_jax.data import SearchSpace, build_table, bundled
 from dre_jax.methods import DRE, METHODS
-from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.baselines.source_processes import fit_sources, source_tasks
 from dre_jax.methods.dre import FineTuneConfig, MetaTrainConfig, ModelConfig, init
 from dre_jax.methods.dre.steps import evaluate, start, train
@@ -79,12 +78,11 @@ def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
 
 
 FEW = ("gp", "hebo", "fsbo")
-MORE = ("deep-ensemble", "dngo", "bohamiann", "dkgp", "tst", "taf", "dre-gp")
-ENSEMBLES = (DRE, Committee)  # other tests have the first; the members of the second are methods themselves
+MORE = ("deep-ensemble", "dngo", "bohamiann", "dkgp", "tst", "taf")
 SURROGATES = {
     name: method
     for name, entry in METHODS.items()
-    if entry.host is None and not isinstance(method := entry.default, ENSEMBLES)
+    if entry.host is None and not isinstance(method := entry.default, DRE)
 }
 
 
@@ -97,8 +95,6 @@ def learnt(space):
     @cache
     def trace(name):
         method = SURROGATES[name]
-        if name == "dre-gp":
-            return None, jax.eval_shape(partial(init, method.model, space.n_columns), KEY)
         if hasattr(method, "rows"):
             tasks = source_tasks(few, method.rows, KEY)  # NumPy draws them
             return jax.make_jaxpr(partial(fit_sources, method.fitting), return_shape=True)(tasks)

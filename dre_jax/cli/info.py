@@ -51,8 +51,7 @@ def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
     from dre_jax.methods.settings import leaves, to_text
 
     facts = fitted.facts
-    part = facts.get("part_of")
-    yield "method", fitted.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
+    yield "method", fitted.name
     yield "search space", f"{fitted.space}, {fitted.n_columns} columns"
     if direction := fitted.extra.get("tuning", {}).get("direction"):
         yield "direction", f"{direction} {fitted.extra['tuning'].get('metric') or 'the past values'}"
@@ -61,8 +60,6 @@ def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
         yield from _training(folder)
     elif companion is not None and step:
         yield "companion", f"{companion}, {step} steps"
-    elif "losses" in facts:
-        yield "steps", f"{facts['step']} of its ensemble, training loss {facts['losses'][1]:.3f}"
     yield from facts.get("decided", {}).items()
     tasks = f"{len(facts['tasks'])} tasks, " if "tasks" in facts else ""
     yield "training data", f"{tasks}fingerprint {facts.get('fingerprint', 'unknown')[:16]}"

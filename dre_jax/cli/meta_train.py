@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -223,7 +223,7 @@ def train_space(
     quiet: bool,
 ) -> None:
     """Meta-trains methods on one search space, into one folder; the first process prints a closing line."""
-    from dre_jax.methods.checkpoints.fitted import find_ensemble
+    from dre_jax.methods.checkpoints.fitted import has_ensemble
     from dre_jax.methods.checkpoints.meta_training import meta_train_method
     from dre_jax.methods.checkpoints.training import TrainingCheckpoint
     from dre_jax.runtime.processes import is_first
@@ -231,10 +231,10 @@ def train_space(
     quiet = quiet or not is_first()
     what, resumed = f"meta-train {data.name}", []
     for name, method in methods.items():
-        ensemble, start = find_ensemble(method), TrainingCheckpoint(folder).latest_step() or 0
-        silent = quiet or ensemble is None
+        start = TrainingCheckpoint(folder).latest_step() or 0
+        n_steps = cast(Any, method).training.steps if has_ensemble(method) else 0
         on_fit = partial(print, f"{what}: fitting {name}", file=sys.stderr, flush=True)
-        with Bar(what, ensemble.training.steps if ensemble else 0, quiet=silent, start=start, unit="steps") as bar:
+        with Bar(what, n_steps, quiet=quiet or not n_steps, start=start, unit="steps") as bar:
             trained = meta_train_method(
                 name,
                 method,

@@ -15,7 +15,7 @@ from dre_jax.data.hpob import Outline
 from dre_jax.errors import CheckpointError, DataWarning
 from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, Runner
 from dre_jax.methods import find
-from dre_jax.methods.checkpoints.fitted import FittedMethod, find_ensemble, load_fitted
+from dre_jax.methods.checkpoints.fitted import FittedMethod, has_ensemble, load_fitted
 from dre_jax.methods.foreign import entry_for
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
@@ -101,13 +101,9 @@ class CompiledRunner(Runner):
         checkpoint, entry = self._checkpoints.get(space), self._entry
         if checkpoint is None or checkpoint.name == entry.name:
             return None if checkpoint is None else checkpoint.method
-        ensemble = find_ensemble(checkpoint.method)
-        if ensemble is None or not entry.reads_checkpoints:
-            part = checkpoint.facts.get("part_of")
-            content = (
-                checkpoint.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
-            )
-            raise CheckpointError(f"{entry.name} cannot start from {self._root}/{space}, which holds {content}")
+        ensemble: Any = checkpoint.method
+        if not has_ensemble(ensemble) or not entry.reads_checkpoints:
+            raise CheckpointError(f"{entry.name} cannot start from {self._root}/{space}, which holds {checkpoint.name}")
         default: Any = entry.default
         changes = {"model": ensemble.model, "training": ensemble.training}
         supported = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}

@@ -56,8 +56,6 @@ def check_capabilities(method: Any, name: str) -> None:
     for needy in ("slotwise_fit", "weighs_past", "predicts_components"):
         if getattr(capabilities, needy) and not capabilities.fits_history:
             raise ConfigError(f"method {name}: {needy} is True, so fits_history must be True, but is False")
-    if capabilities.committee and not isinstance(getattr(method, "members", None), tuple):
-        raise ConfigError(f"method {name}: committee is True, so it must have a tuple members, but has none")
 
 
 def _check_function(method: Any, label: str, name: str, rule: str = "must") -> None:

@@ -19,16 +19,14 @@ from dre_jax.methods.declaration import parameter_classes
 from dre_jax.methods.entry import Entry, check_entry
 from dre_jax.methods.foreign import entry_for, is_foreign, label_of, load_method
 from dre_jax.search.host import HostMethod
-from dre_jax.search.method import Method, learns_from_past, members_of
+from dre_jax.search.method import Method, learns_from_past
 
 ENTRY_POINTS = "dre_jax.methods"
 """Group of entry points."""
 
 _MODULES = (
     "dre.variants",
-    "baselines.dre_gp",
     "hedged_prior.method",
-    "baselines.committee",
     "baselines.random_search",
     "baselines.gp",
     "baselines.dngo",
@@ -73,10 +71,9 @@ def register(entry: Entry) -> None:
 def _add(entry: Entry) -> Entry:
     """Checks and adds an entry, or replaces the one of its name: a file may have been edited since it was loaded."""
     check_entry(entry)
-    parts = () if entry.default is None else (entry.default, *members_of(entry.default))
     tables = {
         "configurations": (CONFIGURATIONS, list(_classes(entry.default))),
-        "parameters": (PARAMETERS, [kind for part in parts for kind in parameter_classes(part)]),
+        "parameters": (PARAMETERS, [] if entry.default is None else list(parameter_classes(entry.default))),
     }
     for what, (table, kinds) in tables.items():
         _check_class_names(f"method {entry.name}: {what}", table, kinds)

@@ -47,7 +47,7 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
     """Returns a copy of a method's configuration with other values, or their text, in some of its fields.
 
     The configuration is a frozen dataclass; its fields may be dataclasses too, or tuples of them
-    (`members.0.fitting.steps`). Messages name the method, and its other, ``short`` settings.
+    (`hypotheses.0.slope_mean`). Messages name the method, and its other, ``short`` settings.
 
     Raises:
       ConfigError: for an unknown field, or a value of another type or out of range.

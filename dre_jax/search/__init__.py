@@ -11,7 +11,7 @@ from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, run_tas
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import SearchTask, run, run_in_python
 from dre_jax.search.method import Capabilities, Method
-from dre_jax.search.ranks import gaussian_ranks, mean_and_deviation, mean_tie_ranks
+from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 from dre_jax.search.suggester import Suggester
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "SpaceRuns",
     "Suggester",
     "acquire_by_rank",
-    "gaussian_ranks",
     "log_expected_improvement",
     "make_history",
     "mean_and_deviation",

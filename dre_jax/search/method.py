@@ -51,8 +51,6 @@ class Capabilities:
     """`runs_sequentially`: the program may work on one run at a time."""
     explains_fit: bool = False
     """`explain_fit`: the decisions of `fit`."""
-    committee: bool = False
-    """`members` is a tuple of methods."""
     double_precision: bool = False
     """Suggestions are computed in float64, except on a TPU."""
     differentiable: bool = False
@@ -150,17 +148,6 @@ def learns_from_past(method: object, default: bool = True) -> bool:
     """Returns whether `fit` learns from past tasks; the default holds for a method that declares nothing about it."""
     declared = capabilities_of(method).transfer
     return default if declared is None else declared
-
-
-def members_of(method: Method) -> tuple[Method, ...]:
-    """Returns the methods of a committee; empty for others, whose `members` may be the size of an ensemble.
-
-    Example:
-      >>> from dre_jax.methods import find
-      >>> len(members_of(find("committee").make())), members_of(find("deep-ensemble").make())
-      (2, ())
-    """
-    return cast(Any, method).members if capabilities_of(method).committee else ()
 
 
 def decisions_of(method: Method, params: Any) -> dict[str, str]:

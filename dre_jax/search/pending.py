@@ -11,7 +11,7 @@ from jax import Array
 from dre_jax.errors import ConfigError
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, as_posterior_sampling, members_of, value
+from dre_jax.search.method import Method, as_posterior_sampling, value
 
 PENDING_STRATEGIES = ("min", "mean", "max", "believer", "draw", "none")
 
@@ -65,8 +65,6 @@ def with_mean_acquisition(method: Method) -> Any:
       ConfigError: if it has no acquisition function.
     """
     configured: Any = method
-    if members := members_of(method):
-        return replace(configured, members=tuple(with_mean_acquisition(member) for member in members))
     acquisition = getattr(method, "acquisition", None)
     if not isinstance(acquisition, AcquisitionConfig):
         raise ConfigError(f"a believer needs a method with an acquisition function, but got {type(method).__name__}")

@@ -58,22 +58,6 @@ def _by_sorting_back(keys: Array) -> Array:
     return jax.lax.fori_loop(0, 2, turn, (keys, slot))[0]
 
 
-@jit_eager_calls()
-def gaussian_ranks(scores: Array, where: Array) -> Array:
-    """Returns the rank of each score in its row as a standard Gaussian quantile, Phi^-1(1 - (rank - 1/2) / n).
-
-    `scores` f32[..., n] and `where` bool[n] -> f32[..., n], higher for higher scores; 0 in empty slots.
-
-    Example:
-      >>> gaussian_ranks(jnp.array([0.1, 0.7, 0.3]), jnp.ones(3, bool)).round(2).tolist()
-      [-0.97, 0.97, 0.0]
-    """
-    count = jnp.maximum(jnp.sum(where, dtype=scores.dtype), 1.0)
-    share = (mean_tie_ranks(scores, jnp.broadcast_to(where, scores.shape)) - 0.5) / count
-    # Half a rank away from 0 and from 1 at least; what stands in empty slots may be outside.
-    return jnp.where(where, -jax.scipy.special.ndtri(jnp.clip(share, 0.5 / count, 1.0 - 0.5 / count)), 0.0)
-
-
 def mean_and_deviation(ranks: Array) -> tuple[Array, Array]:
     """Returns mean and standard deviation over members: f32[M, n] -> two f32[n]."""
     return jnp.mean(ranks, axis=0), jnp.std(ranks, axis=0)

@@ -1,7 +1,6 @@
 """Evaluations that start from checkpoints: which one, what the result file says of it, and search spaces together."""
 
 import dataclasses
-import shutil
 from functools import partial
 
 import jax
@@ -82,20 +81,15 @@ def test_a_checkpoint_that_changes_under_way(plan, tmp_path, spaces, save_checkp
     assert set(read_results(tmp_path / "a.json").traces) == {"s"}
 
 
-def test_the_ensemble_of_a_committee(plan, spaces, tmp_path, content):
+def test_the_ensemble_of_another_method(plan, spaces, tmp_path, content):
     """Whoever reads ensembles starts from it, with its sizes; others are told what is there."""
-    committee, method = tmp_path / "committee", quick_method("committee")
-    meta_train_method("committee", method, spaces["s"], key=jax.random.key(0), folder=committee / "s")
-    own_plan = dataclasses.replace(plan, spaces=("s",), checkpoints=committee)
+    folder = tmp_path / "pairwise"
+    meta_train_method("pairwise", quick_method("pairwise"), spaces["s"], key=jax.random.key(0), folder=folder / "s")
+    own_plan = dataclasses.replace(plan, spaces=("s",), checkpoints=folder)
     assert len(list(Evaluation(own_plan, tmp_path / "a.json"))) == 3
     meta = content(tmp_path / "a.json")["_meta"]
-    assert (meta["method"], meta["checkpoints"]["s"]["method"]) == ("dre-no-finetune", "committee")
+    assert (meta["method"], meta["checkpoints"]["s"]["method"]) == ("dre-no-finetune", "pairwise")
     assert meta["configuration"]["model"]["hidden"] == [4]
     assert meta["configuration"]["training"]["steps"] == 4
-    with pytest.raises(CheckpointError, match=r"fsbo cannot start from .*/s, which holds committee"):
+    with pytest.raises(CheckpointError, match=r"fsbo cannot start from .*/s, which holds pairwise"):
         Evaluation(dataclasses.replace(own_plan, method="fsbo"), tmp_path / "b.json")
-    shutil.copytree(committee / "s" / "steps", tmp_path / "unfinished" / "s" / "steps")
-    unfinished = dataclasses.replace(own_plan, checkpoints=tmp_path / "unfinished")
-    with pytest.raises(CheckpointError, match="which holds the ensemble of committee alone: the same meta-training"):
-        Evaluation(dataclasses.replace(unfinished, method="committee"), tmp_path / "b.json")
-    assert Evaluation(unfinished, tmp_path / "b.json").total == 3

@@ -26,7 +26,7 @@ def test_what_depends_on_the_same_is_done_once(tmp_path):
     # Fine-tuning decides nothing about meta-training, and random search learns nothing.
     assert len({job.checkpoints() for job in jobs} - {None}) == 2 * 2
     assert sorted(len(group) for group in grid._groups(jobs)) == [1] * 16 + [2] * 8
-    assert jobs_of(["dre"], tmp_path)[0].checkpoints() == jobs_of(["dre-gp"], tmp_path)[0].checkpoints()
+    assert jobs_of(["dre"], tmp_path)[0].checkpoints() == jobs_of(["dre-no-finetune"], tmp_path)[0].checkpoints()
     other = jobs_of(["dre"], tmp_path, split="validation", spaces=None)[0]
     assert other.path != jobs[0].path
     assert other.checkpoints() == jobs[0].checkpoints()

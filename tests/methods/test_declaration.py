@@ -25,7 +25,6 @@ from dre_jax.search.method import (
     CAPABILITY_FUNCTIONS,
     as_history_fit,
     decisions_of,
-    members_of,
     runs_sequentially,
     value,
 )
@@ -126,7 +125,7 @@ class Plain:
         ({"default": altered(fit=None)}, r"must have a function fit\(meta, key\), but has none"),
         ({"default": altered(acquire=3)}, r"must have a function acquire\(params, history, candidates, key\), but"),
         ({"default": altered(fit=lambda self, meta: 0)}, r"fit must take \(meta, key\), but takes \(meta\)"),
-        ({"default": altered(capabilities={"committee": True})}, r"must be Capabilities\(...\), but are {'committee"),
+        ({"default": altered(capabilities={"transfer": True})}, r"must be Capabilities\(...\), but are {'transfer"),
         ({"default": Unreadable()}, r"Unreadable must be .* but cannot be read: .* no attribute 'misspelled'"),
         ({"default": declaring(differentiable="yes")}, "differentiable must be True or False, but is 'yes'"),
         ({"default": declaring(fits_history=True)}, r"so it must have a function fit_history\(params, history, key"),
@@ -137,7 +136,6 @@ class Plain:
         ({"default": declaring(explains_fit=True)}, r"must have a function explain_fit\(params\), but has none"),
         ({"default": declaring(slotwise_fit=True)}, "slotwise_fit is True, so fits_history must be True, but is False"),
         ({"default": declaring(weighs_past=True, past_weight=lambda self, f: 1.0)}, "so fits_history must be True"),
-        ({"default": declaring(committee=True, members=3)}, "committee is True, so it must have a tuple members"),
         ({"default": Mutable()}, "must be a frozen dataclass with hashable fields, but has unhashable type"),
         ({"default": Plain()}, "must be a frozen dataclass, but Plain is no dataclass"),
         ({"free": ("scale", "step")}, "free= must name fields of the method, but has step"),
@@ -155,12 +153,12 @@ def test_attributes_without_a_declaration_are_the_methods_own():
     """A method with `fit` and `acquire` needs no declaration, whatever its other attributes are called."""
     capabilities = {field.name: True for field in fields(Capabilities)}
     functions = {function: 3 for needed in CAPABILITY_FUNCTIONS.values() for function in needed}
-    method = altered(**capabilities, **functions, members=(Mean(), Mean()))
+    method = altered(**capabilities, **functions)
     register(replace(ENTRY, default=method))
     history, key = make_history(jnp.zeros((1, 2)), jnp.zeros(1), 1), jax.random.key(0)
     candidates = Candidates(jnp.eye(2), jnp.ones(2, bool))
     assert value(method, {"mean": 1.0}, history, candidates, key).tolist() == [2.0, 1.0]
-    assert (members_of(method), decisions_of(method, None), as_history_fit(method)) == ((), {}, None)
+    assert (decisions_of(method, None), as_history_fit(method)) == ({}, None)
     assert not runs_sequentially(method, "tpu", 2, 1)
 
 
@@ -172,7 +170,7 @@ def test_capabilities_of_a_configuration_are_checked_when_it_is_made():
 
 
 def test_every_capability_is_checked_for_its_functions():
-    without_functions = "slotwise_fit committee double_precision differentiable heteroscedastic improvement transfer"
+    without_functions = "slotwise_fit double_precision differentiable heteroscedastic improvement transfer"
     assert {field.name for field in fields(Capabilities)} == set(CAPABILITY_FUNCTIONS) | set(without_functions.split())
 
 

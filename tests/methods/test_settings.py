@@ -18,7 +18,6 @@ SHORT = {"epochs": 7, "learning_rate": 0.0123, "acquisition": "pi"}
 FEWER = {
     "dre-no-finetune": {"acquisition"},
     "hedged-prior": {"acquisition"},
-    "committee": {"epochs", "acquisition"},
     "bohamiann": {"learning_rate", "acquisition"},
     "random": set(),
     "gcp-ts": set(),
@@ -64,8 +63,6 @@ def test_a_set_of_changes():
     assert flat(result) == flat(DRE()) | {
         "acquisition.beta": 2.0, "fine_tuning.epochs": 10, "model.hidden": (8, 4), "training.patience": 3,
     }  # fmt: skip
-    committee = METHODS["committee"].make({"members.1.tuning.steps": 7, "members.0.acquisition.beta": 3})
-    assert committee.members[0].acquisition == AcquisitionConfig(kind="ei", beta=3.0)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +76,7 @@ def test_a_set_of_changes():
          "fitting.least_noise, fitting.kernel, fitting.density_of, but got 'fitting.step' "
          "(did you mean fitting.steps?)"),
         ("dre", {"fine_tuning": 3}, "but got 'fine_tuning'"),
-        ("committee", {"members.2.tuning": 3}, "takes members.0.*, members.1.*, but got 'members.2.tuning'"),
+        ("hedged-prior", {"hypotheses.9.slope_mean": 3}, "takes hypotheses.0.*, hypotheses.1.*, "),
         ("dre", {"epochs": 3, "fine_tuning.epochs": 4},
          "dre: fine_tuning.epochs must be set once, but got epochs and fine_tuning.epochs"),
         ("dre", {"fine_tuning.epochs": "many"}, "dre: fine_tuning.epochs must be a whole number, but got 'many'"),
@@ -100,14 +97,11 @@ def test_what_is_refused(name, settings, message):
 def test_a_checkpoint_decides_on_what_fit_reads(name):
     """The fields that the source of `fit` reads are those that cannot be set where a checkpoint has been read."""
     entry = METHODS[name]
-    members = {f"members.{i}.": one for i, one in enumerate(getattr(entry.default, "members", ()))}
-    for prefix, method in (members or {"": entry.default}).items():
-        fits = [inspect.getsource(kind.fit) for kind in type(method).__mro__ if "fit" in vars(kind)]
-        reads = set(re.findall(r"self\.(\w+)", "".join(fits)))
-        assert reads
-        for field in dataclasses.fields(method):
-            path = prefix + field.name
-            assert (path in entry.free) == (field.name not in reads), path
+    fits = [inspect.getsource(kind.fit) for kind in type(entry.default).__mro__ if "fit" in vars(kind)]
+    reads = set(re.findall(r"self\.(\w+)", "".join(fits)))
+    assert reads
+    for field in dataclasses.fields(entry.default):
+        assert (field.name in entry.free) == (field.name not in reads), field.name
     for path, value in leaves(entry.default):
         if any(path.startswith(free) for free in entry.free):
             assert entry.make({path: value}, learned=entry.default) == entry.default

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import rankdata
 
 from dre_jax import DRE, ConfigError, FineTuneConfig, ModelConfig, RandomSearch
-from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.search import Candidates, make_history
@@ -52,18 +51,6 @@ def test_responses_of_pending_trials_are_imputed(strategy, responses):
     np.testing.assert_allclose(result.response[: n + 2], expected, rtol=1e-5)
     levels = rankdata(-expected, method="dense")
     np.testing.assert_array_equal(rankdata(result.level[: n + 2], method="dense"), levels)
-
-
-def test_a_believer_asks_the_members_of_a_committee():
-    x = np.random.default_rng(0).random((7, 2)).astype(np.float32)
-    history, pending = make_history(x[:4], COMPLETED, capacity=7), np.arange(7) == 4
-    alone, together = (
-        running(method, params, history, x, pending, strategy="believer", key=KEY)
-        for method, params in ((Slope(), None), (Committee(members=(Slope(), Slope())), (None, None)))
-    )
-    # Votes are quantiles of ranks, so what stands between the same two trials does so elsewhere.
-    np.testing.assert_array_equal(together.level, alone.level)
-    assert 0 < float(together.response[4]) < float(np.sort(history.response[:4])[1]) > float(alone.response[4]) > 0
 
 
 def test_one_member_of_an_ensemble_is_drawn():

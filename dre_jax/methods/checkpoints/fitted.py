@@ -3,13 +3,11 @@
 The folder of a search space holds one of these, or both:
 
 - ``FOLDER/fitted/``: a method with all that it learned, written by `save_fitted`;
-- ``FOLDER/steps/``: the training of a ranking ensemble (`training`), which can be resumed, and which is everything that
-  some methods learn.
+- ``FOLDER/steps/``: the training of a ranking ensemble (`training`), which can be resumed.
 
-A fitted method takes precedence over the training of its ensemble, which may have been resumed since. The training may
-also belong to a companion of the method (`Entry.companion`); ``load_fitted(ensemble=True)`` reads it. Arrays are stored
-flat, by their paths, and their structure as JSON, so that no data is needed to read them. A path that ends in ``.npz``
-is one file with a fitted method instead (`archive`).
+A fitted method takes precedence over the training of its companion (`Entry.companion`), which
+``load_fitted(ensemble=True)`` reads. Arrays are stored flat, by their paths, and their structure as JSON, so that no
+data is needed to read them. A path that ends in ``.npz`` is one file with a fitted method instead (`archive`).
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,49 +43,18 @@ from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import METHODS, registered
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, learns_from_past, members_of
+from dre_jax.search.method import Method, learns_from_past
 
 
-class EnsembleConfig(NamedTuple):
-    """The configuration of a ranking ensemble inside of a method."""
-
-    member: int | None
-    """The member of a committee that has the ensemble; None if the method itself has it."""
-    model: ModelConfig
-    training: MetaTrainConfig
-
-    @property
-    def prefix(self) -> str:
-        """The path of the fields of the method that has the ensemble."""
-        return "" if self.member is None else f"members.{self.member}."
-
-    def replace(self, method: Any, **changes: Any) -> Any:
-        """Returns a method with other fields in the part that has the ensemble."""
-        if self.member is None:
-            return dataclasses.replace(method, **changes)
-        members = list(method.members)
-        members[self.member] = dataclasses.replace(members[self.member], **changes)
-        return dataclasses.replace(method, members=tuple(members))
-
-    def select(self, params: Any) -> Any:
-        """Returns the ensemble's part of the method's parameters."""
-        return params if self.member is None else params[self.member]
-
-
-def find_ensemble(method: Method) -> EnsembleConfig | None:
-    """Returns the ranking ensemble that a method trains, or that its first member with an ensemble trains.
+def has_ensemble(method: Any) -> bool:
+    """Returns whether a method trains a ranking ensemble: `model` and `training` are its configuration.
 
     Example:
-      >>> from dre_jax.methods import METHODS
-      >>> ensemble = find_ensemble(METHODS["committee"].make())
-      >>> ensemble.member, ensemble.model.members
-      (0, 10)
+      >>> [has_ensemble(METHODS[name].default) for name in ("dre", "dre-ri", "fsbo")]
+      [True, False, False]
     """
-    for member, owner in ((None, method), *enumerate(members_of(method))):
-        model, training = getattr(owner, "model", None), getattr(owner, "training", None)
-        if learns_from_past(owner) and isinstance(model, ModelConfig) and isinstance(training, MetaTrainConfig):
-            return EnsembleConfig(member, model, training)
-    return None
+    configs = getattr(method, "model", None), getattr(method, "training", None)
+    return learns_from_past(method) and all(map(isinstance, configs, (ModelConfig, MetaTrainConfig)))
 
 
 _TRAINING_FACTS = ("step", "best_step", "fingerprint", "key", "versions", "backends")
@@ -120,10 +87,9 @@ class FittedMethod:
 
     def ensemble_params(self) -> EnsembleParams:
         """Returns the parameters of the ranking ensemble. Raises `CheckpointError` if the method has none."""
-        ensemble = find_ensemble(self.method)
-        if ensemble is None:
+        if not has_ensemble(self.method):
             raise CheckpointError(f"{self.name} has no ranking ensemble")
-        return ensemble.select(self.params)
+        return self.params
 
 
 def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
@@ -267,19 +233,17 @@ def _fitted_of(
 
 
 def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
-    """Reads the training of an ensemble as its method, if that learns nothing else, or as `dre`."""
+    """Reads the training of an ensemble as its method, or as `dre` if the metadata name none."""
     checkpoint = TrainingCheckpoint(folder)
     metadata = checkpoint.metadata()
     params = checkpoint.load(metadata).params if with_params else None
     model, training = training_configs(metadata)
     owner = metadata.get("method") or {}  # the trainer alone names none
-    is_all = bool(owner) and owner["member"] is None
-    name = _check_name(owner["name"], folder) if is_all else "dre"
-    method: Any = config_from_json(owner["configuration"]) if is_all else METHODS[name].default
+    name = _check_name(owner["name"], folder) if owner else "dre"
+    method: Any = config_from_json(owner["configuration"]) if owner else METHODS[name].default
     facts: dict[str, Any] = {name: metadata[name] for name in _TRAINING_FACTS if name in metadata}
     facts |= {"losses": metadata["history"][-1]} if metadata.get("history") else {}
-    if owner:
-        facts |= {"tasks": owner["tasks"]} | ({} if is_all else {"part_of": owner["name"]})
+    facts |= {"tasks": owner["tasks"]} if owner else {}
     return FittedMethod(
         name=name,
         method=dataclasses.replace(method, model=model, training=training),

@@ -1,7 +1,7 @@
 """Meta-training of any method into a folder; the same call resumes it after an interruption.
 
-The trainer of ensembles trains the ranking ensemble of a method, and resumes. A method that learns nothing else is
-complete then; of the others everything else is fitted, and the whole is saved as a fitted method.
+The trainer of ensembles trains the method that is a ranking ensemble, and resumes. Any other method is fitted, and
+saved as a fitted method.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.checkpoints.fitted import (
     FittedMethod,
-    find_ensemble,
     has_checkpoint,
+    has_ensemble,
     has_fitted,
     load_fitted,
     save_fitted,
@@ -45,7 +44,7 @@ def configure_training(
     Args:
       entry: the method.
       settings: of its fields.
-      preset: sizes and training of its ranking ensemble by name; its own without.
+      preset: sizes and training of the ranking ensemble by name; its own without.
       training: fields of its ensemble's `MetaTrainConfig`; None leaves one as it is. Where the method has none but a
         companion, `Entry.companion`, preset and training are the companion's.
 
@@ -55,30 +54,29 @@ def configure_training(
 
     Example:
       >>> from dre_jax.methods import find
-      >>> configure_training(find("committee"), {}, training={"steps": 20}).members[0].training.evaluate_every
+      >>> configure_training(find("dre"), {}, training={"steps": 20}).training.evaluate_every
       20
     """
     if not entry.transfer or entry.default is None:
         raise ConfigError(f"meta-training needs a method that learns from past tasks, but {entry.name} learns nothing")
     fields = {name: value for name, value in (training or {}).items() if value is not None}
-    ensemble = find_ensemble(entry.default)
-    if ensemble is None:
+    if not has_ensemble(entry.default):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in [*fields, *(["preset"] if preset else [])])
         if names and entry.companion is None:
             raise ConfigError(f"{names} train a ranking ensemble, but {entry.name} has none: --set sets its fields")
         return entry.make(settings)
     if preset is not None:
         sizes = {"model": model_preset(preset), "training": META_TRAINING_PRESETS[preset]}
-        entry = dataclasses.replace(entry, default=ensemble.replace(entry.default, **sizes))
-    paths = {f"{ensemble.prefix}training.{name}": value for name, value in fields.items()}
+        default: Any = entry.default
+        entry = dataclasses.replace(entry, default=dataclasses.replace(default, **sizes))
+    paths = {f"training.{name}": value for name, value in fields.items()}
     repeated = next((path for path in paths if path in settings), None)
     if repeated is not None:
         values = f"{settings[repeated]} and {paths[repeated]}"
         raise ConfigError(f"{entry.name}: {repeated} must be set once, but got {values}")
-    method = entry.make({**settings, **paths})
-    config = (find_ensemble(method) or ensemble).training
-    config = dataclasses.replace(config, evaluate_every=min(config.evaluate_every, config.steps))
-    return ensemble.replace(method, training=config)
+    method: Any = entry.make({**settings, **paths})
+    evaluate_every = min(method.training.evaluate_every, method.training.steps)
+    return dataclasses.replace(method, training=dataclasses.replace(method.training, evaluate_every=evaluate_every))
 
 
 def meta_train_method(
@@ -118,42 +116,27 @@ def meta_train_method(
     """
     tasks = meta.require_train_tasks()
     check_parameter_classes(method)
-    facts, ensemble = provenance(meta, key), find_ensemble(method)
+    facts = provenance(meta, key)
     # Until a method is fitted its folder may hold its companion alone.
     exists = has_checkpoint(folder) if METHODS[name].companion is None else has_fitted(folder)
     if exists and _is_complete(name, method, meta, facts, folder):
         return None
-    start = start_rows(tasks, None, seed=facts["key"][-1])
-    extra = {**(extra or {}), "start_rows": start.tolist()}
-    owner = {"name": name, "configuration": config_to_json(method), "tasks": list(tasks), "extra": extra}
-    owner["member"] = None if ensemble is None else ensemble.member
-    trained: MetaTrainingResult | None = None
-
-    def fit_part(part: Any, meta: SearchSpace, key: Array) -> Any:
-        nonlocal trained
-        if ensemble is None or trained is not None or getattr(part, "model", None) != ensemble.model:
-            on_fit()
-            return part.fit(meta, key)
-        trained = trainer.meta_train(
+    extra = {**(extra or {}), "start_rows": start_rows(tasks, None, seed=facts["key"][-1]).tolist()}
+    if has_ensemble(method):
+        ensemble: Any = method
+        owner = {"name": name, "configuration": config_to_json(method), "tasks": list(tasks), "extra": extra}
+        return trainer.meta_train(
             meta,
-            part.model,
-            part.training,
+            ensemble.model,
+            ensemble.training,
             key=key,
             folder=folder,
             report=report,
             facts={"method": owner},
             stream=stream,
         )
-        return trained.params
-
-    if isinstance(method, Committee):
-        params = method.fit(meta, key, fit_member=fit_part)
-    else:
-        params = fit_part(method, meta, key)
-    if trained is not None:
-        if owner["member"] is None:
-            return trained  # its checkpoint is the trainer's
-        facts |= {"step": trained.step, "losses": list(trained.history[-1])}
+    on_fit()
+    params = method.fit(meta, key)
     facts["decided"] = decisions_of(method, params)
     fitted = FittedMethod(
         name=name,
@@ -167,7 +150,7 @@ def meta_train_method(
         extra_arrays=extra_arrays(),
     )
     save_fitted(folder, fitted)
-    return trained
+    return None
 
 
 def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, Any], folder: Path) -> bool:
@@ -176,22 +159,17 @@ def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[st
     Raises:
       CheckpointError: if it holds another method, another space or other data. The trainer compares what it trains.
     """
-    ensemble = find_ensemble(method)
-    saved = load_fitted(folder, ensemble=ensemble is not None, with_params=False)
+    ensemble = has_ensemble(method)
+    saved = load_fitted(folder, ensemble=ensemble, with_params=False)
     if "tasks" not in saved.facts:  # the training of an ensemble alone
         return False
     ours = {"method": name, "space": meta.name, "columns": meta.n_columns}
-    owner = saved.facts.get("part_of", saved.name)
-    check_same_training(folder, ours, {"method": owner, "space": saved.space, "columns": saved.n_columns})
+    check_same_training(folder, ours, {"method": saved.name, "space": saved.space, "columns": saved.n_columns})
     fields, saved_fields = dict(leaves(method)), dict(leaves(saved.method))
-    if has_fitted(folder, ensemble=ensemble is not None):
-        is_complete = fields == saved_fields
-        if ensemble is not None:  # the number of steps may change, see the trainer
-            del fields[f"{ensemble.prefix}training.steps"]
+    if has_fitted(folder, ensemble=ensemble):
         fields |= {fact: facts[fact] for fact in ("key", "fingerprint")}
         check_same_training(folder, fields, {**saved_fields, **saved.facts}, meta.columns, saved.columns)
-        return is_complete
-    if "part_of" not in saved.facts:
-        others = {path: value for path, value in fields.items() if path.split(".")[0] not in ("model", "training")}
-        check_same_training(folder, others, saved_fields)
+        return True
+    others = {path: value for path, value in fields.items() if path.split(".")[0] not in ("model", "training")}
+    check_same_training(folder, others, saved_fields)
     return False

@@ -20,7 +20,7 @@ from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods.declaration import declared_parameters, parameter_classes, static_fields, unstorable_parts
 from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS
 from dre_jax.methods.settings import convert
-from dre_jax.search.method import Method, members_of
+from dre_jax.search.method import Method
 
 RENAMED_FIELDS: dict[str, dict[str, str]] = {
     "HedgedPriorParams": {"transfer_log_odds": "trust"},
@@ -181,19 +181,18 @@ def has_numbers(array: Any) -> bool:
 
 
 def check_parameter_classes(method: Method) -> None:
-    """Raises `CheckpointError` if a checkpoint cannot store what `fit` of a method, or of a member, declares to return.
+    """Raises `CheckpointError` if a checkpoint cannot store what `fit` of a method declares to return.
 
     The annotation tells it before a long fit. `structure_to_json` refuses all else afterwards.
     """
-    for part in (method, *members_of(method)):
-        name = type(part).__name__
-        if declared_parameters(part) is Any:
-            rule = f"{name}.fit must declare what it learns by an annotation, so that a checkpoint can store it"
-            raise CheckpointError(f"{rule}: write `-> dict[str, Array]`, for example, or a named tuple of arrays")
-        unknown = [kind.__name__ for kind in parameter_classes(part) if _parameter_name(kind) is None]
-        for kind in (*unknown, *unstorable_parts(part)):
-            rule = "parameters must be arrays in tuples, dictionaries and classes that registered methods declare"
-            raise CheckpointError(f"{rule}, but {name}.fit learns {kind}")
+    name = type(method).__name__
+    if declared_parameters(method) is Any:
+        rule = f"{name}.fit must declare what it learns by an annotation, so that a checkpoint can store it"
+        raise CheckpointError(f"{rule}: write `-> dict[str, Array]`, for example, or a named tuple of arrays")
+    unknown = [kind.__name__ for kind in parameter_classes(method) if _parameter_name(kind) is None]
+    for kind in (*unknown, *unstorable_parts(method)):
+        rule = "parameters must be arrays in tuples, dictionaries and classes that registered methods declare"
+        raise CheckpointError(f"{rule}, but {name}.fit learns {kind}")
 
 
 def _fields(kind: Any) -> list[tuple[str, str]]:

@@ -29,21 +29,7 @@ from dre_jax.search.method import Capabilities
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromEnsemble:
-    """A method that has a ranking ensemble."""
-
-    model: ModelConfig = field(default_factory=ModelConfig)
-    """Sizes of the ensemble."""
-    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
-    """Its meta-training in `fit`."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
-        """Meta-trains on a search space's training tasks (Khazi et al. 2023, Algorithm 1)."""
-        return meta_train(meta, self.model, self.training, key=key).params
-
-
-@dataclass(frozen=True, kw_only=True)
-class DRE(FromEnsemble):
+class DRE:
     """Meta-trained scorers, fine-tuned on the history before every trial; an acquisition over their ranks picks.
 
     Example:
@@ -51,6 +37,10 @@ class DRE(FromEnsemble):
       DRE(...)
     """
 
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """Sizes of the ensemble."""
+    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
+    """Its meta-training in `fit`."""
     fine_tuning: FineTuneConfig = field(default_factory=FineTuneConfig)
     """Fine-tuning, before every trial."""
     acquisition: AcquisitionConfig = field(default_factory=AcquisitionConfig)
@@ -59,8 +49,8 @@ class DRE(FromEnsemble):
     """Start from meta-trained parameters; False draws random ones at every trial (DRE-RI)."""
 
     def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
-        """Meta-trains, unless it starts from random parameters."""
-        return super().fit(meta, key) if self.transfer else None
+        """Meta-trains on a search space's training tasks (Algorithm 1), unless it starts from random parameters."""
+        return meta_train(meta, self.model, self.training, key=key).params if self.transfer else None
 
     def acquire(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
         """Fine-tunes, and values the candidates by their ranks (the paper, Algorithm 2, lines 3 and 4)."""

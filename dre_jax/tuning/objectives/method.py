@@ -7,7 +7,7 @@ fitted to its own objective's values, and `dre_jax.search.hypervolume` combines 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax.numpy as jnp
 from jax import Array
@@ -17,7 +17,7 @@ from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.hypervolume import Boxes, log_expected_excess, log_hypervolume_improvement
 from dre_jax.search.method import Capabilities, CapableMethod, Method, capabilities_of
-from dre_jax.search.pending import with_pending_trials
+from dre_jax.search.pending import check_pending_strategy, with_pending_trials
 
 
 class ObjectiveParams(NamedTuple):
@@ -46,13 +46,21 @@ class FittedObjective(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class HypervolumeMethod:
-    """One method per objective, each with the capability ``predicts_components``."""
+    """One method per objective, each with the capability ``predicts_components``.
+
+    Raises:
+      ConfigError: for a pending strategy that a member does not support.
+    """
 
     members: tuple[Method, ...]
     """The methods, in the order of the objectives."""
     pending_strategy: str = "mean"
     """As `CandidateConfig.pending_strategy`, for each objective."""
-    acquisition: ClassVar[AcquisitionConfig] = EXPECTED_IMPROVEMENT
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+
+    def __post_init__(self) -> None:
+        for member in self.members:
+            check_pending_strategy(member, self.pending_strategy)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -60,7 +68,6 @@ class HypervolumeMethod:
         declared = [capabilities_of(member) for member in self.members]
         return Capabilities(
             fits_history=True,
-            committee=True,
             double_precision=all(one.double_precision for one in declared),
             differentiable=all(one.differentiable for one in declared),
         )

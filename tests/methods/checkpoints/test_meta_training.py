@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-import shutil
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from jax import Array
 from dre_jax import CheckpointError, ConfigError, SearchSpace
 from dre_jax.data.columns import Column
 from dre_jax.methods import METHODS
-from dre_jax.methods.baselines.fsbo import FewShotBO
 from dre_jax.methods.baselines.gcp import GaussianCopulaProcess
 from dre_jax.methods.checkpoints.fitted import has_fitted, load_fitted
 from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_method
@@ -46,13 +44,13 @@ def interrupt(*_) -> None:
     raise Interrupted
 
 
-@pytest.mark.parametrize("name", ["committee", "dre-gp", "pairwise", "gcp"])
+@pytest.mark.parametrize("name", ["pairwise", "gcp"])
 def test_what_fit_learns_is_in_the_folder(name, fitted, space, tmp_path):
     (method, params), calls = fitted(name), []
     options = {"extra": {"note": 1}, "on_fit": lambda: calls.append(has_fitted(tmp_path))}
     trained = meta_train_method(name, method, space, key=KEY, folder=tmp_path, **options)
     assert (trained is None) == (name == "gcp")
-    assert calls == ([False] if name in ("committee", "gcp") else [])
+    assert calls == ([False] if name == "gcp" else [])
     loaded = load_fitted(tmp_path, space="hard", columns=COLUMNS)
     assert (loaded.name, loaded.method) == (name, method)
     assert_same(loaded.params, params)
@@ -63,56 +61,37 @@ def test_what_fit_learns_is_in_the_folder(name, fitted, space, tmp_path):
     assert name in (owner, owner["name"] if isinstance(owner, dict) else owner)
 
 
-def test_interrupted_twice(fitted, space, tmp_path, monkeypatch):
-    """Within the training of the ensemble, then while the rest of the committee is fitted."""
-    method, params = fitted("committee")
-    often = configure(method, {"members.0.training.evaluate_every": 2}, name="it")
-    train = partial(meta_train_method, "committee", often, space, key=KEY, folder=tmp_path)
-    with pytest.raises(Interrupted):
-        train(report=lambda at: at.step < 4 or interrupt())
-    assert load_fitted(tmp_path, with_params=False).facts["step"] == 2
-    with monkeypatch.context() as patch:
-        patch.setattr(FewShotBO, "fit", interrupt)
-        with pytest.raises(Interrupted):
-            train()
-    unfinished = load_fitted(tmp_path, with_params=False)
-    assert (unfinished.name, unfinished.facts["step"], unfinished.facts["part_of"]) == ("dre", 4, "committee")
-    assert train().resumed_from == 4
-    assert_same(load_fitted(tmp_path).params, params)
-
-
 @pytest.fixture(scope="module")
 def folder(fitted, space, tmp_path_factory):
-    """A committee's; treat as read-only."""
+    """Treat as read-only."""
     path = tmp_path_factory.mktemp("learned") / "hard"
-    meta_train_method("committee", fitted("committee")[0], space, key=KEY, folder=path)
+    meta_train_method("gcp", fitted("gcp")[0], space, key=KEY, folder=path)
     return path
 
 
 def test_what_is_there_is_not_fitted_again(folder, fitted, space, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    monkeypatch.setattr(FewShotBO, "fit", interrupt)
-    assert meta_train_method("committee", fitted("committee")[0], space, key=KEY, folder=folder) is None
+    monkeypatch.setattr(GaussianCopulaProcess, "fit", interrupt)
+    assert meta_train_method("gcp", fitted("gcp")[0], space, key=KEY, folder=folder) is None
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_more_steps_go_on_and_replace_what_is_there(folder, fitted, space, tmp_path):
-    copy = shutil.copytree(folder, tmp_path / "hard")
-    longer = configure(fitted("committee")[0], {"members.0.training.steps": 8, "members.1.tuning.steps": 2}, name="it")
-    assert meta_train_method("committee", longer, space, key=KEY, folder=copy).resumed_from == 4
-    loaded = load_fitted(copy)
+def test_more_steps_go_on(fitted, space, tmp_path):
+    method = fitted("dre")[0]
+    for steps, before in ((4, None), (4, 4), (8, 4)):
+        longer = configure(method, {"training.steps": steps}, name="it")
+        assert meta_train_method("dre", longer, space, key=KEY, folder=tmp_path).resumed_from == before
+    loaded = load_fitted(tmp_path)
     assert loaded.facts["step"] == 8
     assert_same(loaded.params, longer.fit(space, KEY))
-    assert [path.name for path in (copy / "fitted").iterdir()] == ["2"]
 
 
 @pytest.mark.parametrize(
     ("changed", "phrase"),
     [
-        ({"name": "dre-gp"}, "method (dre-gp here, committee in the checkpoint)"),
+        ({"name": "dre"}, "method (dre here, gcp in the checkpoint)"),
         ({"key": jax.random.key(2)}, "key ([0, 2] here, [0, 1] in the checkpoint)"),
-        ({"settings": {"members.1.tuning.steps": 9}}, "members.1.tuning.steps (9 here, 2 in the checkpoint)"),
-        ({"settings": {"members.0.model.members": 3}}, "members.0.model.members (3 here, 2 in the checkpoint)"),
+        ({"settings": {"fitting.steps": 9}}, "fitting.steps (9 here, 2 in the checkpoint)"),
         ({"space": {"name": "svm"}}, "space (svm here, hard in the checkpoint)"),
         ({"space": {"columns": (COLUMNS[0], Column("e", "int", "e"))}}, "e (only here); d (only in the checkpoint)"),
         ({"drop": "flat"}, "fingerprint"),
@@ -120,7 +99,7 @@ def test_more_steps_go_on_and_replace_what_is_there(folder, fitted, space, tmp_p
 )
 def test_something_else_is_there(folder, fitted, space, changed, phrase):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    name = changed.get("name", "committee")
+    name = changed.get("name", "gcp")
     method = configure(fitted(name)[0], changed.get("settings", {}), name="it")
     train = {name: task for name, task in space.train.items() if name != changed.get("drop")}
     meta = dataclasses.replace(space, train=train, **changed.get("space", {}))
@@ -134,17 +113,17 @@ def test_something_else_is_there(folder, fitted, space, changed, phrase):
 
 
 def test_an_ensemble_with_other_fields(fitted, space, tmp_path):
-    method = fitted("dre-gp")[0]
-    meta_train_method("dre-gp", method, space, key=KEY, folder=tmp_path)
-    other = configure(method, {"fitting.steps": 9}, name="it")
+    method = fitted("dre")[0]
+    meta_train_method("dre", method, space, key=KEY, folder=tmp_path)
+    longer = configure(method, {"fine_tuning.epochs": 9}, name="it")
     for name, changed, phrase in (
-        ("dre-gp", other, "fitting.steps (9 here, 2 in the checkpoint)"),
-        ("dre", fitted("dre")[0], "method (dre here, dre-gp in the checkpoint)"),
-        ("gcp", fitted("gcp")[0], "method (gcp here, dre-gp in the checkpoint)"),
+        ("dre", longer, "fine_tuning.epochs (9 here, 2 in the checkpoint)"),
+        ("dre", configure(method, {"model.members": 3}, name="it"), "model.members (3 here, 2 in the checkpoint)"),
+        ("pairwise", fitted("pairwise")[0], "method (pairwise here, dre in the checkpoint)"),
+        ("gcp", fitted("gcp")[0], "method (gcp here, dre in the checkpoint)"),
     ):
         with pytest.raises(CheckpointError, match=re.escape(f"holds another training: {phrase}; give another folder")):
             meta_train_method(name, changed, space, key=KEY, folder=tmp_path)
-    assert meta_train_method("dre-gp", method, space, key=KEY, folder=tmp_path).resumed_from == 4
 
 
 def test_parameters_that_cannot_be_saved_are_refused_before_the_fit(space, tmp_path, monkeypatch):
@@ -157,15 +136,14 @@ def test_parameters_that_cannot_be_saved_are_refused_before_the_fit(space, tmp_p
 
 
 def test_configurations():
-    committee, fsbo = METHODS["committee"], METHODS["fsbo"]
-    assert configure_training(committee, {}) == committee.default
+    dre, fsbo = METHODS["dre"], METHODS["fsbo"]
+    assert configure_training(dre, {}) == dre.default
     training = {"steps": 20, "patience": 3}
-    method = configure_training(committee, {"members.0.fitting.steps": "7"}, preset="paper", training=training)
-    inside = method.members[0]
-    assert inside.model == preset("paper")
+    method = configure_training(dre, {"fine_tuning.epochs": "7"}, preset="paper", training=training)
+    assert method.model == preset("paper")
     training = dataclasses.replace(META_TRAINING_PRESETS["paper"], steps=20, patience=3, evaluate_every=20)
-    assert (inside.training, inside.fitting.steps) == (training, 7)
-    assert method.members[1] == committee.default.members[1]
+    assert (method.training, method.fine_tuning.epochs) == (training, 7)
+    assert method.acquisition == dre.default.acquisition
     paper = configure_training(METHODS["dre-paper"], {})
     assert (paper.model, paper.training) == (preset("paper"), META_TRAINING_PRESETS["paper"])
     assert paper.fine_tuning.epochs == 1000
