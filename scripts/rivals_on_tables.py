@@ -116,7 +116,7 @@ class MetaTPE(NearestRow):
 
 
 class SyneTune(NearestRow):
-    """A scheduler of Syne Tune, created anew for each suggestion from the trials so far."""
+    """A scheduler of Syne Tune, which gets its own suggestions with the values of the nearest rows."""
 
     def __init__(self, past: Sequence[Task], seed: int) -> None:
         import pandas as pd
@@ -126,7 +126,7 @@ class SyneTune(NearestRow):
         )
 
         names = [f"x{d}" for d in range(past[0].n_columns)]
-        self._seed = seed
+        self._seed, self._rows = seed, past
         self._space = {
             name: choice(list(_FLAGS)) if flag else uniform(0.0, 1.0)
             for name, flag in zip(names, is_flag(past), strict=True)
@@ -137,66 +137,66 @@ class SyneTune(NearestRow):
             )
             for one in past
         }
+        self._scheduler: Any = None
+        self._configs: list[dict[str, Any]] = []
 
-    def scheduler(self, seed: int) -> Any:
+    def scheduler(self, first: list[dict[str, Any]]) -> Any:
+        """Returns a scheduler that suggests configurations of the initial design first, if it can."""
         raise NotImplementedError
 
     def suggest(self, x: np.ndarray, loss: np.ndarray) -> np.ndarray:
+        if self._scheduler is None:
+            inside = self.accepts(x)
+            first = [dict(zip(self._space, row.tolist(), strict=True)) for row in x[inside].astype(float)]
+            self._scheduler = self.scheduler(first)
+            for value in loss[inside]:
+                self._configs.append(self._scheduler.suggest().config)
+                self._complete(value)
+        else:
+            self._complete(loss[-1])
+        self._configs.append(self._scheduler.suggest().config)
+        return np.array([self._configs[-1][name] for name in self._space])
+
+    def accepts(self, x: np.ndarray) -> np.ndarray:
+        """Returns which rows of the initial design the scheduler gets."""
+        return np.zeros(len(x), bool)
+
+    def _complete(self, loss: float) -> None:
         from syne_tune.backend.trial_status import Trial
 
-        scheduler = self.scheduler(self._seed + len(x))  # the same seed would draw the same first points
-        for i, (row, value) in enumerate(zip(x.astype(float), loss, strict=True)):
-            trial = Trial(i, dict(zip(self._space, row.tolist(), strict=True)), datetime.now())
-            scheduler.on_trial_add(trial)
-            scheduler.on_trial_complete(trial, {"loss": float(value)})
-        config = scheduler.suggest().config
-        return np.array([config[name] for name in self._space])
+        trial = Trial(len(self._configs) - 1, self._configs[-1], datetime.now())
+        self._scheduler.on_trial_add(trial)
+        self._scheduler.on_trial_complete(trial, {"loss": float(loss)})
 
 
 class BoundingBox(SyneTune):
-    """Syne Tune's bounding box around the best of each study, searched by its Gaussian process.
+    """Syne Tune's bounding box around the best of each study, searched by its Gaussian process."""
 
-    It does not accept trials outside of the box, so it gets those inside.
-    """
+    def accepts(self, x: np.ndarray) -> np.ndarray:
+        best = np.array([one.X[one.y.argmax()] for one in self._rows])
+        return np.asarray(((x >= best.min(axis=0)) & (x <= best.max(axis=0))).all(axis=1))
 
-    def __init__(self, past: Sequence[Task], seed: int) -> None:
-        super().__init__(past, seed)
-        best = np.array([one.X[one.y.argmax()] for one in past])
-        self._low, self._high = best.min(axis=0), best.max(axis=0)
-
-    def suggest(self, x: np.ndarray, loss: np.ndarray) -> np.ndarray:
-        inside = ((x >= self._low) & (x <= self._high)).all(axis=1)
-        return super().suggest(x[inside], loss[inside])
-
-    def scheduler(self, seed: int) -> Any:
+    def scheduler(self, first: list[dict[str, Any]]) -> Any:
         from syne_tune.optimizer.baselines import BOTorch
         from syne_tune.optimizer.schedulers.transfer_learning.bounding_box import BoundingBox as Scheduler
 
         def search(space: dict[str, Any], metric: str, do_minimize: bool, seed: int) -> Any:
-            return BOTorch(space, metric, do_minimize, seed)
+            return BOTorch(space, metric, do_minimize, seed, points_to_evaluate=first or None)
 
-        return Scheduler(search, self._space, "loss", self._past, do_minimize=True, random_seed=seed)
+        return Scheduler(search, self._space, "loss", self._past, do_minimize=True, random_seed=self._seed)
 
 
 class Quantiles(SyneTune):
-    """Syne Tune's copula Thompson sampling."""
+    """Syne Tune's copula Thompson sampling, which samples from the past alone."""
 
-    _scheduler: Any = None
-
-    def scheduler(self, seed: int) -> Any:
+    def scheduler(self, first: list[dict[str, Any]]) -> Any:
         from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
         from syne_tune.optimizer.schedulers.transfer_learning.quantile_based.quantile_based_searcher import (
             QuantileBasedSurrogateSearcher,
         )
 
-        searcher = QuantileBasedSurrogateSearcher(self._space, self._past, random_seed=seed)
+        searcher = QuantileBasedSurrogateSearcher(self._space, self._past, random_seed=self._seed)
         return SingleObjectiveScheduler(self._space, "loss", searcher=searcher)
-
-    def suggest(self, x: np.ndarray, loss: np.ndarray) -> np.ndarray:
-        """Returns its next sample; it samples from the past alone."""
-        self._scheduler = self._scheduler or self.scheduler(self._seed)
-        config = self._scheduler.suggest().config
-        return np.array([config[name] for name in self._space])
 
 
 def ours(name: str) -> Callable[[Sequence[Task], int], Any]:
