@@ -119,8 +119,6 @@ class PastCurves:
           DataError: also for a file that cannot be read.
         """
         header, *rows = [[cell.strip() for cell in cells] for _, cells in read_csv(Path(path))] or [[]]
-        if any(len(row) != len(header) for row in rows):
-            raise DataError(f"{path}: every line must have {len(header)} cells")
         return cls.from_frame({name: [row[i] for row in rows] for i, name in enumerate(header)}, **columns)
 
 

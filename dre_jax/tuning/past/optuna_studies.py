@@ -163,15 +163,10 @@ def _in_storage(source: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]
     try:
         yield from studies
     finally:
-        if opened_storage is not None:
-            _close(opened_storage)
-
-
-def _close(storage: BaseStorage) -> None:
-    """Ends the connections to a database; Optuna leaves them to the garbage collector."""
-    storage.remove_session()
-    if (engine := getattr(storage, "engine", None)) is not None:
-        engine.dispose()
+        if opened_storage is not None:  # Optuna leaves connections to a database to the garbage collector
+            opened_storage.remove_session()
+            if (engine := getattr(opened_storage, "engine", None)) is not None:
+                engine.dispose()
 
 
 def open_storage(address: str, *, create: bool = False) -> BaseStorage:

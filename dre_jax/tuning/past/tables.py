@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +56,8 @@ def from_frame(
       3
     """
     headers = list(getattr(frame, "columns", frame))
-    names = [_new_name(name, renamed) for name in headers]
-    _require(names, space, task, value, cost, "a table", absent)
-    columns_of = dict(zip(names, headers, strict=True))
-    required = [name for name in (task, value, cost, *space) if name in columns_of]
-    columns = {name: _cells(frame[columns_of[name]], keep_numbers=name in space) for name in required}
-    lengths = [len(column) for column in columns.values()]
-    if len(set(lengths)) > 1:
-        raise DataError(f"columns must be equally long, but have {lengths} rows")
-    return _past(columns, space, direction, task, value, cost, "a table", absent)
+    options = dict[str, Any](direction=direction, task=task, value=value, cost=cost, absent=absent, renamed=renamed)
+    return _read(headers, lambda: [frame[name] for name in headers], space, "a table", **options)
 
 
 def from_csv(
@@ -108,23 +101,44 @@ def from_csv(
     """
     path = Path(path)
     rows = (cells for _, cells in read_csv(path))
-    header = [_new_name(name, renamed) for name in next(rows, [])]
-    _require(header, space, task, value, cost, str(path), absent)
-    columns = dict.fromkeys(header, ()) | dict(zip(header, zip(*rows, strict=True), strict=False))
-    return _past(columns, space, direction, task, value, cost, str(path), absent)
+    header = next(rows, [])
+    options = dict[str, Any](direction=direction, task=task, value=value, cost=cost, absent=absent, renamed=renamed)
+    return _read(header, lambda: list(zip(*rows, strict=True)) or [()] * len(header), space, str(path), **options)
 
 
-def _past(
-    columns: Mapping[Any, Any],
+def _read(
+    headers: Sequence[Any],
+    read_columns: Callable[[], Sequence[Any]],
     space: Space,
+    source: str,
+    *,
     direction: str,
     task: str,
     value: str,
     cost: str | None,
-    source: str,
     absent: Mapping[str, Any] | None,
+    renamed: Mapping[str, str] | None,
 ) -> Past:
-    columns = {name: [None] * len(columns[task]) for name in space if name not in columns} | dict(columns)
+    """Returns past tasks from the columns of a table."""
+    plain = (name.strip() if isinstance(name, str) else name for name in headers)
+    names = [(renamed or {}).get(name, name) for name in plain]
+    own = [task, value] if cost is None else [task, value, cost]
+    if duplicate := next((name for name in own if name in space), None):
+        raise DataError(f"{source}: {duplicate!r} must be a column of its own, but is a hyperparameter")
+    for name in (*own, *space):
+        if names.count(name) > 1:
+            raise DataError(f"{source}: a column must occur once, but {name!r} occurs {names.count(name)} times")
+        if name not in names and name not in (absent or {}):
+            remedy = f"; absent={{{name!r}: None}} says that past tasks do not have this hyperparameter"
+            hint = remedy if name in space else ""
+            rule = f"{source} must have the columns {', '.join([*own, *space])}"
+            raise DataError(f"{rule}, but has no {name!r}{hint}")
+    all_columns, present = read_columns(), [name for name in (*own, *space) if name in names]
+    columns = {name: _cells(all_columns[names.index(name)], keep_numbers=name in space) for name in present}
+    lengths = [len(column) for column in columns.values()]
+    if len(set(lengths)) > 1:
+        raise DataError(f"columns must be equally long, but have {lengths} rows")
+    columns |= {name: [None] * lengths[0] for name in space if name not in columns}
     tasks: dict[str, list[Evaluated]] = {}
     unreadable: dict[str, list[str]] = {}
     encoded, is_read = encode_columns(space, columns)
@@ -143,7 +157,7 @@ def _past(
             continue
         params = encoded[i] if is_read[i] else read_cells(space, {name: columns[name][i] for name in space})
         trials.append(Evaluated(params, number, seconds))
-    exclusions = [Exclusion(name, f"{reasons[0]}{_times(len(reasons))}") for name, reasons in unreadable.items()]
+    exclusions = [Exclusion.of_trials(name, reasons) for name, reasons in unreadable.items()]
     metric = None if value == "value" else value
     return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)
 
@@ -152,34 +166,3 @@ def _cells(column: Any, *, keep_numbers: bool) -> Any:
     """Returns the cells of a column, as an array if they are numbers of NumPy's."""
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     return np.asarray(column) if keep_numbers and kind in ("i", "u", "f") else list(column)
-
-
-def _new_name(name: Any, renamed: Mapping[str, str] | None) -> Any:
-    name = name.strip() if isinstance(name, str) else name
-    return (renamed or {}).get(name, name)
-
-
-def _require(
-    names: Sequence[Any],
-    space: Space,
-    task: str,
-    value: str,
-    cost: str | None,
-    where: str,
-    absent: Mapping[str, Any] | None,
-) -> None:
-    own = [task, value] if cost is None else [task, value, cost]
-    if duplicate := next((name for name in own if name in space), None):
-        raise DataError(f"{where}: {duplicate!r} must be a column of its own, but is a hyperparameter")
-    for name in (*own, *space):
-        if list(names).count(name) > 1:
-            raise DataError(f"{where}: a column must occur once, but {name!r} occurs {list(names).count(name)} times")
-        if name not in names and name not in (absent or {}):
-            remedy = f"; absent={{{name!r}: None}} says that past tasks do not have this hyperparameter"
-            hint = remedy if name in space else ""
-            rule = f"{where} must have the columns {', '.join([*own, *space])}"
-            raise DataError(f"{rule}, but has no {name!r}{hint}")
-
-
-def _times(n: int) -> str:
-    return f" ({n} trials)" if n > 1 else ""

@@ -51,6 +51,11 @@ class Exclusion(NamedTuple):
         """A line about it."""
         return f"{self.name}: {self.reason}"
 
+    @classmethod
+    def of_trials(cls, name: str, reasons: Sequence[str]) -> Exclusion:
+        """Returns the exclusion of trials of a task, each for a reason, of which the first is named."""
+        return cls(name, f"{reasons[0]}{f' ({len(reasons)} trials)' if len(reasons) > 1 else ''}")
+
 
 @dataclass(frozen=True, eq=False)
 class Past:
@@ -163,8 +168,7 @@ def past_of(
             continue
         rows, values, costs, misfits = _encoded(space, encoding, task)
         if misfits:
-            more = f" ({len(misfits)} trials)" if len(misfits) > 1 else ""
-            all_exclusions.append(Exclusion(name, f"{misfits[0]}{more}"))
+            all_exclusions.append(Exclusion.of_trials(name, misfits))
         reason = _unusable(rows, values)
         if reason:
             all_exclusions.append(Exclusion(name, reason))
