@@ -116,21 +116,11 @@ def write_space(path: str | os.PathLike[str], space: Space) -> None:
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
-    if isinstance(parameter, Categorical):
-        fields: dict[str, Any] = {"type": "categorical", "choices": list(parameter.choices)}
-        fields |= {"ordered": True} if parameter.ordered else {}
-    else:
-        kind = "float" if isinstance(parameter, Float) else "int"
-        fields = {"type": kind, "low": parameter.low, "high": parameter.high}
-        fields |= {"log": True} if parameter.log else {}
-        fields |= (
-            {"step": parameter.step} if parameter.step not in (None, 1) or (kind == "float" and parameter.step) else {}
-        )
+    set_fields = {"type": type(parameter).__name__.lower(), **parameter.set_fields}
     if parameter.when:
         alternatives = [{name: _condition(values) for name, values in one} for one in parameter.alternatives]
-        fields["when"] = alternatives[0] if len(alternatives) == 1 else alternatives
-    fields |= {} if parameter.likely is None else {"likely": list(parameter.likely)}
-    return fields | ({"default": parameter.default} if parameter.has_default else {})
+        set_fields["when"] = alternatives[0] if len(alternatives) == 1 else alternatives
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in set_fields.items()}
 
 
 def _condition(values: tuple[Choice, ...] | Interval) -> list[Choice] | dict[str, float]:

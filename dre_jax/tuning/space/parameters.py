@@ -30,9 +30,13 @@ class _Parameter:
     """A hyperparameter, which shows the fields that are set."""
 
     def __repr__(self) -> str:
-        all_fields = [(one.name, getattr(self, one.name), one.default) for one in fields(self)]
-        texts = (f"{name}={value!r}" for name, value, unset in all_fields if value not in (unset, ()))
-        return f"{type(self).__name__}({', '.join(texts)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.set_fields.items())})"
+
+    @property
+    def set_fields(self) -> dict[str, Any]:
+        """The fields that do not have their default values."""
+        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        return {name: value for name, (value, unset) in values.items() if value not in (unset, ())}
 
     @property
     def alternatives(self) -> tuple[Conditions, ...]:

@@ -7,6 +7,7 @@ inactive, and `NAME.ohe._INVALID` where a conditional categorical is.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
@@ -18,11 +19,18 @@ import numpy.typing as npt
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Level, Number, SpaceLayout
-from dre_jax.tuning.space.columns import columns_of, decode_value, is_absent
 from dre_jax.tuning.space.conditions import Interval, describe_conditions
-from dre_jax.tuning.space.encoding import Code, check_code, default_code, level_part, number_part
+from dre_jax.tuning.space.encoding import (
+    Code,
+    check_code,
+    columns_of,
+    decode_value,
+    default_code,
+    is_absent,
+    level_part,
+    number_part,
+)
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.parents import parents_first
 from dre_jax.tuning.space.rules import Rule, check_rule, layout_rule
 from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.values import checked_value, level_of, nearest_value, numbers_of, unreadable_reasons
@@ -79,7 +87,7 @@ class Space(Mapping[str, Parameter]):
             if name not in self._parameters:
                 raise ConfigError(f"a code must be of a hyperparameter of the space, but got one of {name!r}")
             check_code(name, self._parameters[name], code)
-        self._sequence = parents_first(self._parameters)
+        self._sequence = _parents_first(self._parameters)
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
         """Forbidden combinations and orders of numbers."""
         columns = [
@@ -349,3 +357,30 @@ class Space(Mapping[str, Parameter]):
 
         alternatives = self._parameters[name].alternatives
         return not alternatives or any(all(holds(*one) for one in conditions) for conditions in alternatives)
+
+
+def _parents_first(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
+    """Returns the names, those that others depend on first. Raises `ConfigError` for a condition that cannot hold."""
+    for name, parameter in parameters.items():
+        for parent, values in itertools.chain(*parameter.alternatives):
+            kinds = (Float, Int) if isinstance(values, Interval) else (Categorical, Int)
+            if not isinstance(parameters.get(parent), kinds):
+                rule = "a hyperparameter can depend on values of a Categorical or an Int, or an Interval of a number"
+                raise ConfigError(f"{rule}, but {name!r} depends on {parent!r}")
+            for value in () if isinstance(values, Interval) else values:
+                try:
+                    checked_value(parent, parameters[parent], value)
+                except DataError as error:
+                    raise ConfigError(f"{name!r} depends on {parent} = {value!r}, but {error}") from None
+    order: dict[str, None] = {}
+    while len(order) < len(parameters):
+        ready = [
+            name
+            for name, parameter in parameters.items()
+            if name not in order and all(parent in order for parent in parameter.parents)
+        ]
+        if not ready:
+            remaining = [name for name in parameters if name not in order]
+            raise ConfigError(f"a hyperparameter must not depend on itself, but {', '.join(remaining)} do")
+        order |= dict.fromkeys(ready)
+    return tuple(order)
