@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
@@ -41,30 +41,22 @@ def to_optuna(space: Space) -> dict[str, BaseDistribution]:
     return {name: _distribution(parameter) for name, parameter in space.items()}
 
 
+@dataclass
 class Translation:
     """Converts values between a space and Optuna's distributions.
 
     Choices that the space cannot hold are represented by their index.
     """
 
-    def __init__(self, space: Space, distributions: Mapping[str, BaseDistribution]) -> None:
-        self.space = space
-        self.distributions = dict(distributions)
-        self._choices = {
-            name: distribution.choices
-            for name, distribution in distributions.items()
-            if isinstance(distribution, CategoricalDistribution)
-        }
-        self._fixed = {
-            name: _first(distribution) for name, distribution in distributions.items() if distribution.single()
-        }
+    space: Space
+    distributions: dict[str, BaseDistribution]
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Translation):
-            return NotImplemented
-        return self is other or (self.space, self.distributions) == (other.space, other.distributions)
-
-    __hash__ = None  # type: ignore[assignment]
+    @cached_property
+    def _fixed(self) -> dict[str, Any]:
+        """The values of hyperparameters that have one."""
+        return {
+            name: _first(distribution) for name, distribution in self.distributions.items() if distribution.single()
+        }
 
     def names(self) -> list[str]:
         """Returns the hyperparameters with more than one value."""
@@ -89,25 +81,23 @@ class Translation:
 
     def from_optuna_value(self, name: str, value: Any) -> Any:
         """Returns the space's value of a value of Optuna's. Raises `DataError` if the space does not have it."""
-        if name not in self._choices:
+        parameter = self.space[name]
+        if not isinstance(parameter, Categorical):
             return value
         try:
-            index = int(self.distributions[name].to_internal_repr(value))
+            return parameter.choices[int(self.distributions[name].to_internal_repr(value))]
         except ValueError as error:
             raise DataError(str(error)) from error
-        parameter = self.space[name]
-        assert isinstance(parameter, Categorical)
-        return parameter.choices[index]
 
     def to_optuna_values(self, params: Mapping[str, Choice]) -> dict[str, Any]:
         """Returns a configuration as Optuna's values."""
         values: dict[str, Any] = {}
         for name, value in params.items():
-            parameter, distribution = self.space[name], self.distributions[name]
+            parameter, distribution = self.space[name], cast(Any, self.distributions[name])
             if isinstance(parameter, Categorical):
-                values[name] = self._choices[name][parameter.index(value)]
-            else:
-                values[name] = _inside(value, distribution)
+                values[name] = distribution.choices[parameter.index(value)]
+            else:  # by rounding, the last step may exceed the bounds
+                values[name] = min(max(cast(float, value), distribution.low), distribution.high)
         return values
 
     def to_numbers(self, values: Mapping[str, Any]) -> dict[str, float]:
@@ -151,7 +141,7 @@ def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation
     if not isinstance(space, Mapping):
         rule = "a search space must be a Space or map names to distributions (a surrogate is passed by surrogate=)"
         raise ConfigError(f"{rule}, but got {reprlib.repr(space)}")
-    distributions = cast("Mapping[str, BaseDistribution]", space)
+    distributions = dict(cast("Mapping[str, BaseDistribution]", space))
     return Translation(Space({name: _to_parameter(name, d) for name, d in distributions.items()}), distributions)
 
 
@@ -170,12 +160,6 @@ def _first(distribution: BaseDistribution) -> Any:
         return distribution.choices[0]
     assert isinstance(distribution, (FloatDistribution, IntDistribution))
     return distribution.low
-
-
-def _inside(value: Any, distribution: BaseDistribution) -> Any:
-    """Returns a number within its bounds, which the last step may exceed by rounding."""
-    assert isinstance(distribution, (FloatDistribution, IntDistribution))
-    return min(max(value, distribution.low), distribution.high)
 
 
 def _to_parameter(name: str, distribution: BaseDistribution) -> Parameter:

@@ -17,12 +17,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.engine import Engine, Suggestion
+from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.objectives.engine import ObjectivesEngine
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
-    StudyTrials,
     TrialReader,
     common_names,
     latest_distributions,
@@ -157,7 +156,7 @@ class DRESampler(BaseSampler):
         fixed = _fixed_values(trial, others, translation, search_space)
         for _ in range(_TRIES):
             reading = read_trials(others, reader, maximise=maximise, uses_errors=engine.uses_standard_errors)
-            suggestion = _suggest(engine, reading, trial.number, fixed)
+            suggestion = engine.propose(**reading._asdict(), number=trial.number, fixed=fixed)
             values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
@@ -278,10 +277,6 @@ def _ended_before(other: FrozenTrial, trial: FrozenTrial) -> bool:
 
 def _others(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
     return [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
-
-
-def _suggest(engine: Engine, reading: StudyTrials, number: int, fixed: Mapping[str, Any]) -> Suggestion:
-    return engine.propose(reading.observed, number=number, pending=reading.pending, failed=reading.failed, fixed=fixed)
 
 
 def _fixed_values(
