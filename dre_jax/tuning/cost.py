@@ -36,7 +36,7 @@ from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
 from dre_jax.tuning.feasibility import FIT_TRIALS, FITTING, fit_rows
 from dre_jax.tuning.past.studies import MAX_STUDIES, PastStudies
-from dre_jax.tuning.trial_selection import select_trials
+from dre_jax.tuning.trial_record import select_trials
 
 _FEWEST = 3
 """Costs that a process needs."""

@@ -26,19 +26,18 @@ from dre_jax.search.proposals import propose
 from dre_jax.search.suggester import capacity_for, coarse_capacity_for
 from dre_jax.search.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
-from dre_jax.tuning.default_method import DEFAULT_METHOD, default_method
-from dre_jax.tuning.encoded_params import EncodedParams, ParamsEncoder
-from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, Observation, default_method
 from dre_jax.tuning.feasibility import FeasibilityModel, capped_responses, is_feasible, learn_feasibility
 from dre_jax.tuning.initial_design import N_START, InitialDesign, with_fixed
-from dre_jax.tuning.predicted_responses import predict_responses
+from dre_jax.tuning.objectives.objectives import responses_of
+from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial_record import observed_history, trial_record
-from dre_jax.tuning.trial_selection import select_trials
+from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.trial_record import EncodedParams, ParamsEncoder, observed_history, select_trials, trial_record
 
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
@@ -165,11 +164,13 @@ class Engine:
         if best is not None:
             return Suggestion(best, improvement, past_weight)
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
-        for excluded in (evaluated, {one.identity for one in encoded[1]}):
-            for params in self._design.other_configurations(number, fixed_coordinates):
-                if encode(params).identity not in excluded:
-                    return Suggestion(params, 0.0, past_weight)
-        return Suggestion(next(iter(self._design.other_configurations(number, fixed_coordinates))), 0.0, past_weight)
+        others = (
+            params
+            for excluded in (evaluated, {one.identity for one in encoded[1]}, set[bytes]())
+            for params in self._design.other_configurations(number, fixed_coordinates)
+            if encode(params).identity not in excluded
+        )
+        return Suggestion(next(others), 0.0, past_weight)
 
     def _with_responses(self, observed: Sequence[Observation]) -> Sequence[Observation]:
         """Returns the observations with the responses that order them."""
@@ -264,8 +265,31 @@ class Engine:
             self.require_standard_errors()
         return observed_history(self._layout.columns(points[rows]), responses[rows], errors, capacity, dtype)
 
-    def predict(self, observed: Sequence[Observation], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the mean and the standard deviation of the responses f64[n] at points f[n, P] of the unit cube.
+    def observations(self, trials: Iterable[Trial], directions: Mapping[str | None, str]) -> list[Observation]:
+        """Returns the trials that have a value, with the standard errors that the method can use.
+
+        Args:
+          trials: of a study.
+          directions: by objective; None is the name of a single one.
+        """
+        observed = []
+        for trial in trials:
+            if trial.state in ("complete", "stopped"):
+                responses = responses_of(trial, directions)
+                # The value of a stopped trial is a posterior, whose error not every method can use.
+                has_stderr = trial.state == "complete" or self.uses_standard_errors
+                stderr = trial.stderr or 0.0 if has_stderr else 0.0
+                more = trial._constraints, responses, trial.cost
+                observed.append(Observation(trial._params, responses[0], stderr, *more))
+        return observed
+
+    def predict(self, trials: Iterable[Trial], direction: str, points: np.ndarray) -> Prediction:
+        """Predicts values of a single objective from the trials that have one.
+
+        Args:
+          trials: with values of the objective.
+          direction: "minimize" or "maximize".
+          points: f64[n, P], of the unit cube, see `Space.point`.
 
         Raises:
           ConfigError: for a method that does not declare ``predicts_components``.
@@ -275,6 +299,7 @@ class Engine:
             name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
             raise ConfigError(f"predictions need hedged-prior, or gp without a surrogate, but the method is {name}")
         check_not_forked()
+        observed = self.observations(trials, {None: direction})
         responses = np.array([one.response for one in observed], np.float64)
         rows = select_trials(responses, self.config.max_history)
         clipped = clip_responses(responses[rows])
@@ -287,7 +312,8 @@ class Engine:
             params, key = self._params_for(observed, rows, len(history.where), dtype), jax.random.key(self.seed)
             moments = predict_responses(self._method, self._layout, params, history, jnp.asarray(points, dtype), key)
         mean, deviation = (np.asarray(one, np.float64) for one in moments)
-        return clipped.min() + spread * mean, spread * deviation
+        response = clipped.min() + spread * mean
+        return Prediction(response if direction == "maximize" else -response, spread * deviation)
 
     @cached_property
     def _past_cost(self) -> CostModel | None:

@@ -30,7 +30,7 @@ from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
-from dre_jax.tuning.trial_selection import select_trials
+from dre_jax.tuning.trial_record import select_trials
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -18,12 +18,11 @@ from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine import Engine, Suggestion
-from dre_jax.tuning.engine_config import EngineConfig, Observation
-from dre_jax.tuning.objectives.engine import ObjectivesEngine
+from dre_jax.tuning.engine_config import EngineConfig
+from dre_jax.tuning.objectives.engine import ObjectivesEngine, make_engine
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past_check import PastCheck
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study_engine import make_engine
 from dre_jax.tuning.study_file import (
     Stamp,
     Study,
@@ -41,7 +40,7 @@ from dre_jax.tuning.trial_loop import Callback, TrialLoop
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dre_jax.tuning.posterior import Prediction
+    from dre_jax.tuning.predicted_responses import Prediction
 
 _LOCKS = ("_lock", "_turn")
 _PATIENCE = 10  # suggestions of little expected improvement, after which a search ends
@@ -198,8 +197,6 @@ class Optimizer(StudyRecord):
           >>> bool(near < far)
           True
         """
-        from dre_jax.tuning.posterior import predict_values
-
         if objective not in self._directions:
             names = ", ".join(map(repr, self._directions))
             raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
@@ -208,7 +205,7 @@ class Optimizer(StudyRecord):
             engine = Engine(self.space, self.surrogates[objective], seed=self.seed, config=self._engine.config)
             trials = tuple(trial.with_objective(objective) for trial in trials)
         points = np.array([self.space.point(self.space.check(params)) for params in configurations])
-        return predict_values(engine, trials, self._directions[objective], points.reshape(-1, len(self.space)))
+        return engine.predict(trials, self._directions[objective], points.reshape(-1, len(self.space)))
 
     def figures(self) -> dict[str, Figure]:
         """Returns figures of the study by heading: history or front, learning curves, slices, contours, importance.
@@ -357,13 +354,7 @@ class Optimizer(StudyRecord):
                 return Suggestion(self.space.check(fixed))
         trials = self.trials
         suggestion = self._engine.propose(
-            [
-                Observation(
-                    t._params, self._responses(t)[0], self._stderr(t), t._constraints, self._responses(t), t.cost
-                )
-                for t in trials
-                if t.state in ("complete", "stopped")
-            ],
+            self._engine.observations(trials, self._directions),
             number=len(trials) + len(batch),
             pending=[*(t._params for t in trials if t.state == "running"), *batch],
             failed=[t._params for t in trials if t.state == "failed"],
@@ -372,8 +363,3 @@ class Optimizer(StudyRecord):
         params = suggestion.params
         params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
         return suggestion._replace(params=params)
-
-    def _stderr(self, trial: Trial) -> float:
-        """Returns a response's standard error; 0 for the posterior of a stopped trial if the method cannot use it."""
-        is_usable = trial.state == "complete" or self._engine.uses_standard_errors
-        return trial.stderr or 0.0 if is_usable else 0.0

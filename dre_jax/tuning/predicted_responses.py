@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
 from jax import Array
 
 from dre_jax.gp.response_scale import masked_mean, standardise
@@ -12,6 +14,17 @@ from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.method import CapableMethod, Method
+
+Floats = npt.NDArray[np.float64]
+
+
+class Prediction(NamedTuple):
+    """Predicted values of n configurations, without the noise of a trial."""
+
+    mean: Floats
+    """f64[n]"""
+    deviation: Floats
+    """f64[n], standard deviations: what the model does not know."""
 
 
 @jit_with_less_effort("method", "layout")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,11 @@ def _fields_of_data(folder: _Path, fitted: FittedMethod, space: Space | None) ->
         raise CheckpointError(f"{rule}, but those of the checkpoint in {folder} did not: its columns have no names")
     descriptor = fitted.extra.get("descriptor")
     try:
-        described = space if descriptor is None else of_descriptor(fitted.space, descriptor)
+        if descriptor is None:
+            described = space
+        else:
+            is_hpob = fitted.space in HPOB_SPACES
+            described = from_hpob(fitted.space, descriptor) if is_hpob else from_descriptor(descriptor)
     except (DataError, ConfigError):  # columns alone
         described = space
     if described is None:
@@ -89,12 +93,3 @@ def _fields_of_data(folder: _Path, fitted: FittedMethod, space: Space | None) ->
     if differences:
         raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(differences)}")
     return {"space": described, "start": tuple(map(described.decode, fitted.extra.get("start_rows", ())))}
-
-
-def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:
-    """Returns the space of a descriptor; HPO-B's spaces are known by their names.
-
-    Raises:
-      DataError: if the descriptor is incomplete.
-    """
-    return from_hpob(name, descriptor) if name in HPOB_SPACES else from_descriptor(descriptor)

@@ -22,7 +22,7 @@ from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.trial import DIRECTIONS, Trial
-from dre_jax.tuning.trial_selection import select_trials
+from dre_jax.tuning.trial_record import select_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

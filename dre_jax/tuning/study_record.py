@@ -9,13 +9,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from dre_jax.errors import DataError
+from dre_jax.errors import DataError, import_extra
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.objectives.objectives import front_of, objective_values, responses_of
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value, trial_frame
+from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
 
 
 class StudyRecord:
@@ -122,10 +122,11 @@ class StudyRecord:
         with self._lock:
             checked = constraint_values(constraints, self._trials)
             forecast = self._curves.stopped.pop(find_trial(self._trials, trial).number, None)
+            fields = {"_constraints": checked, "cost": cost}
             if forecast is not None:
                 response = self._sign * forecast.response
-                return self._finish(trial, "stopped", response, forecast.stderr, checked, cost=cost)
-            return self._finish(trial, "complete", number, stderr, checked, values, cost)
+                return self._finish(trial, "stopped", response, stderr=forecast.stderr, **fields)
+            return self._finish(trial, "complete", number, stderr=stderr, _values=values, **fields)
 
     def report(self, trial: Trial | int, value: float, step: float) -> None:
         """Reports an intermediate value of a running trial, for example the validation loss after an epoch.
@@ -218,7 +219,20 @@ class StudyRecord:
         Raises:
           MissingExtraError: without pandas.
         """
-        return trial_frame(self.trials, self.space)
+        trials = self.trials
+        pandas = import_extra("pandas", "pandas", "pandas")
+        constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
+        values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
+        reserved = ("number", "state", *values, *constraints, "task")
+        columns = {name: f"params_{name}" if name in reserved else name for name in self.space}
+        rows = [
+            dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
+            | {f"values_{name}": value for name, value in trial.values.items()}
+            | {f"constraints_{name}": value for name, value in trial.constraints.items()}
+            | {columns[name]: value for name, value in trial.params.items()}
+            for trial in trials
+        ]
+        return pandas.DataFrame(rows, columns=[*reserved[:-1], *columns.values()])
 
     def _running(self, trial: Trial | int) -> Trial:
         own = find_trial(self._trials, trial)
@@ -238,18 +252,8 @@ class StudyRecord:
     def _sign(self) -> float:
         return 1.0 if self.direction == "maximize" else -1.0
 
-    def _finish(
-        self,
-        trial: Trial | int,
-        state: State,
-        value: float | None,
-        stderr: float | None = None,
-        constraints: Mapping[str, float] = MappingProxyType({}),
-        values: Mapping[str, float] = MappingProxyType({}),
-        cost: float | None = None,
-    ) -> Trial:
+    def _finish(self, trial: Trial | int, state: State, value: float | None, **fields: Any) -> Trial:
         own = self._running(trial)
         self._curves.stopped.pop(own.number, None)
-        fields: dict[str, Any] = {"_constraints": dict(constraints), "_values": dict(values), "cost": cost}
-        self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, **fields)
+        self._trials[own.number] = replace(own, state=state, value=value, **fields)
         return self._trials[own.number]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dre_jax.checks import check_seed, one_of
-from dre_jax.errors import DataError, import_extra
+from dre_jax.errors import DataError
 from dre_jax.tuning.space.scalars import Choice, plain_value
 from dre_jax.tuning.space.space import Params
 
@@ -141,28 +141,6 @@ def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
         mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
         raise DataError(f"a trial must be of this study, but {mismatch}")
     return own
-
-
-def trial_frame(trials: Sequence[Trial], names: Iterable[str]) -> Any:
-    """Returns trials as a data frame of pandas; see `Optimizer.to_frame`.
-
-    Args:
-      trials: the trials.
-      names: of the hyperparameters.
-    """
-    pandas = import_extra("pandas", "pandas", "pandas")
-    constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
-    values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
-    reserved = ("number", "state", *values, *constraints, "task")
-    columns = {name: f"params_{name}" if name in reserved else name for name in names}
-    rows = [
-        dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
-        | {f"values_{name}": value for name, value in trial.values.items()}
-        | {f"constraints_{name}": value for name, value in trial.constraints.items()}
-        | {columns[name]: value for name, value in trial.params.items()}
-        for trial in trials
-    ]
-    return pandas.DataFrame(rows, columns=[*reserved[:-1], *columns.values()])
 
 
 def validate_study(direction: object, seed: object) -> None:

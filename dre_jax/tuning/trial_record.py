@@ -2,15 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from dre_jax.data.tasks import tie_levels
+from dre_jax.errors import DataError
 from dre_jax.search.history import History, make_history
 from dre_jax.search.proposals import TrialRecord
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
+from dre_jax.tuning.space.space import Space
+
+_MAX_ENCODINGS = 100_000
+
+
+class EncodedParams(NamedTuple):
+    """A valid configuration, encoded."""
+
+    identity: bytes
+    """Equal for equal configurations, whose numbers may differ by a billionth of their range."""
+    point: np.ndarray
+    """f64[P], see `Space.point`."""
+
+
+class ParamsEncoder:
+    """Encodes configurations of a space, with a cache: every suggestion encodes all trials."""
+
+    def __init__(self, space: Space) -> None:
+        """Creates an encoder with an empty cache."""
+        self._space = space
+        # By the identity of the configuration, whose entry keeps it from being reused.
+        self._cache: dict[int, tuple[Mapping[str, Any], EncodedParams]] = {}
+
+    def encode(self, params: Mapping[str, Any]) -> EncodedParams:
+        """Returns an encoded configuration, which must not change. Raises `DataError` if it is invalid."""
+        cached = self._cache.get(id(params))
+        if cached is not None:
+            return cached[1]
+        point = self._space.point(params)
+        encoded = EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
+        if len(self._cache) >= _MAX_ENCODINGS:
+            self._cache.clear()
+        self._cache[id(params)] = params, encoded
+        return encoded
+
+
+def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
+    """Returns indices of the trials that a method gets: all, or the best quarter, and others evenly spaced in time.
+
+    With the better half and the latest, most trials of a long search are at the optimum, where they differ by little,
+    and the likelihood of a Gaussian process has its maximum at length scales that fit none of the early trials.
+
+    Args:
+      responses: f[n]; higher is better.
+      room: maximum number of trials.
+
+    Raises:
+      DataError: for NaN.
+
+    Example:
+      >>> select_trials(np.array([0.0, 9.0, 1.0, 2.0, 3.0, 4.0]), 4).tolist()
+      [0, 1, 3, 5]
+    """
+    if np.isnan(responses).any():
+        raise DataError("a response must be a number, but got NaN")
+    if len(responses) <= room:
+        return np.arange(len(responses))
+    top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
+    others = np.setdiff1d(np.arange(len(responses)), top)
+    spaced = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
+    return np.sort(np.concatenate([top, others[spaced]]))
 
 
 def observed_history(

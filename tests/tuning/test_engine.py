@@ -11,7 +11,7 @@ from dre_jax.search.proposals import propose
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.feasibility import fit_feasibility
-from dre_jax.tuning.trial_selection import select_trials
+from dre_jax.tuning.trial_record import select_trials
 from tests.error_messages import error_table
 from tests.known_methods import Valued
 

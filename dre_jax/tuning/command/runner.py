@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError, DataWarning
@@ -19,11 +19,14 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
+from dre_jax.tuning.objectives.engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study_engine import Surrogates
 from dre_jax.tuning.trial import Trial
+
+if TYPE_CHECKING:
+    from dre_jax.tuning.command.shared_study import SharedStudy
 
 _POLL_INTERVAL = 0.05
 """Seconds between two polls of the commands."""
@@ -38,39 +41,8 @@ class Progress(NamedTuple):
     """Trials that have ended since the last poll."""
 
 
-class CommandStudy(Protocol):
-    """A study whose trials are commands: that of a file, or one that processes share."""
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """All trials that have started."""
-
-    @property
-    def n_started(self) -> int:
-        """Number of trials that have started, without those that run again."""
-
-    @property
-    def interrupted(self) -> list[Trial]:
-        """Running trials of an earlier run, which run again."""
-
-    def ask(self) -> Trial:
-        """Returns the next trial."""
-
-    def tell(self, trial: int, value: float | Mapping[str, float]) -> Trial:
-        """Reports the value of a trial, or those of several objectives."""
-
-    def tell_failed(self, trial: int) -> Trial:
-        """Reports that a trial failed."""
-
-    def gain_is_below(self, threshold: float) -> bool:
-        """Returns `Optimizer.gain_is_below`."""
-
-    def write(self) -> None:
-        """Writes the study, if it is not written yet."""
-
-
 class FileOptimizer(Optimizer):
-    """The study of a file, as a `CommandStudy`."""
+    """The study of a file whose trials are commands, as those of a `SharedStudy` are."""
 
     path: Path
 
@@ -130,7 +102,7 @@ def study_in_file(
 
 
 def run_trials(
-    study: CommandStudy,
+    study: FileOptimizer | SharedStudy,
     template: Template,
     *,
     trials: int,
@@ -201,7 +173,7 @@ class _Job(NamedTuple):
 
 
 def _run(
-    study: CommandStudy,
+    study: FileOptimizer | SharedStudy,
     start: Callable[[Trial, int], Command],
     is_over: Callable[[], bool],
     workers: int,
@@ -236,7 +208,7 @@ def _run(
             time.sleep(_POLL_INTERVAL)
 
 
-def _tell(study: CommandStudy, jobs: list[_Job]) -> Iterator[tuple[Trial, Outcome]]:
+def _tell(study: FileOptimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tuple[Trial, Outcome]]:
     """Tells the outcomes of commands that have ended, and removes their jobs."""
     for job in list(jobs):
         command, number = job.command, job.trial.number

@@ -17,13 +17,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
+from dre_jax.tuning.objectives.engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.past.optuna_studies import address_without_password, first_line, open_storage
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study_engine import Surrogates
 from dre_jax.tuning.trial import State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
@@ -34,7 +34,7 @@ _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.
 
 
 class SharedStudy:
-    """A study of a storage, as a `dre_jax.tuning.command.runner.CommandStudy`.
+    """A study of a storage, for `dre_jax.tuning.command.runner.run_trials`.
 
     A trial of a process that has ended without a result, or of a machine that has been silent for ten minutes, is told
     as failed, and its configuration runs again.

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.figures.importance import importances, plot_importances
-from dre_jax.tuning.figures.slices import Predict, Slice, plot_contours, plot_slices, predicted_slices
+from dre_jax.tuning.figures.slices import (
+    Predict,
+    Slice,
+    importances,
+    plot_contours,
+    plot_importances,
+    plot_slices,
+    predicted_slices,
+)
 from dre_jax.tuning.figures.trials import plot_curves, plot_front, plot_history
-from dre_jax.tuning.posterior import predict_values
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
@@ -66,7 +72,7 @@ def study_figures(
         figures[f"History{of}"] = StudyFigure(plot_history(own, direction), _HISTORY)
         if any(len(trial.reports) > 1 for trial in own):
             figures["Learning curves"] = StudyFigure(plot_curves(own, numbers, direction), _CURVES)
-        predict: Predict = partial(predict_values, Engine(space, surrogates.get(name)), own, direction)
+        predict: Predict = partial(Engine(space, surrogates.get(name)).predict, own, direction)
         slices = dict[str, Slice]()
         with contextlib.suppress(ConfigError, DataError):  # the method predicts no values, or the trials have one
             slices = predicted_slices(space, own, direction, predict)

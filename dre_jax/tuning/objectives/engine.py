@@ -1,8 +1,9 @@
-"""Suggestions for a study of several objectives."""
+"""Suggestions for a study of several objectives, and the engine of any study."""
 
 from __future__ import annotations
 
 import itertools
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,15 +16,16 @@ from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
 from dre_jax.search.candidates import default_candidates
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.tuning.default_method import default_method
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.engine_config import EngineConfig, Observation, default_method
 from dre_jax.tuning.initial_design import N_START
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_values
 from dre_jax.tuning.objectives.method import HypervolumeMethod, ObjectiveParams
+from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by_objective
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
 
+Surrogates = Surrogate | Mapping[str, Surrogate | None] | None
 _MAX_START = 10
 _PARENTS = 12  # points of the front that candidates are drawn around
 
@@ -133,3 +135,48 @@ def _combine(surrogates: Mapping[str, Surrogate | None], method: HypervolumeMeth
             start.append(params)
     params = tuple(None if one is None else one.params for one in surrogates.values())
     return Surrogate(space, "objectives", method, params, tuple(start))
+
+
+def make_engine(
+    space: Space | Mapping[str, Any] | None,
+    surrogate: Surrogates,
+    direction: str,
+    directions: Mapping[str, str] | None,
+    seed: int,
+    config: EngineConfig | None,
+) -> tuple[dict[str | None, str], Engine]:
+    """Returns the directions of a study by objective, None for a single one, and the engine.
+
+    Raises:
+      ConfigError, DataError: as `dre_jax.tuning.Optimizer`.
+    """
+    for one in surrogate.values() if isinstance(surrogate, Mapping) else (surrogate,):
+        if not (one is None or isinstance(one, Surrogate)):
+            rule = "a surrogate must be a Surrogate, as Surrogate.load and Surrogate.pretrained return"
+            raise ConfigError(f"{rule}, but got {reprlib.repr(one)}")
+    if directions is None:
+        if isinstance(surrogate, Mapping):
+            raise ConfigError("surrogates by objective need directions= of the objectives, but got none")
+        searched = space_of(space, surrogate)
+        if surrogate is not None:
+            surrogate.require_direction(direction)
+        return {None: direction}, Engine(searched, surrogate, seed=seed, config=config)
+    if direction != "minimize":
+        raise ConfigError(f"a study has direction= or directions=, but got {direction!r} and {directions!r}")
+    named = check_directions(directions)
+    surrogates = surrogates_by_objective(surrogate, named)
+    searched = space_of(space, next((one for one in surrogates.values() if one is not None), None))
+    return dict(named.items()), ObjectivesEngine(searched, surrogates, seed=seed, config=config)
+
+
+def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:
+    """Returns the space to search: the one given, or the surrogate's. Raises `ConfigError` without both."""
+    if space is None and surrogate is not None:
+        return surrogate.space
+    if isinstance(space, Space):
+        return space
+    if not isinstance(space, Mapping):
+        raise ConfigError(
+            f"a search space must be a Space, a mapping, or a surrogate's by surrogate=, but got {reprlib.repr(space)}"
+        )
+    return Space(space)
