@@ -330,8 +330,7 @@ class Surrogate:
           >>> Surrogate.pretrained("svc", "accuracy").direction
           'maximize'
         """
-        from dre_jax.tuning.pretrained.families import FAMILIES, pretrained_path
-        from dre_jax.tuning.pretrained.matching import find_metric
+        from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, pretrained_path
 
         if name not in FAMILIES:
             raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")

@@ -22,7 +22,7 @@ from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 from dre_jax.tuning import Float, Optimizer, Surrogate
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.pretrained import FAMILIES, pretrained_path
-from dre_jax.tuning.pretrained.matching import _HIGHER, find_metric, find_model
+from dre_jax.tuning.pretrained.families import _HIGHER, find_metric, find_model
 from dre_jax.tuning.sklearn import DRESearchCV
 
 NEAREST = {("max_depth", 64), ("max_features", 0.5), ("max_samples", 1.0), ("l2_regularization", 1e-4)}

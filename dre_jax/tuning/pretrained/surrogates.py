@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataWarning
-from dre_jax.tuning.pretrained.families import FAMILIES
-from dre_jax.tuning.pretrained.matching import KnownModel, find_model
+from dre_jax.tuning.pretrained.families import FAMILIES, KnownModel, find_model
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
 
