@@ -34,12 +34,7 @@ def failing_right_half(n, space=SQUARE, seed=0):
 
 def edge(optimizer, n):
     """Returns whether the trials of a loss that improves up to where all fail have failed."""
-    for _ in range(n):
-        trial = optimizer.ask()
-        if trial["x"] > 0.5:
-            optimizer.tell_failed(trial)
-        else:
-            optimizer.tell(trial, 0.3 * (trial["y"] - 0.3) ** 2 - trial["x"])
+    optimizer.optimize(lambda p: np.nan if p["x"] > 0.5 else 0.3 * (p["y"] - 0.3) ** 2 - p["x"], n)
     return [trial.state == "failed" for trial in optimizer.trials]
 
 

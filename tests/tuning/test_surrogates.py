@@ -76,12 +76,8 @@ def saved(surrogate, tmp_path_factory):
 def suggestions(surrogate, space=SPACE):
     """Eight in a row: the start design, and beyond it what the method says."""
     optimizer = Optimizer(space, surrogate, seed=3)
-    result = []
-    for value in range(8):
-        trial = optimizer.ask()
-        optimizer.tell(trial, (value - 5) ** 2)
-        result.append(trial.params)
-    return result
+    optimizer.optimize(lambda trial: (trial.number - 5) ** 2, 8)
+    return [trial.params for trial in optimizer.trials]
 
 
 def test_a_saved_surrogate_suggests_as_before(surrogate, saved):

@@ -165,9 +165,7 @@ def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path):
     calls = []
     for one in (surrogate, Surrogate.load(tmp_path)):
         optimizer = Optimizer(space, one, direction="maximize", seed=3)
-        for _ in range(4):
-            trial = optimizer.ask()
-            optimizer.tell(trial, -abs(trial["new"] - 0.4))
+        optimizer.optimize(lambda trial: -abs(trial["new"] - 0.4), 4)
         calls.append([trial.params for trial in optimizer.trials])
     assert calls[0] == calls[1]
     assert len({params["new"] for params in calls[0]}) == 4

@@ -54,11 +54,8 @@ def test_points_are_allowed_as_their_configurations_are():
 def test_a_search_obeys_its_rules():
     """The optimum without rules is forbidden: l1, four layers, and numbers in the wrong order."""
     optimizer = Optimizer(SPACE, direction="minimize", seed=0)
-    for _ in range(16):
-        trial = optimizer.ask()
-        p = trial.params
-        assert is_allowed(p)
-        optimizer.tell(trial, (p["penalty"] == "l2") + 4 - p["layers"] + (p["low"] - p["high"] + 1.0) ** 2)
+    optimizer.optimize(lambda p: (p["penalty"] == "l2") + 4 - p["layers"] + (p["low"] - p["high"] + 1.0) ** 2, 16)
+    assert all(is_allowed(trial.params) for trial in optimizer.trials)
     assert (optimizer.best.params["solver"], optimizer.best.params["layers"]) == ("saga", 3)
     for wrong in ({"low": 1.5, "high": 1}, {"solver": None, "penalty": "l1"}):
         with pytest.raises(DataError, match="must satisfy"):
@@ -69,10 +66,8 @@ def test_rules_of_which_few_configurations_are_left():
     names = [f"x{i}" for i in range(5)]
     space = Space(dict.fromkeys(names, Float(0.0, 1.0)), rules=map(Less, names, names[1:]))  # one of 120
     optimizer = Optimizer(space, seed=1)
-    for _ in range(7):
-        trial = optimizer.ask()
-        assert np.all(np.diff([trial.params[name] for name in names]) > 0)
-        optimizer.tell(trial, sum(trial.params.values()))
+    optimizer.optimize(lambda trial: sum(trial.params.values()), 7)
+    assert all(np.all(np.diff([trial[name] for name in names]) > 0) for trial in optimizer.trials)
     none = Space({"a": Bool(), "b": Float(0, 1)}, rules=[Forbidden({"a": [True, False]})])
     with pytest.raises(ConfigError, match="allow none of"):
         Optimizer(none).ask()
