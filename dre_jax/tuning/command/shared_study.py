@@ -137,13 +137,18 @@ class SharedStudy:
         self._read_at = -math.inf
         return Trial(trial.number, {name: params[name] for name in self.space if name in params})
 
-    def tell(self, trial: int, value: float | Mapping[str, float]) -> Trial:
-        """Reports the value of a trial of this process, or those of several objectives."""
-        return self._tell(trial, value, TrialState.COMPLETE)
+    def tell(self, trial: int, value: float | Mapping[str, float] | None) -> Trial:
+        """Reports the value of a trial of this process, or those of several objectives; None if it failed."""
+        self._read_at = -math.inf
+        values = [value[name] for name in self.directions] if isinstance(value, Mapping) else value
+        state = TrialState.FAIL if value is None else TrialState.COMPLETE
+        with _storage_errors(self._address):
+            # Already ended, if this machine was silent for so long that another process runs the trial again.
+            return self._to_trial(self._study.tell(trial, values, state=state, skip_if_finished=True))
 
     def tell_failed(self, trial: int) -> Trial:
         """Reports that a trial of this process failed."""
-        return self._tell(trial, None, TrialState.FAIL)
+        return self.tell(trial, None)
 
     def gain_is_below(self, threshold: float) -> bool:
         """Refuses: raises `ConfigError`, as each process knows its own suggestions only."""
@@ -152,19 +157,13 @@ class SharedStudy:
     def write(self) -> None:
         """Does nothing, as the storage is written at once."""
 
-    def _tell(self, number: int, value: float | Mapping[str, float] | None, state: TrialState) -> Trial:
-        self._read_at = -math.inf
-        values = [value[name] for name in self.directions] if isinstance(value, Mapping) else value
-        with _storage_errors(self._address):
-            # Already ended, if this machine was silent for so long that another process runs the trial again.
-            return self._to_trial(self._study.tell(number, values, state=state, skip_if_finished=True))
-
     def _beat(self, trials: Sequence[FrozenTrial]) -> None:
         """Gives signs of life of the running trials of this process."""
         if time.monotonic() - self._beat_at > _BEAT:
             for trial in trials:
                 if trial.state == TrialState.RUNNING and trial.user_attrs.get(_WORKER) == self._worker:
-                    with _storage_errors(self._address):
+                    ended = contextlib.suppress(optuna.exceptions.UpdateFinishedTrialError)  # since it was read
+                    with _storage_errors(self._address), ended:
                         self._study._storage.set_trial_user_attr(trial._trial_id, _ALIVE, time.time())
             self._beat_at = time.monotonic()
 
@@ -179,10 +178,8 @@ class SharedStudy:
             if name in self.space
         }
         state = _STATES.get(trial.state, "failed")
-        if self.directions:
-            objectives = dict(zip(self.directions, trial.values or (), strict=False))
-            return Trial(trial.number, values, state, _values=objectives)
-        return Trial(trial.number, values, state, trial.value)
+        objectives = dict(zip(self.directions, trial.values or (), strict=False))
+        return Trial(trial.number, values, state, None if self.directions else trial.value, _values=objectives)
 
     def _retry_abandoned(self) -> None:
         """Tells trials of ended processes as failed, and adds their configurations to those that wait."""
