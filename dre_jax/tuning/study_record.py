@@ -69,7 +69,7 @@ class StudyRecord:
         if not feasible:
             rule = "there is a best trial once one satisfies all constraints"
             raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
-        return max(feasible, key=lambda trial: (self._responses(trial), -trial.number))
+        return max(feasible, key=lambda trial: (responses_of(trial, self._directions), -trial.number))
 
     @property
     def front(self) -> tuple[Trial, ...]:
@@ -244,9 +244,6 @@ class StudyRecord:
     def _append(self, params: Params) -> Trial:
         self._trials.append(Trial(len(self._trials), params))
         return self._trials[-1]
-
-    def _responses(self, trial: Trial) -> tuple[float, ...]:
-        return responses_of(trial, self._directions)
 
     @property
     def _sign(self) -> float:

@@ -82,18 +82,20 @@ class Space(Mapping[str, Parameter]):
                 entry = f"{name!r} is {parameter!r}"
                 raise ConfigError(f"a hyperparameter must be a Float, Int or Categorical, but {entry}")
         self._parameters = dict(parameters)
-        self._codes = dict(codes or {})
-        for name, code in self._codes.items():
+        self.codes: Mapping[str, Code] = dict(codes or {})
+        """Encodings other than the default ones."""
+        for name, code in self.codes.items():
             if name not in self._parameters:
                 raise ConfigError(f"a code must be of a hyperparameter of the space, but got one of {name!r}")
             check_code(name, self._parameters[name], code)
-        self._sequence = _parents_first(self._parameters)
+        self.sequence = _parents_first(self._parameters)
+        """The names with parents first; points have this order."""
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
         """Forbidden combinations and orders of numbers."""
         columns = [
             column
             for name, parameter in self._parameters.items()
-            for column in columns_of(name, parameter, self.code(name), name in self._codes)
+            for column in columns_of(name, parameter, self.code(name), name in self.codes)
         ]
         self._order = tuple(column.name for column in columns) if order is None else tuple(order)
         by_name = {column.name: column for column in columns}
@@ -124,16 +126,6 @@ class Space(Mapping[str, Parameter]):
     def __hash__(self) -> int:
         return hash((tuple(self._parameters.items()), self._order))
 
-    @property
-    def codes(self) -> Mapping[str, Code]:
-        """Encodings other than the default ones."""
-        return self._codes
-
-    @property
-    def sequence(self) -> tuple[str, ...]:
-        """The names with parents first; points have this order."""
-        return self._sequence
-
     @cached_property
     def layout(self) -> SpaceLayout:
         """The layout of the unit cube with the columns of this space."""
@@ -142,9 +134,9 @@ class Space(Mapping[str, Parameter]):
     def layout_in(self, target: Space) -> SpaceLayout:
         """Returns the layout of the unit cube with the columns of another space; see `mismatches`."""
         position = {column.name: i for i, column in enumerate(target.columns)}
-        index = {name: i for i, name in enumerate(self._sequence)}
+        index = {name: i for i, name in enumerate(self.sequence)}
         parts: list[Number | Level] = []
-        for name in self._sequence:
+        for name in self.sequence:
             parameter = self._parameters[name]
             conditions = tuple(
                 tuple((index[parent], numbers_of(self._parameters[parent], values)) for parent, values in one)
@@ -162,7 +154,7 @@ class Space(Mapping[str, Parameter]):
 
     def code(self, name: str) -> Code:
         """The encoding of a hyperparameter."""
-        return self._codes[name] if name in self._codes else default_code(self._parameters[name])
+        return self.codes[name] if name in self.codes else default_code(self._parameters[name])
 
     def check(self, params: Mapping[str, Any]) -> Params:
         """A configuration with values of the declared types, in the space's order.
@@ -190,7 +182,7 @@ class Space(Mapping[str, Parameter]):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
         self.check_names(params)
         checked: Params = {}
-        for name in self._sequence:
+        for name in self.sequence:
             active = self._is_active(name, checked)
             if active and name not in params:
                 raise DataError(f"a configuration must give every active hyperparameter, but {name!r} is missing")
@@ -243,10 +235,10 @@ class Space(Mapping[str, Parameter]):
             raise DataError(f"a row must hold {len(self.columns)} numbers, but got {row!r}")
         row_values = dict(zip(self._order, values.tolist(), strict=True))
         decoded: Params = {}
-        for name in self._sequence:
+        for name in self.sequence:
             code = self.code(name)
             if self._is_active(name, decoded) and not (drop_absent and is_absent(name, code, row_values)):
-                decoded[name] = decode_value(name, self._parameters[name], code, name in self._codes, row_values)
+                decoded[name] = decode_value(name, self._parameters[name], code, name in self.codes, row_values)
         return {name: decoded[name] for name in self if name in decoded}
 
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
@@ -256,21 +248,21 @@ class Space(Mapping[str, Parameter]):
         """
         checked = self._typed(params)
         coordinates = np.full(len(self), 0.5)
-        for i, name in enumerate(self._sequence):
+        for i, name in enumerate(self.sequence):
             if name in checked:
                 coordinates[i] = self._coordinate(i, checked[name])
         return coordinates
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
-        return self._coordinate(self._sequence.index(name), checked_value(name, self._parameters[name], value))
+        return self._coordinate(self.sequence.index(name), checked_value(name, self._parameters[name], value))
 
     def coordinate_of(self, name: str, value: Choice) -> float:
         """Returns the coordinate of a value between the bounds, which need not be at a step."""
-        return self._coordinate(self._sequence.index(name), value)
+        return self._coordinate(self.sequence.index(name), value)
 
     def _coordinate(self, i: int, value: Choice) -> float:
-        parameter, part = self._parameters[self._sequence[i]], self.layout.parts[i]
+        parameter, part = self._parameters[self.sequence[i]], self.layout.parts[i]
         index = parameter.index(value) if isinstance(parameter, Categorical) else value
         return min(max(float(part.coordinates(np.float64(index))), 0.0), 1.0)
 
@@ -292,7 +284,7 @@ class Space(Mapping[str, Parameter]):
         """
         active = dict(params)
         ignored = self._parameters.keys() - params.keys() if partial else set[str]()
-        for name in self._sequence:
+        for name in self.sequence:
             if name in active and not self._holds(name, active, ignored):
                 del active[name]
         return active
@@ -308,14 +300,14 @@ class Space(Mapping[str, Parameter]):
         point = np.asarray(point, np.float64)
         active = self.layout.active(point)
         values: Params = {}
-        for i, (name, part) in enumerate(zip(self._sequence, self.layout.parts, strict=True)):
+        for i, (name, part) in enumerate(zip(self.sequence, self.layout.parts, strict=True)):
             if active[i]:
                 values[name] = nearest_value(self._parameters[name], float(part.values(point[i])))
         return {name: values[name] for name in self if name in values}
 
     def is_reordered(self, other: Space) -> bool:
         """Returns whether another space has the same hyperparameters and encodings, in this or another order."""
-        same = self._parameters == other._parameters and self._codes == other._codes
+        same = self._parameters == other._parameters and self.codes == other.codes
         return same and set(self.rules) == set(other.rules)
 
     def mismatches(self, other: Space) -> list[str]:
