@@ -15,35 +15,11 @@ _NO_ARRAYS = (bool, int, float, complex, str, bytes, set, frozenset)
 _MAPPINGS = (dict, Mapping)
 
 
-def check_method(method: Any, name: str) -> None:
-    """Checks that a method is of the one protocol, with the functions of its declared capabilities.
-
-    Raises:
-      ConfigError: if it is no frozen dataclass with hashable fields, if a function is missing or takes other arguments,
-        or if a capability is neither true nor false.
-
-    Example:
-      >>> from dre_jax.methods import find
-      >>> check_method(find("gp").make(), "gp")
-    """
-    if isinstance(method, type):
-        raise ConfigError(f"method {name}: default= must be an object, but is the class {method.__name__}")
-    for function in ("fit", "acquire"):
-        _check_function(method, function, name)
-    check_capabilities(method, name)
-    if not dataclasses.is_dataclass(method):
-        raise ConfigError(f"method {name}: must be a frozen dataclass, but {type(method).__name__} is no dataclass")
-    try:
-        hash(method)
-    except TypeError as error:
-        raise ConfigError(f"method {name}: must be a frozen dataclass with hashable fields, but has {error}") from error
-
-
 def check_capabilities(method: Any, name: str) -> None:
     """Checks that a method has the functions of its declared capabilities, which may depend on its configuration.
 
     Raises:
-      ConfigError: as `check_method`.
+      ConfigError: if a function is missing or takes other arguments, or if a capability is neither true nor false.
     """
     capabilities = capabilities_of(method)
     for field in dataclasses.fields(capabilities):
@@ -52,13 +28,13 @@ def check_capabilities(method: Any, name: str) -> None:
             raise ConfigError(f"method {name}: {field.name} must be True or False, but is {declared!r}")
         if declared:
             for function in CAPABILITY_FUNCTIONS.get(field.name, ()):
-                _check_function(method, function, name, f"{field.name} is True, so it must")
+                check_function(method, function, name, f"{field.name} is True, so it must")
     for needy in ("slotwise_fit", "weighs_past", "predicts_components"):
         if getattr(capabilities, needy) and not capabilities.fits_history:
             raise ConfigError(f"method {name}: {needy} is True, so fits_history must be True, but is False")
 
 
-def _check_function(method: Any, label: str, name: str, rule: str = "must") -> None:
+def check_function(method: Any, label: str, name: str, rule: str = "must") -> None:
     """Raises `ConfigError` if a method lacks a function of `CapableMethod`, or if it takes other arguments.
 
     Args:
@@ -67,10 +43,8 @@ def _check_function(method: Any, label: str, name: str, rule: str = "must") -> N
       name: the method's name.
       rule: why it must have the function, for the message of the error.
     """
-    function, (_, *arguments) = (
-        getattr(method, label, None),
-        inspect.signature(getattr(CapableMethod, label)).parameters,
-    )
+    function = getattr(method, label, None)
+    _, *arguments = inspect.signature(getattr(CapableMethod, label)).parameters
     if not callable(function):
         raise ConfigError(f"method {name}: {rule} have a function {label}({', '.join(arguments)}), but has none")
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.declaration import check_capabilities, check_method
+from dre_jax.methods.declaration import check_capabilities, check_function
 from dre_jax.methods.settings import Settings, configure, leaves
 from dre_jax.search.method import Method
 
@@ -117,8 +117,8 @@ def check_entry(entry: Entry) -> None:
     """Checks that an entry has a method of the one protocol or a host method, with what the loops call.
 
     Raises:
-      ConfigError: if a function of the protocol or of a declared capability is missing or takes other arguments, or
-        if a capability is neither true nor false.
+      ConfigError: if a function of the protocol or of a declared capability is missing or takes other arguments, if a
+        capability is neither true nor false, or if the method is no frozen dataclass with hashable fields.
 
     Example:
       >>> from dre_jax.methods import find
@@ -133,7 +133,18 @@ def check_entry(entry: Entry) -> None:
         if not callable(getattr(entry.host, "observe_and_suggest", None)):
             raise ConfigError(f"method {entry.name}: the class must have a method observe_and_suggest, but has none")
         return
-    check_method(entry.default, entry.name)
+    method, name = entry.default, entry.name
+    if isinstance(method, type):
+        raise ConfigError(f"method {name}: default= must be an object, but is the class {method.__name__}")
+    for function in ("fit", "acquire"):
+        check_function(method, function, name)
+    check_capabilities(method, name)
+    if not is_dataclass(method):
+        raise ConfigError(f"method {name}: must be a frozen dataclass, but {type(method).__name__} is no dataclass")
+    try:
+        hash(method)
+    except TypeError as error:
+        raise ConfigError(f"method {name}: must be a frozen dataclass with hashable fields, but has {error}") from error
     fields = [f"{path}." for path, _ in leaves(entry.default)]
     unknown = [path for path in entry.free if not any(field.startswith(f"{path}.") for field in fields)]
     if unknown:

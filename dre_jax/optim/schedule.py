@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import optax
-
-from dre_jax.checks import one_of
 
 Schedule = Literal["constant", "cosine"]
 
@@ -14,14 +12,10 @@ Schedule = Literal["constant", "cosine"]
 def make_schedule(name: Schedule, start: float, steps: int) -> optax.Schedule:
     """Returns a constant schedule, or a cosine decay to zero over the steps.
 
-    Raises:
-      ConfigError: if the name is unknown.
-
     Example:
       >>> round(float(make_schedule("cosine", 1.0, 10)(5)), 3)
       0.5
     """
-    one_of("schedule", name, get_args(Schedule))
     return optax.constant_schedule(start) if name == "constant" else optax.cosine_decay_schedule(start, max(steps, 1))
 
 

@@ -33,9 +33,7 @@ class HostMethod(Protocol):
         ...
 
 
-def run_host(
-    method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarray, n_trials: int, *, name: str | None = None
-) -> np.ndarray:
+def run_host(method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarray, n_trials: int) -> np.ndarray:
     """Does one run on a table as HPO-B's handler does: scaled with the table, up to its optimum.
 
     Like HPO-B's handler it looks for the optimum after each trial, so a method is asked once even where the design
@@ -47,7 +45,6 @@ def run_host(
       y: [N] or [N, 1].
       design: rows evaluated at the start.
       n_trials: T.
-      name: of the method, for messages; its class by default.
 
     Returns:
       f64[T + 1], incumbents.
@@ -62,7 +59,6 @@ def run_host(
       >>> run_host(First(), np.eye(4), np.array([3.0, 1.0, 5.0, 4.0]), np.array([1]), 3).tolist()
       [0.0, 0.5, 1.0, 1.0]
     """
-    name = name or type(method).__name__
     x = np.asarray(x, np.float64)
     scaled = unit_scale(np.asarray(y, np.float64).reshape(-1))[:, None]
     ask = _by_keyword_or_position(method)
@@ -72,7 +68,7 @@ def run_host(
     best = float(scaled.max())
     while len(trace) <= n_trials and pending:
         answer = ask(x[current], scaled[current], x[pending])
-        current.append(pending.pop(_index(answer, len(pending), name)))
+        current.append(pending.pop(_index(answer, len(pending), type(method).__name__)))
         trace.append(float(scaled[current].max()))
         if trace[-1] == best:
             break

@@ -15,11 +15,6 @@ from tests.known_methods import quick_method
 
 
 @pytest.fixture(scope="session")
-def quick():
-    return quick_method
-
-
-@pytest.fixture(scope="session")
 def past():
     """Training tasks of 5 to 30 rows: a usual one, one with equal responses, one of equal rows."""
 
@@ -36,12 +31,12 @@ def past():
 
 
 @pytest.fixture(scope="session")
-def fitted(quick, past):
+def fitted(past):
     """A method by name and what it learned, from tables of so many columns."""
 
     @cache
     def fit(name, columns=2, times=1):
-        method = quick(name, times)
+        method = quick_method(name, times)
         return method, method.fit(past(columns), jax.random.key(1))
 
     return fit

@@ -187,7 +187,7 @@ def table_of(rows):
 
 def trace_of(name, fitted, task, design):
     if name in HOST:
-        return run_host(host(name), task.X, task.y, design, 2, name=name)
+        return run_host(host(name), task.X, task.y, design, 2)
     method, params = fitted(name, 3)
     designs = {task.name: {"test0": design}}
     return next(run_tasks(method, params, {task.name: task}, designs, n_trials=2, key=jax.random.key(1)))[2]

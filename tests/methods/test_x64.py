@@ -10,6 +10,7 @@ import pytest
 
 from dre_jax.search.precision import precision_of
 from dre_jax.tuning import Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
+from tests.known_methods import quick_method
 
 pytestmark = pytest.mark.x64
 SPACE = Space({"x": Float(0.0, 1.0), "n": Int(1, 4)})
@@ -36,10 +37,10 @@ def in_both(compute):
 @pytest.mark.parametrize(
     "name", ["gcp", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("dre", "hedged-prior"))]
 )
-def test_surrogates(name, quick, tmp_path):
+def test_surrogates(name, tmp_path):
     def tuned():
         past = past_of(SPACE, TASKS, direction="minimize")
-        surrogate = Surrogate.fit(past, method=quick(name), n_start=1)
+        surrogate = Surrogate.fit(past, method=quick_method(name), n_start=1)
         surrogate.save(tmp_path)
         with precision_of(surrogate.method) as dtype:
             assert jnp.zeros(1).dtype == dtype

@@ -1,4 +1,4 @@
-"""HEBO's method: warped columns, transformed responses, its three acquisition functions, and its fit."""
+"""HEBO's method: warped columns, transformed responses, its three acquisition functions, its front, and its fit."""
 
 from functools import partial
 
@@ -9,7 +9,17 @@ import pytest
 from scipy import stats
 
 from dre_jax.gp import GPConfig, GPParams, fit_gp, log_marginal_likelihood
-from dre_jax.methods.baselines.hebo import HEBO, fit_warped, kumaraswamy, normal_exponent, to_normal, yeo_johnson
+from dre_jax.methods.baselines import hebo
+from dre_jax.methods.baselines.hebo import (
+    HEBO,
+    MOST,
+    fit_warped,
+    kumaraswamy,
+    normal_exponent,
+    pareto_front,
+    to_normal,
+    yeo_johnson,
+)
 from dre_jax.search import make_history
 from tests.oracles import log_improvement
 
@@ -61,7 +71,7 @@ def test_the_exponent_and_what_comes_of_it(name):
 
 KEYS = jax.random.split(jax.random.key(0))
 objectives = jax.jit(HEBO().objectives)
-likelihood = jax.jit(log_marginal_likelihood)
+likelihood, front_of = jax.jit(log_marginal_likelihood), jax.jit(pareto_front)
 
 
 def history_of(n, columns):
@@ -106,3 +116,55 @@ def test_warps_raise_the_likelihood_where_columns_are_warped():
     assert likelihood(bent.process, bent.warp(x), y, where) - likelihood(straight, x, y, where) > 5
     # Steep where the response changes: near 1.
     assert float(bent.log_a[0]) > 0.3
+
+
+# The front, against a loop over pairs.
+
+
+def brute(values):
+    result = []
+    for one in values.T:
+        no_worse, better = np.all(one <= values.T, axis=1), np.any(one < values.T, axis=1)
+        result.append(not (no_worse & better).any())
+    return np.array(result)
+
+
+@pytest.mark.parametrize("steps", [1000, 4])
+def test_the_front(steps):
+    # In few steps many are tied, in one value or in all.
+    values = np.floor(np.random.default_rng(0).random((3, 120)) * steps)
+    result = front_of(jnp.asarray(values, jnp.float32), jnp.ones(120, bool), KEYS[0])
+    np.testing.assert_array_equal(result, brute(values))
+
+
+def test_what_does_not_count_beats_nobody():
+    values = np.random.default_rng(1).random((3, 60)).astype(np.float32)
+    where = np.arange(60) % 3 > 0
+    values[:, ~where] += 2.0
+    result = np.asarray(front_of(jnp.asarray(values), jnp.asarray(where), KEYS[0]))
+    np.testing.assert_array_equal(result[where], brute(values[:, where]))
+    assert not result[~where].any()
+    assert not np.asarray(front_of(jnp.asarray(values), jnp.zeros(60, bool), KEYS[0])).any()
+
+
+def test_of_many_none_is_beaten():
+    rng = np.random.default_rng(2)
+    values = np.abs(rng.normal(size=(3, 1300))).astype(np.float32)
+    values /= np.linalg.norm(values, axis=0)  # of which none beats another
+    result = np.asarray(front_of(jnp.asarray(values), jnp.ones(1300, bool), KEYS[0]))
+    assert result.sum() == MOST
+    values[:, rng.random(1300) < 0.4] *= 0.9
+    result = np.asarray(front_of(jnp.asarray(values), jnp.ones(1300, bool), KEYS[0]))
+    true = brute(values)
+    assert true.sum() < 1300
+    assert result.sum() > 0.6 * true.sum()
+    assert not (result & ~true).any()
+
+
+def test_of_equal_candidates_each_is_kept_as_often_as_any(monkeypatch):
+    """A table is sorted by response: the first of equal rows would be the best."""
+    monkeypatch.setattr(hebo, "MOST", 8)
+    keys, everyone = jax.random.split(KEYS[0], 500), jnp.ones(10, bool)
+    selected = jax.jit(jax.vmap(lambda key: pareto_front(jnp.zeros((3, 10)), everyone, key)))(keys)
+    assert (selected.sum(axis=1) == 8).all()
+    assert stats.chisquare((~selected).sum(axis=0)).pvalue > 0.01

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
-from scipy.special import gammaln
+from scipy.special import gammaln, log_softmax, logsumexp
 from scipy.stats import multivariate_t, zscore
 
 from dre_jax.data import Task, build_table
@@ -17,7 +18,7 @@ from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.regression import add_noise
 from dre_jax.methods.hedged_prior import training_steps
 from dre_jax.methods.hedged_prior.folds import make_folds
-from dre_jax.methods.hedged_prior.held_out import held_out_evidence
+from dre_jax.methods.hedged_prior.held_out import fit_mixture_weights, held_out_evidence
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
@@ -281,6 +282,18 @@ def test_held_out_evidence_without_past_tasks_is_of_the_mean_likelihood(chosen, 
     result = np.log(np.mean(np.exp(np.array(each, np.float64)), axis=0)) / trials
     expected = np.mean([result[folds.task == i].mean() for i in range(6)])
     assert float(chosen["six tasks"].held_out.uninformed) == pytest.approx(expected, abs=1e-4)
+
+
+def test_weights_of_a_mixture_maximise_the_posterior_density():
+    initial, strength = np.array([0.6, 0.3, 0.1]), 4.0
+    log_likelihood = np.random.default_rng(0).normal([0.0, 1.0, 0.0], 3.0, (6, 2, 3))
+
+    def negative(free):
+        log_weight = log_softmax(np.append(free, 0.0))
+        return -(logsumexp(log_weight + log_likelihood, axis=-1).mean(axis=1).sum() + strength * initial @ log_weight)
+
+    expected = np.exp(log_softmax(np.append(minimize(negative, np.zeros(2), tol=1e-10).x, 0.0)))
+    np.testing.assert_allclose(fit_mixture_weights(initial, log_likelihood, strength), expected, atol=1e-5)
 
 
 def test_the_transfer_probability_is_high_if_past_tasks_predict_each_other(chosen):
