@@ -1,1 +1,1 @@
-"""Neural networks that several methods use; only `networks` imports flax."""
+"""Neural networks that several methods use."""
