@@ -54,29 +54,29 @@ def _affine(params: Params, name: str, *inputs: Array) -> Array:
     return shared if rows is None else rows + shared[None, :]
 
 
-def _layers(params: Params, kind: str) -> list[str]:
-    """Returns the names of the layers of a kind, such as "hidden", in their order."""
+def layer_names(params: Params, kind: str) -> list[str]:
+    """Returns the names of the layers of a kind in their order: "hidden" of a scorer, "phi" and "rho" of a deep set."""
     return [f"{kind}_{i}" for i in range(sum(name.startswith(kind) for name in params) // 2)]
 
 
 def score(params: Params, x: Array, context: Array | None) -> Array:
     """Returns the scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
     inputs = [x] if context is None else [x, context]
-    for name in _layers(params, "hidden"):
+    for name in layer_names(params, "hidden"):
         inputs = [jax.nn.relu(_affine(params, name, *inputs))]
     return _affine(params, "out", *inputs)[:, 0]
 
 
 def encode(params: Params, x: Array, response: Array, where: Array) -> Array:
     """Returns the context of a support set, in any order; x f32[k, D], response f32[k], where bool[k] -> f32[C]."""
-    rows, (*before, last) = [x, response[:, None]], _layers(params, "phi")
+    rows, (*before, last) = [x, response[:, None]], layer_names(params, "phi")
     for name in before:
         rows = [jax.nn.relu(_affine(params, name, *rows))]
     mask = where.astype(x.dtype)
     share = mask / jnp.maximum(jnp.sum(mask), 1.0)
     # The last layer is linear, so that it is applied once, to the mean. Without items the output is zero.
     context = _affine(params, last, *(share @ block for block in rows)) * jnp.sum(share)
-    for i, name in enumerate(_layers(params, "rho")):
+    for i, name in enumerate(layer_names(params, "rho")):
         context = _affine(params, name, jax.nn.relu(context) if i else context)
     return context
 

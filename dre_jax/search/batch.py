@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
 from dre_jax.search.loop import FIRST_BUCKET, SearchTask
-from dre_jax.search.method import Method, as_column_padding, runs_sequentially
+from dre_jax.search.method import CapableMethod, Method, capabilities_of, runs_sequentially
 
 RunTrace = tuple[str, str, np.ndarray]
 """Dataset, seed name, and the T + 1 best responses so far, scaled with the task's table (entry 0: the design's)."""
@@ -217,8 +217,7 @@ def _split_by_program(
     method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool
 ) -> Iterator[Mapping[str, SpaceRuns]]:
     """Yields the search spaces that share a program: those of equal parameters, padded with zeros, or each alone."""
-    padding = as_column_padding(method)
-    if not side_by_side or padding is None or len(spaces) < 2:
+    if not side_by_side or not capabilities_of(method).pads_columns or len(spaces) < 2:
         yield from ({name: runs} for name, runs in spaces.items())
         return
     widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
@@ -227,7 +226,7 @@ def _split_by_program(
     for name, runs in spaces.items():
         if name not in widths:
             continue
-        params = padding.pad_columns(runs.params, widths[name], widest)
+        params = cast(CapableMethod, method).pad_columns(runs.params, widths[name], widest)
         added = (0, 0), (0, widest - widths[name])
         tasks = {n: replace(task, X=np.pad(task.X, added)) for n, task in runs.tasks.items()}
         shape = jax.tree.structure(params), tuple(map(np.shape, jax.tree.leaves(params)))

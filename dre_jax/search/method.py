@@ -185,11 +185,6 @@ def as_posterior_sampling(method: Method) -> CapableMethod:
     return cast(CapableMethod, method)
 
 
-def as_column_padding(method: Method) -> CapableMethod | None:
-    """Returns the method if its parameters can be padded, else None."""
-    return cast(CapableMethod, method) if capabilities_of(method).pads_columns else None
-
-
 def runs_sequentially(method: Method, platform: str, n_columns: int, longest: int) -> bool:
     """Returns whether the method's program works on one run at a time; see `CapableMethod`."""
     if not capabilities_of(method).may_run_sequentially:

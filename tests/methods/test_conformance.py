@@ -15,7 +15,7 @@ from dre_jax.methods.registry import host_of
 from dre_jax.search import Candidates, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import jitted_value
-from dre_jax.search.method import as_column_padding
+from dre_jax.search.method import capabilities_of
 from tests.known_methods import by_class
 
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None]
@@ -92,10 +92,10 @@ def test_golden_picks(name, padded, fitted):
     assert picks.tolist() == GOLDEN[name]
 
 
-@pytest.mark.parametrize("name", [name for name in FIRST if as_column_padding(METHODS[name].default)])
+@pytest.mark.parametrize("name", [name for name in FIRST if capabilities_of(METHODS[name].default).pads_columns])
 def test_columns_of_zeros_change_nothing(name, padded, fitted):
     (method, params), (history, candidates) = fitted(name), with_slots(padded, 0.0)
-    wide = as_column_padding(method).pad_columns(params, COLUMNS, COLUMNS + 3)
+    wide = method.pad_columns(params, COLUMNS, COLUMNS + 3)
     more = [a._replace(x=jnp.pad(a.x, ((0, 0), (0, 3)))) for a in (history, candidates)]
     expected = values_of((method, params), history, candidates)
     np.testing.assert_allclose(values_of((method, wide), *more), expected, rtol=1e-4, atol=1e-5)

@@ -12,6 +12,7 @@ from dre_jax import native
 from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.nn import networks
 from dre_jax.optim.adam import Moments, StepSizes
 
 LOSSES = frozenset({"listmle", "mean_squared_error"})
@@ -72,11 +73,11 @@ def native_steps(
     scaled = deep_set_response(model, response[lists.support], lists.support_where)
     native_lists = native.Lists(lists.support, lists.support_where, scaled, lists.query, *lists.ranked)
     trees = params, *moments
-    scorers = jnp.stack([_pack(tree.scorers, _scorer_layers(model), members=True) for tree in trees])
+    scorers = jnp.stack([_pack(tree.scorers, members=True) for tree in trees])
     deep_sets = jnp.zeros((3, 1, 0), x.dtype)
     if params.deep_set is not None:
         own = model.context == "own"
-        deep_sets = jnp.stack([_pack(tree.deep_set, _deep_set_layers(model), members=own) for tree in trees])
+        deep_sets = jnp.stack([_pack(tree.deep_set, members=own) for tree in trees])
     scorers, deep_sets, losses = native.train_steps(
         scorers,
         deep_sets,
@@ -90,36 +91,31 @@ def native_steps(
         loss=loss,
         wants_losses=wants_losses,
     )
-    new, *moved = (_unpack(model, *rows, params) for rows in zip(scorers, deep_sets, strict=True))
+    pairs = zip(scorers, deep_sets, strict=True)
+    new, *moved = (EnsembleParams(_unpack(a, params.scorers), _unpack(b, params.deep_set)) for a, b in pairs)
     return (new, Moments(*moved)), losses
 
 
-def _scorer_layers(model: ModelConfig) -> list[str]:
-    return [*(f"hidden_{i}" for i in range(len(model.hidden))), "out"]
+def _array_names(tree: networks.Params) -> list[str]:
+    """Returns the names of the arrays of a scorer or of a deep set, layer after layer."""
+    layers = [name for kind in ("hidden", "phi", "rho") for name in networks.layer_names(tree, kind)]
+    layers += ["out"] if "out_kernel" in tree else []
+    return [f"{layer}_{part}" for layer in layers for part in ("kernel", "bias")]
 
 
-def _deep_set_layers(model: ModelConfig) -> list[str]:
-    return [f"{name}_{i}" for name, widths in (("phi", model.phi), ("rho", model.rho)) for i in range(len(widths))]
-
-
-def _pack(tree: dict[str, Array], layers: list[str], *, members: bool) -> Array:
+def _pack(tree: networks.Params, *, members: bool) -> Array:
     """Returns the parameters as rows f32[members, P]; one row if the tree has no axis of members."""
-    arrays = [tree[f"{layer}_{kind}"] for layer in layers for kind in ("kernel", "bias")]
+    arrays = [tree[name] for name in _array_names(tree)]
     return jnp.concatenate([a.reshape(a.shape[0] if members else 1, -1) for a in arrays], axis=1)
 
 
-def _unpack(model: ModelConfig, scorers: Array, deep_sets: Array, like: EnsembleParams) -> EnsembleParams:
-    """Returns the inverse of `_pack`."""
-    deep_set = like.deep_set
-    if deep_set is not None:
-        deep_set = _like(deep_sets, _deep_set_layers(model), deep_set)
-    return EnsembleParams(_like(scorers, _scorer_layers(model), like.scorers), deep_set)
-
-
-def _like(rows: Array, layers: list[str], tree: dict[str, Array]) -> dict[str, Array]:
-    leaves, start = {}, 0
-    for name in (f"{layer}_{kind}" for layer in layers for kind in ("kernel", "bias")):
+def _unpack(rows: Array, tree: networks.Params) -> networks.Params:
+    """Returns the parameters that `_pack` made rows of, with the shapes of a tree; None for None."""
+    if tree is None:
+        return None
+    arrays, start = {}, 0
+    for name in _array_names(tree):
         stop = start + tree[name].size // rows.shape[0]
-        leaves[name] = rows[:, start:stop].reshape(tree[name].shape)
+        arrays[name] = rows[:, start:stop].reshape(tree[name].shape)
         start = stop
-    return leaves
+    return arrays
