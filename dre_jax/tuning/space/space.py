@@ -250,19 +250,16 @@ class Space(Mapping[str, Parameter]):
         coordinates = np.full(len(self), 0.5)
         for i, name in enumerate(self.sequence):
             if name in checked:
-                coordinates[i] = self._coordinate(i, checked[name])
+                coordinates[i] = self.coordinate_of(name, checked[name])
         return coordinates
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
-        return self._coordinate(self.sequence.index(name), checked_value(name, self._parameters[name], value))
+        return self.coordinate_of(name, checked_value(name, self._parameters[name], value))
 
     def coordinate_of(self, name: str, value: Choice) -> float:
         """Returns the coordinate of a value between the bounds, which need not be at a step."""
-        return self._coordinate(self.sequence.index(name), value)
-
-    def _coordinate(self, i: int, value: Choice) -> float:
-        parameter, part = self._parameters[self.sequence[i]], self.layout.parts[i]
+        parameter, part = self._parameters[name], self.layout.parts[self.sequence.index(name)]
         index = parameter.index(value) if isinstance(parameter, Categorical) else value
         return min(max(float(part.coordinates(np.float64(index))), 0.0), 1.0)
 
@@ -285,15 +282,12 @@ class Space(Mapping[str, Parameter]):
         active = dict(params)
         ignored = self._parameters.keys() - params.keys() if partial else set[str]()
         for name in self.sequence:
-            if name in active and not self._holds(name, active, ignored):
-                del active[name]
+            try:
+                if name in active and not self._is_active(name, active, ignored):
+                    del active[name]
+            except (TypeError, ValueError):  # an invalid value of the parent, which `check` rejects
+                continue
         return active
-
-    def _holds(self, name: str, values: Mapping[str, Any], ignored: Set[str]) -> bool:
-        try:
-            return self._is_active(name, dict(values), ignored)
-        except (TypeError, ValueError):  # an invalid value of the parent, which `check` rejects
-            return True
 
     def params(self, point: npt.NDArray[Any]) -> Params:
         """Returns the configuration at a point f[P]."""
