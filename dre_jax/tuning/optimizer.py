@@ -22,6 +22,7 @@ from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.objectives.engine import ObjectivesEngine, make_engine
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past_check import PastCheck
+from dre_jax.tuning.predicted_responses import Prediction
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import (
     Stamp,
@@ -39,8 +40,6 @@ from dre_jax.tuning.trial_loop import Callback, TrialLoop
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from dre_jax.tuning.predicted_responses import Prediction
 
 _LOCKS = ("_lock", "_turn")
 _PATIENCE = 10  # suggestions of little expected improvement, after which a search ends

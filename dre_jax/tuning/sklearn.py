@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.pretrained.surrogates import pretrained_search
 from dre_jax.tuning.space.distributions import distributions_of
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import Trial
 
 try:
     from sklearn.base import is_classifier
@@ -27,11 +30,6 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
     raise MissingExtraError("scikit-learn", "sklearn") from error
-
-if TYPE_CHECKING:
-    from dre_jax.tuning.engine_config import EngineConfig
-    from dre_jax.tuning.surrogate import Surrogate
-    from dre_jax.tuning.trial import Trial
 
 __all__ = ["DRESearchCV"]
 

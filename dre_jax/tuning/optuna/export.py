@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
+from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from dre_jax.tuning.optuna.distributions import Translation, translation_of
-
-if TYPE_CHECKING:
-    from optuna.storages import BaseStorage
-
-    from dre_jax.tuning.space.space import Space
-    from dre_jax.tuning.study_record import StudyRecord
-    from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.study_record import StudyRecord
+from dre_jax.tuning.trial import Trial
 
 _STATES = {
     "complete": TrialState.COMPLETE,
