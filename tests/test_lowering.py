@@ -87,7 +87,7 @@ SURROGATES = {
 
 
 @pytest.fixture(scope="module")
-def learnt(space):
+def traced_fit(space):
     """The program of a method's `fit`, and the shapes of what it learns; nothing is compiled."""
     train = {n: replace(task, X=task.X[:20], y=task.y[:20]) for n, task in list(space.train.items())[:2]}
     few = SearchSpace("few", train=train)
@@ -112,11 +112,11 @@ def learnt(space):
 
 
 @pytest.mark.parametrize("name", ["dre", *FEW, *(pytest.param(name, marks=pytest.mark.thorough) for name in MORE)])
-def test_one_suggestion(name, space, task, learnt):
+def test_one_suggestion(name, space, task, traced_fit):
     if name == "dre":
         method, params = METHOD, init(MODEL, space.n_columns, KEY)
     else:
-        method, params = SURROGATES[name], learnt(name)[1]
+        method, params = SURROGATES[name], traced_fit(name)[1]
     inputs = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY, jnp.int32(0)
     lower(jitted_suggest, method, params, *inputs, groups=APART if name == "dre" else (PLATFORMS,))
 
@@ -139,9 +139,9 @@ def written_in(equation):
 
 
 @pytest.mark.parametrize("name", by_class(SURROGATES))
-def test_only_networks_have_products_of_low_precision(name, space, task, learnt):
+def test_only_networks_have_products_of_low_precision(name, space, task, traced_fit):
     """Accelerators round the factors of a product, of which factorisations and differences must not be made."""
-    method, (fit, params) = SURROGATES[name], learnt(name)
+    method, (fit, params) = SURROGATES[name], traced_fit(name)
     arguments = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY
     acquire = jax.make_jaxpr(method.acquire)(params, *arguments)
     result = [product for program in (fit, acquire) if program is not None for product in products(program.jaxpr)]

@@ -18,8 +18,8 @@ from tests.known_methods import quick_method
 
 @pytest.fixture
 def plan(data, checkpoints):
-    given = {"data": data, "spaces": ("s", "t"), "checkpoints": checkpoints, "trials": 1, "seeds": ("test0",)}
-    return Plan(method="dre-no-finetune", **given)
+    options = {"data": data, "spaces": ("s", "t"), "checkpoints": checkpoints, "trials": 1, "seeds": ("test0",)}
+    return Plan(method="dre-no-finetune", **options)
 
 
 def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):

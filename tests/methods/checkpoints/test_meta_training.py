@@ -152,7 +152,7 @@ def test_configurations():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "given", "phrase"),
+    ("name", "settings", "options", "phrase"),
     [
         ("random", {}, {}, "learns from past tasks, but random learns nothing"),
         ("fsbo", {}, {"training": {"steps": 5}}, "--steps train a ranking ensemble, but fsbo has none: --set sets its"),
@@ -162,6 +162,6 @@ def test_configurations():
         ("dre", {}, {"preset": "thesis"}, "the preset must be one of default, paper, but got 'thesis'"),
     ],
 )
-def test_configurations_that_cannot_be(name, settings, given, phrase):
+def test_configurations_that_cannot_be(name, settings, options, phrase):
     with pytest.raises(ConfigError, match=re.escape(phrase)):
-        configure_training(METHODS[name], settings, **given)
+        configure_training(METHODS[name], settings, **options)
