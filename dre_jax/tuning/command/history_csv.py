@@ -5,28 +5,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.optimizer import Optimizer
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.table_cells import read_cell, read_cells
+from dre_jax.tuning.trial import Trial
 
 VALUE, STATE = "value", "state"
 _STATES = ("", "complete", "running", "failed")
 
 
-class Row(NamedTuple):
-    """A trial."""
-
-    params: Params
-    value: float | None = None
-    """The value; None if the trial is running or failed."""
-    failed: bool = False
-
-
-def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
+def read_history(path: str | os.PathLike[str], space: Space) -> list[Trial]:
     """Returns the trials in a CSV file, UTF-8, plain or gzip.
 
     The first line names the columns: hyperparameters in any order, `value`, and optionally `state`. An empty cell is an
@@ -43,10 +35,10 @@ def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
     rows = ((line, [cell.strip() for cell in cells]) for line, cells in read_csv(path))
     _, header = next(rows, (0, []))
     _check_header(path, header, space)
-    trials = []
+    trials: list[Trial] = []
     for line, cells in rows:
         try:
-            trials.append(_trial(dict(zip(header, cells, strict=True)), space))
+            trials.append(_trial(len(trials), dict(zip(header, cells, strict=True)), space))
         except DataError as error:
             raise DataError(f"{path}, line {line}: {error}") from error
     return trials
@@ -54,11 +46,11 @@ def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
 
 def add_history(optimizer: Optimizer, path: str | os.PathLike[str]) -> None:
     """Adds the trials in a CSV file to a study, all or none; see `read_history`. Raises `DataError`."""
-    for row in read_history(path, optimizer.space):
-        if row.value is None and not row.failed:
-            optimizer.add_running(row.params)
+    for trial in read_history(path, optimizer.space):
+        if trial.state == "running":
+            optimizer.add_running(trial.params)
         else:
-            optimizer.add(row.params, row.value)
+            optimizer.add(trial.params, trial.value)
 
 
 def _check_header(path: str | os.PathLike[str], header: Sequence[str], space: Space) -> None:
@@ -74,8 +66,9 @@ def _check_header(path: str | os.PathLike[str], header: Sequence[str], space: Sp
         raise DataError(f"{path}: a column must occur once, but {twice!r} occurs {header.count(twice)} times")
 
 
-def _trial(cells: dict[str, str], space: Space) -> Row:
-    state, text = cells.pop(STATE, ""), cells.pop(VALUE)
+def _trial(number: int, cells: dict[str, str], space: Space) -> Trial:
+    state: Any = cells.pop(STATE, "")
+    text = cells.pop(VALUE)
     if state not in _STATES:
         raise DataError(f"{STATE} must be running, failed, complete or empty, but got {state!r}")
     nonempty = {name: read_cell(space[name], cell) for name, cell in cells.items() if cell}
@@ -84,10 +77,10 @@ def _trial(cells: dict[str, str], space: Space) -> Row:
     value = _number(text) if text else None
     if value is not None and math.isnan(value):
         state, value = state or "failed", None
-    has_value = {"complete": True, "running": False, "failed": False}.get(state, value is not None)
-    if has_value != (value is not None):
+    state = state or ("running" if value is None else "complete")
+    if (state == "complete") != (value is not None):
         raise DataError(f"a trial has a {VALUE} if it is complete, but got {VALUE}={text!r} and {STATE}={state!r}")
-    return Row(params, value, state == "failed")
+    return Trial(number, params, state, value)
 
 
 def _number(cell: str) -> float:

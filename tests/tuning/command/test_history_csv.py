@@ -2,8 +2,8 @@
 
 import pytest
 
-from dre_jax import Bool, Categorical, DataError, Float, Int, Optimizer, Space
-from dre_jax.tuning.command.history_csv import Row, add_history, read_history
+from dre_jax import Bool, Categorical, DataError, Float, Int, Optimizer, Space, Trial
+from dre_jax.tuning.command.history_csv import add_history, read_history
 from tests.error_messages import raises_line
 
 SPACE = Space(
@@ -41,9 +41,8 @@ class TestRows:
             " true , , 0.5 ,, rbf , failed \n"
             "true,-inf,0.5,,rbf,complete\n"
         )
-        expected = [
-            Row(RBF, 0.75), Row(POLY), Row(POLY, None, True), Row(RBF, None, True), Row(RBF, float("-inf")),
-        ]  # fmt: skip
+        rows = (RBF, "complete", 0.75), (POLY,), (POLY, "failed"), (RBF, "failed"), (RBF, "complete", float("-inf"))
+        expected = [Trial(number, *row) for number, row in enumerate(rows)]
         assert read(text) == expected
         for same in (text.replace("\n", "\r\n"), "\ufeff" + text, text.rstrip("\n"), text.replace("2.5e-1", '"0.25"')):
             assert read(same) == expected
