@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dre_jax.cli import options
+from dre_jax.data.files import make_folder
+from dre_jax.errors import ConfigError, import_extra
 
 if TYPE_CHECKING:
     from dre_jax.tuning import Surrogate, Trial
@@ -136,8 +138,6 @@ def tune(
     interrupted study.
     """
     from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
-    from dre_jax.data.files import make_folder
-    from dre_jax.errors import ConfigError, import_extra
     from dre_jax.tuning import PastCurves, Surrogate, read_space
     from dre_jax.tuning.command.runner import run_trials, study_in_file
     from dre_jax.tuning.command.templates import parse
@@ -236,8 +236,6 @@ def tune(
 
 def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str]) -> dict[str, str | None]:
     """Returns the text of an option for each metric, the only direction for all; a single value has no name."""
-    from dre_jax.errors import ConfigError
-
     names = metrics if len(metrics) > 1 else ("",)
     texts = list(texts) * len(names) if option == "direction" and len(texts) == 1 else texts
     if len(texts) != len(names) or len(set(names)) < len(names):
