@@ -82,9 +82,10 @@ def test_public_names_exist():
     assert all(namespace[name] is not None for name in dre_jax.__all__)
 
 
-def test_only_checkpoints_import_orbax():
-    users = [path for path in SOURCES if "orbax" in {name.split(".")[0] for name in imported(path)}]
-    assert [path.relative_to(PACKAGE).as_posix() for path in users] == ["methods/checkpoints/storage.py"]
+@pytest.mark.parametrize(("library", "home"), [("flax", "nn/networks.py"), ("orbax", "methods/checkpoints/storage.py")])
+def test_one_home_for(library, home):
+    users = [path for path in SOURCES if library in {name.split(".")[0] for name in imported(path)}]
+    assert [path.relative_to(PACKAGE).as_posix() for path in users] == [home]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())

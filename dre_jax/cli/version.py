@@ -14,7 +14,7 @@ import typer
 from dre_jax.cli.info import print_facts
 
 CORE = (
-    *("jax", "jaxlib", "optax", "chex", "orbax-checkpoint", "numpy", "scipy"),
+    *("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy", "scipy"),
     *("jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
 )
 OPTIONAL = (

@@ -1,1 +1,1 @@
-"""Neural networks that several methods use."""
+"""Neural networks that several methods use; only `networks` imports flax."""

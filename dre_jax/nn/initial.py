@@ -7,7 +7,6 @@ a network in every trial compiles all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
@@ -17,15 +16,6 @@ from jax import Array
 Initialiser = Literal["lecun_normal", "torch_uniform"]
 
 _TRUNCATED_DEVIATION = 0.87962566103423978  # standard deviation of a normal variable truncated at +-2
-
-
-def layer_shapes(names: Sequence[str], widths: Sequence[int]) -> dict[str, jax.ShapeDtypeStruct]:
-    """Returns the shapes of the parameters of layers, from the width of the first input to that of the last output."""
-    shapes = {}
-    for name, inputs, outputs in zip(names, widths, widths[1:], strict=False):
-        shapes[f"{name}_kernel"] = jax.ShapeDtypeStruct((inputs, outputs), jnp.float32)
-        shapes[f"{name}_bias"] = jax.ShapeDtypeStruct((outputs,), jnp.float32)
-    return shapes
 
 
 def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[str, Array]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.checks import at_least, layer_sizes, one_of
-from dre_jax.nn.initial import add_inputs, draw, layer_shapes
+from dre_jax.nn.initial import add_inputs, draw
 
 Activation = Literal["tanh", "relu"]
 MLPParams = dict[str, Array]
@@ -48,8 +48,13 @@ class MLPConfig:
 
 def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]:
     """Returns the shapes of the parameters for inputs of D columns."""
+    widths = (n_columns, *config.hidden, config.outputs)
     names = [*(f"hidden_{i}" for i in range(len(config.hidden))), "out"]
-    return layer_shapes(names, (n_columns, *config.hidden, config.outputs))
+    layer_shapes = {}
+    for name, inputs, outputs in zip(names, widths, widths[1:], strict=False):
+        layer_shapes[f"{name}_kernel"] = jax.ShapeDtypeStruct((inputs, outputs), jnp.float32)
+        layer_shapes[f"{name}_bias"] = jax.ShapeDtypeStruct((outputs,), jnp.float32)
+    return layer_shapes
 
 
 def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:

@@ -1,17 +1,20 @@
-"""Networks for one list: a scorer and a deep set, whose parameters have the names of their layers."""
+"""Networks for one list: a scorer and a deep set. Only this file imports flax."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import linen as nn
 from jax import Array
 
-from dre_jax.nn.initial import layer_shapes
-
 Params = Any
-"""``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs] of each layer; None for no network."""
+"""A tree of arrays."""
+
+
+_ZEROS = nn.initializers.zeros_init()  # a placeholder: `dre_jax.nn.initial` draws all weights at once
 
 
 @jax.custom_vjp
@@ -36,20 +39,27 @@ def _product_backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[
 _product.defvjp(_product_forward, _product_backward)
 
 
-def _affine(params: Params, name: str, *inputs: Array) -> Array:
+def _through(block: Array, kernel: Array) -> Array:
+    """Returns ``block @ kernel`` for a block of rows or for one shared row."""
+    return _product(block, kernel) if block.ndim == 2 else block @ kernel
+
+
+def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str) -> Array:
     """Returns one dense layer of concatenated inputs: [n, d] blocks, or [d] blocks that all rows share.
 
     A shared block is multiplied once, not once for each row; the sum equals a dense layer of the concatenation.
     """
-    kernel, shared = params[f"{name}_kernel"], params[f"{name}_bias"]
-    start, rows = 0, None
+    width = sum(block.shape[-1] for block in inputs)
+    kernel = module.param(f"{name}_kernel", _ZEROS, (width, features))
+    bias = module.param(f"{name}_bias", _ZEROS, (features,))
+    start, shared, rows = 0, bias, None
     for block in inputs:
         part = kernel[start : start + block.shape[-1]]
         start += block.shape[-1]
+        product = _through(block, part)
         if block.ndim == 1:
-            shared = shared + block @ part
+            shared = shared + product
         else:
-            product = _product(block, part)
             rows = product if rows is None else rows + product
     return shared if rows is None else rows + shared[None, :]
 
@@ -59,34 +69,64 @@ def layer_names(params: Params, kind: str) -> list[str]:
     return [f"{kind}_{i}" for i in range(sum(name.startswith(kind) for name in params) // 2)]
 
 
-def score(params: Params, x: Array, context: Array | None) -> Array:
-    """Returns the scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
-    inputs = [x] if context is None else [x, context]
-    for name in layer_names(params, "hidden"):
-        inputs = [jax.nn.relu(_affine(params, name, *inputs))]
-    return _affine(params, "out", *inputs)[:, 0]
+class Scorer(nn.Module):
+    """Scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
+
+    hidden: tuple[int, ...]
+    """Widths of the hidden layers."""
+    range_limit: float | None
+    """k of the range controller k * tanh(a * s); None disables it."""
+    range_slope: float
+    """a of the range controller."""
+
+    @nn.compact
+    def __call__(self, x: Array, context: Array | None) -> Array:
+        """Returns the scores."""
+        inputs = [x] if context is None else [x, context]
+        for i, features in enumerate(self.hidden):
+            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}"))
+            inputs = [hidden]
+        scores = _affine(self, inputs, 1, "out")[:, 0]
+        return scores if self.range_limit is None else self.range_limit * jnp.tanh(self.range_slope * scores)
 
 
-def encode(params: Params, x: Array, response: Array, where: Array) -> Array:
-    """Returns the context of a support set, in any order; x f32[k, D], response f32[k], where bool[k] -> f32[C]."""
-    rows, (*before, last) = [x, response[:, None]], layer_names(params, "phi")
-    for name in before:
-        rows = [jax.nn.relu(_affine(params, name, *rows))]
-    mask = where.astype(x.dtype)
-    share = mask / jnp.maximum(jnp.sum(mask), 1.0)
-    # The last layer is linear, so that it is applied once, to the mean. Without items the output is zero.
-    context = _affine(params, last, *(share @ block for block in rows)) * jnp.sum(share)
-    for i, name in enumerate(layer_names(params, "rho")):
-        context = _affine(params, name, jax.nn.relu(context) if i else context)
-    return context
+class DeepSet(nn.Module):
+    """The context of a support set, in any order; x f32[k, D], response f32[k], where bool[k] -> f32[C]."""
+
+    phi: tuple[int, ...]
+    """Widths of the layers before the mean."""
+    rho: tuple[int, ...]
+    """Widths of the layers after the mean."""
+
+    @nn.compact
+    def __call__(self, x: Array, response: Array, where: Array) -> Array:
+        """Returns the context."""
+        rows, last = [x, response[:, None]], len(self.phi) - 1
+        for i, features in enumerate(self.phi[:-1]):
+            rows = [nn.relu(_affine(self, rows, features, f"phi_{i}"))]
+        mask = where.astype(x.dtype)
+        share = mask / jnp.maximum(jnp.sum(mask), 1.0)
+        # The last layer is linear, so that it is applied once, to the mean. Without items the output is zero.
+        means = [_through(share, block) for block in rows]
+        mean = _affine(self, means, self.phi[-1], f"phi_{last}")
+        inputs = [mean * jnp.sum(share)]
+        for i, features in enumerate(self.rho):
+            h = _affine(self, inputs, features, f"rho_{i}")
+            inputs = [nn.relu(h)]
+        return h
 
 
-def scorer_shapes(hidden: tuple[int, ...], n_inputs: int) -> Params:
-    """Returns the shapes of the parameters of a scorer by the widths of its hidden layers."""
-    return layer_shapes([*(f"hidden_{i}" for i in range(len(hidden))), "out"], (n_inputs, *hidden, 1))
+def scorer_shapes(scorer: Scorer, n_inputs: int) -> Params:
+    """Returns the shapes of the parameters: ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs]."""
+    return jax.eval_shape(scorer.init, jax.random.key(0), jnp.zeros((1, n_inputs)), None)["params"]
 
 
-def deep_set_shapes(phi: tuple[int, ...], rho: tuple[int, ...], n_columns: int) -> Params:
-    """Returns the shapes of the parameters of a deep set by the widths of its layers before and after the mean."""
-    names = [f"{kind}_{i}" for kind, widths in (("phi", phi), ("rho", rho)) for i in range(len(widths))]
-    return layer_shapes(names, (n_columns + 1, *phi, *rho))
+def deep_set_shapes(deep_set: DeepSet, n_columns: int) -> Params:
+    """Returns the shapes of the parameters, named like a scorer's."""
+    inputs = jnp.zeros((1, n_columns)), jnp.zeros(1), jnp.ones(1, bool)
+    return jax.eval_shape(deep_set.init, jax.random.key(0), *inputs)["params"]
+
+
+def apply(network: nn.Module, params: Params, *inputs: Array | None) -> Array:
+    """Returns the output of a network with parameters."""
+    return network.apply({"params": params}, *inputs)  # type: ignore[return-value]

@@ -73,6 +73,11 @@ class DeepKernelConfig:
         """The network, of which the outputs are the features."""
         return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
 
+    @property
+    def deep_set(self) -> networks.DeepSet:
+        """The deep set, of which the output is the context."""
+        return networks.DeepSet(self.phi, self.rho)
+
 
 class DeepKernel(NamedTuple):
     """Parameters of a Gaussian process on learned features."""
@@ -98,7 +103,7 @@ def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
     network_key, set_key = jax.random.split(key)
     deep_set = None
     if config.has_landmarks:
-        deep_set = draw(networks.deep_set_shapes(config.phi, config.rho, n_columns), "lecun_normal", set_key)
+        deep_set = draw(networks.deep_set_shapes(config.deep_set, n_columns), "lecun_normal", set_key)
     n_inputs = n_columns + (config.rho[-1] if config.has_landmarks else 0)
     network = mlp.init_features(config.network, n_inputs, network_key)
     zero = jnp.zeros((), network["out_kernel"].dtype)
@@ -119,7 +124,7 @@ def features(config: DeepKernelConfig, params: DeepKernel, support: Support, x: 
     context = None
     if config.has_landmarks:
         response = scale_response(support.response, support.where)
-        context = networks.encode(params.deep_set, support.x, response, support.where)
+        context = networks.apply(config.deep_set, params.deep_set, support.x, response, support.where)
     return mlp.apply(config.network, params.network, x, context) * jnp.exp(-params.log_length)
 
 

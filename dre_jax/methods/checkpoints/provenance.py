@@ -53,7 +53,7 @@ def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
 
 def versions(*more: str) -> dict[str, str]:
     """Returns the versions of the packages that a result depends on, and of more packages."""
-    packages = ("dre_jax", "jax", "jaxlib", "optax", "orbax-checkpoint", "numpy", *more)
+    packages = ("dre_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", *more)
     by_package = {"python": platform.python_version()}
     for name in packages:
         try:

@@ -51,8 +51,8 @@ def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
       {10}
     """
     scorer_key, deep_set_key = jax.random.split(key)
-    scorer_shapes = networks.scorer_shapes(config.hidden, config.scorer_inputs(n_columns))
-    deep_set_shapes = networks.deep_set_shapes(config.phi, config.rho, n_columns)
+    scorer_shapes = networks.scorer_shapes(_scorer(config), config.scorer_inputs(n_columns))
+    deep_set_shapes = networks.deep_set_shapes(_deep_set(config), n_columns)
     scorer, deep_set = (partial(draw, shapes, config.initialiser) for shapes in (scorer_shapes, deep_set_shapes))
     scorers = jax.vmap(scorer)(jax.random.split(scorer_key, config.members))
     if config.context == "none":
@@ -118,12 +118,19 @@ def deep_set_response(config: ModelConfig, response: Array, where: Array) -> Arr
 
 def member_scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
     """Returns the scores of one member; x f32[n, D] -> f32[n], higher is better."""
-    context = None
-    if config.context != "none":
-        response = deep_set_response(config, support.response, support.where)
-        context = networks.encode(params.deep_set, support.x, response, support.where)
-    values = networks.score(params.scorers, x, context)
-    return values if config.range_limit is None else config.range_limit * jnp.tanh(config.range_slope * values)
+    if config.context == "none":
+        return networks.apply(_scorer(config), params.scorers, x, None)
+    response = deep_set_response(config, support.response, support.where)
+    context = networks.apply(_deep_set(config), params.deep_set, support.x, response, support.where)
+    return networks.apply(_scorer(config), params.scorers, x, context)
+
+
+def _scorer(config: ModelConfig) -> networks.Scorer:
+    return networks.Scorer(config.hidden, config.range_limit, config.range_slope)
+
+
+def _deep_set(config: ModelConfig) -> networks.DeepSet:
+    return networks.DeepSet(config.phi, config.rho)
 
 
 def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
