@@ -2,8 +2,8 @@
 
 A product needs values on a scale. Those of an expected, or a probable, improvement are logarithms, to which the
 logarithm of the weight is added, so that the product is that of Gardner et al. (2014); improvements below `RESOLUTION`
-count as that much, as the weight should decide where none is left. All other values (mean ranks, votes, confidence
-bounds, draws) are divided by their standard deviation over the candidates: a deviation then counts as a factor of e in
+count as that much, as the weight should decide where none is left. All other values (mean ranks, confidence bounds,
+draws) are divided by their standard deviation over the candidates: a deviation then counts as a factor of e in
 the weight. Where a method values all candidates alike, it is random search, and candidates are drawn in proportion to
 their weights.
 
