@@ -33,7 +33,9 @@ class HostMethod(Protocol):
         ...
 
 
-def run_host(method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarray, n_trials: int) -> np.ndarray:
+def run_host(
+    method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarray, n_trials: int, *, name: str | None = None
+) -> np.ndarray:
     """Does one run on a table as HPO-B's handler does: scaled with the table, up to its optimum.
 
     Like HPO-B's handler it looks for the optimum after each trial, so a method is asked once even where the design
@@ -45,6 +47,7 @@ def run_host(method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarra
       y: [N] or [N, 1].
       design: rows evaluated at the start.
       n_trials: T.
+      name: of the method, for messages; its class by default.
 
     Returns:
       f64[T + 1], incumbents.
@@ -59,6 +62,7 @@ def run_host(method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarra
       >>> run_host(First(), np.eye(4), np.array([3.0, 1.0, 5.0, 4.0]), np.array([1]), 3).tolist()
       [0.0, 0.5, 1.0, 1.0]
     """
+    name = name or type(method).__name__
     x = np.asarray(x, np.float64)
     scaled = unit_scale(np.asarray(y, np.float64).reshape(-1))[:, None]
     ask = _by_keyword_or_position(method)
@@ -68,7 +72,7 @@ def run_host(method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarra
     best = float(scaled.max())
     while len(trace) <= n_trials and pending:
         answer = ask(x[current], scaled[current], x[pending])
-        current.append(pending.pop(_index(answer, len(pending), type(method).__name__)))
+        current.append(pending.pop(_index(answer, len(pending), name)))
         trace.append(float(scaled[current].max()))
         if trace[-1] == best:
             break
