@@ -272,7 +272,9 @@ def main() -> None:
                 results = add_trace(results, name, task.name, "test0", trace)
                 write_results(path, results)
                 print(tuner, name, task.name, f"{1 - trace[-1]:.4f}", flush=True)
-        regrets[tuner] = np.array([1.0 - run[-1] for run in sorted(results.runs(), key=lambda run: run[:2])])
+        regrets[tuner] = np.array(
+            [1.0 - run[-1][: args.trials + 1] for run in sorted(results.runs(), key=lambda run: run[:2])]
+        )
     at = [t for t in AT if t <= args.trials]
     rows = [[name, *(mean_cell(values[:, t]) for t in at)] for name, values in regrets.items()]
     print(f"\n{len(next(iter(regrets.values())))} tasks, past {args.past}\n")
