@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from benchmarks.torch_reference import LIBRARY, Batch, Ensemble, Table, adam, total_loss, train_step
+from benchmarks.torch_reference import Batch, Ensemble, Table, adam, total_loss, train_step
 from benchmarks.torch_search import expected_improvement, rank
 from benchmarks.torch_weights import host_tree, to_torch
 from dre_jax.data.files import write_text
@@ -73,10 +73,10 @@ def _short(values: Any) -> Any:
 
 def follow(model: ModelConfig, ensemble: Ensemble, steps: Sequence[Sequence[Batch]], rate: float) -> dict[str, Any]:
     """Losses before each step, the first gradient, and the parameters after all steps."""
-    total_loss(ensemble, steps[0], LIBRARY).backward()
+    total_loss(ensemble, steps[0]).backward()
     gradient = _short(host_tree(model, ensemble, gradient=True))
     optimiser = adam(ensemble, rate)
-    losses = [float(train_step(ensemble, optimiser, batches, LIBRARY)) for batches in steps]
+    losses = [float(train_step(ensemble, optimiser, batches)) for batches in steps]
     return {"losses": _short(losses), "gradient": gradient, "after": _short(host_tree(model, ensemble))}
 
 
@@ -96,9 +96,9 @@ def judge(ensemble: Ensemble, table: Table) -> dict[str, Any]:
 def case(context: Context, table: Table, rng: np.random.Generator, seed: int) -> dict[str, Any]:
     model = ModelConfig(context=context, **SIZES)
     torch.manual_seed(seed)
-    drawn = host_tree(model, Ensemble(model, N_COLUMNS, LIBRARY.response_scale))
+    drawn = host_tree(model, Ensemble(model, N_COLUMNS))
     start = EnsembleParams(*(part and {name: leaf.round(5) for name, leaf in part.items()} for part in drawn))
-    fresh = partial(to_torch, model, start, LIBRARY.response_scale, torch.float64)
+    fresh = partial(to_torch, model, start, torch.float64)
     lists = [[[draw_rows(rng) for _ in range(LISTS)] for _ in range(model.members)] for _ in range(STEPS)]
     meta_steps = [[_batch(table, *zip(*own, strict=True)) for own in step] for step in lists]
     histories = [rng.permutation(N_HISTORY) for _ in range(STEPS)]

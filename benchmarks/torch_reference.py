@@ -1,18 +1,26 @@
 """Deep ranking ensembles in plain, eager PyTorch: a statement of the algorithm to hold the library to.
 
-A Python loop over members, one graph a step, `torch.optim.Adam`, PyTorch's own initialisation. Where the published
-code and the library decide differently (docs/architecture.md, Decisions), `Decisions` has a switch: ``REFERENCE`` is
-the published code's side, ``LIBRARY`` the library's. The columns of the configuration come before the context, as in
-the library, so that weights can be carried over (`benchmarks.torch_weights`).
+A Python loop over members, one graph a step, `torch.optim.Adam`, PyTorch's own initialisation. The columns of the
+configuration come before the context, as in the library, so that weights can be carried over
+(`benchmarks.torch_weights`). Where the published code and the library decide differently (docs/why/decisions.md),
+`Ensemble.published` takes the published code's side:
+
+- The loss adds `EPSILON` inside the logarithm after a shift by the maximum; the library's log-sum-exp is exact.
+- Equal responses have a new random order at every step; in the library they share one denominator and one weight.
+- The loss is the mean over members; the library's is their sum, which Adam sees beside its epsilon only.
+- The deep set reads responses scaled over the table; in the library they are scaled over the support.
+- A support may be empty, which gives no number; in the library it has at least one row.
+- The first candidate of the highest expected improvement is evaluated; the library compares logarithms, which do not
+  underflow, and takes a random one of the best.
+- All members have the same lists in meta-training, in the library each has its own. The caller draws them.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,46 +29,9 @@ from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import tie_levels, unit_scale
 from dre_jax.methods.dre.model_config import ModelConfig
 
+EPSILON = 1e-10
 _EMPTY_LEVEL = torch.iinfo(torch.int64).max
 _EMPTY_SCORE = -1e30  # not minus infinity, whose differences are not numbers
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decisions:
-    """Where the published code and the library differ; the defaults are the published code's."""
-
-    epsilon: float | None = 1e-10
-    """Added inside the logarithm after a shift by the maximum; None takes the exact log-sum-exp."""
-    ties: Literal["shuffle", "breslow"] = "shuffle"
-    """Equal responses: in a new random order at every step, or with one denominator and one weight."""
-    lists: Literal["shared", "own"] = "shared"
-    """Meta-training: one draw of lists for all members, or each member its own. Fine-tuning has one in any case."""
-    aggregate: Literal["mean", "sum"] = "mean"
-    """Of the members' losses; Adam sees the difference beside its epsilon only."""
-    response_scale: Literal["table", "support"] = "table"
-    """Scale of the response in the deep set."""
-    least_support: int = 0
-    """Rows of the support at least; an empty support gives no number."""
-    logarithm: bool = False
-    """Compare improvements by their logarithm, which does not underflow."""
-    equal_values: Literal["first", "random"] = "first"
-    """Which of the best candidates is taken."""
-
-
-REFERENCE = Decisions()
-"""As the published code has it."""
-
-LIBRARY = Decisions(
-    epsilon=None,
-    ties="breslow",
-    lists="own",
-    aggregate="sum",
-    response_scale="support",
-    least_support=1,
-    logarithm=True,
-    equal_values="random",
-)
-"""As the library has it by default."""
 
 
 class Batch(NamedTuple):
@@ -105,7 +76,7 @@ class DeepSet(nn.Module):
 class Ensemble(nn.Module):
     """Scorers one after the other, behind one deep set, one each, or none."""
 
-    def __init__(self, model: ModelConfig, n_columns: int, response_scale: str) -> None:
+    def __init__(self, model: ModelConfig, n_columns: int, *, published: bool = False) -> None:
         super().__init__()
         if model.range_limit is not None:
             raise ValueError(f"the reference has no range controller, but got range_limit={model.range_limit}")
@@ -113,14 +84,14 @@ class Ensemble(nn.Module):
         sizes = (model.scorer_inputs(n_columns), *model.hidden, 1)
         self.scorers = nn.ModuleList(_layers(sizes) for _ in range(model.members))
         self.deep_sets = nn.ModuleList(DeepSet(n_columns, model.phi, model.rho) for _ in range(n_deep_sets))
-        self.response_scale = response_scale
+        self.published = published
 
     def _inputs(self, deep_set: DeepSet | None, batch: Batch) -> Tensor:
         """Input of a scorer, f[B, n, D + C]."""
         if deep_set is None:
             return batch.x
         y, where = batch.support_y, batch.support_where
-        context = deep_set(batch.support_x, scale_response(y, where) if self.response_scale == "support" else y, where)
+        context = deep_set(batch.support_x, y if self.published else scale_response(y, where), where)
         return torch.cat([batch.x, context[..., None, :].expand(*batch.x.shape[:-1], -1)], dim=-1)
 
     def forward(self, batches: Sequence[Batch]) -> list[Tensor]:
@@ -153,10 +124,10 @@ class Order(NamedTuple):
     """i64[B, n]: position of the first item of the tie group; None where each item is a group of its own."""
 
 
-def sort_batch(batch: Batch, decisions: Decisions, generator: torch.Generator | None = None) -> Order:
-    """Sorts a batch's items by level, and weighs the positions."""
+def sort_batch(batch: Batch, generator: torch.Generator | None = None, *, shuffle: bool = False) -> Order:
+    """Sorts a batch's items by level, those of one level at random with `shuffle`, and weighs the positions."""
     level = batch.level if batch.where is None else batch.level.masked_fill(~batch.where, _EMPTY_LEVEL)
-    if decisions.ties == "shuffle":
+    if shuffle:
         shuffled = torch.randperm(level.shape[-1], generator=generator)
         level, in_order = level[..., shuffled].sort(dim=-1, stable=True)
         order, first = shuffled[in_order], None
@@ -187,18 +158,14 @@ def listmle(scores: Tensor, items: Order, epsilon: float | None) -> Tensor:
     return (items.weight * (logs - scores)).sum(dim=-1)
 
 
-def total_loss(
-    ensemble: Ensemble, batches: Sequence[Batch], decisions: Decisions, generator: torch.Generator | None = None
-) -> Tensor:
+def total_loss(ensemble: Ensemble, batches: Sequence[Batch], generator: torch.Generator | None = None) -> Tensor:
     """Loss of all members: of each the mean over its lists."""
-    if decisions.ties == "shuffle":  # by each member anew
-        orders = [sort_batch(batches[m % len(batches)], decisions, generator) for m in range(len(ensemble.scorers))]
-    else:
-        orders = [sort_batch(batch, decisions) for batch in batches]
-    losses = torch.stack(
-        [listmle(one, orders[m % len(orders)], decisions.epsilon).mean() for m, one in enumerate(ensemble(batches))]
-    )
-    return losses.sum() if decisions.aggregate == "sum" else losses.mean()
+    scores, published = ensemble(batches), ensemble.published
+    parts = max(len(batches), len(scores) if published else 1)  # each member shuffles equal responses anew
+    orders = [sort_batch(batches[m % len(batches)], generator, shuffle=published) for m in range(parts)]
+    epsilon = EPSILON if published else None
+    losses = torch.stack([listmle(one, orders[m % parts], epsilon).mean() for m, one in enumerate(scores)])
+    return losses.mean() if published else losses.sum()
 
 
 def adam(ensemble: Ensemble, learning_rate: float) -> torch.optim.Adam:
@@ -252,7 +219,6 @@ def draw_lists(tables: Sequence[Table], count: int, generator: torch.Generator, 
 def fine_tune(
     checkpoint: Ensemble,
     history: Table,
-    decisions: Decisions,
     *,
     generator: torch.Generator,
     epochs: int = 1000,
@@ -262,9 +228,9 @@ def fine_tune(
     ensemble = copy.deepcopy(checkpoint)
     optimiser = adam(ensemble, learning_rate)
     n = len(history.y)
-    k = max(decisions.least_support, n // 5)
+    k = n // 5 if checkpoint.published else max(1, n // 5)
     for _ in range(epochs):
         rows = torch.randperm(n, generator=generator)
         x, y, level = (field[rows][None] for field in history)
-        train_step(ensemble, optimiser, [Batch(x[:, :k], y[:, :k], x[:, k:], level[:, k:])], decisions, generator)
+        train_step(ensemble, optimiser, [Batch(x[:, :k], y[:, :k], x[:, k:], level[:, k:])], generator)
     return ensemble

@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from benchmarks.torch_reference import Batch, Decisions, Ensemble, Table
+from benchmarks.torch_reference import Batch, Ensemble, Table
 from dre_jax.methods.baselines.host_tables import log_expected_improvement
 
 _SMALLEST_DEVIATION = 1e-9
@@ -33,13 +33,12 @@ def suggest(
     history: Table,
     incumbent: Tensor,
     candidates: Tensor,
-    decisions: Decisions,
     generator: torch.Generator,
 ) -> int:
     """Number of the candidate that is evaluated next (the paper, Algorithm 2, line 4)."""
     everyone = torch.cat([candidates, incumbent[None]])
     with torch.no_grad():
         scores = ensemble([Batch(history.x[None], history.y[None], everyone[None], torch.zeros(1, 0))])
-    values = expected_improvement(rank(torch.cat(scores).cpu().numpy()), decisions.logarithm)
+    values = expected_improvement(rank(torch.cat(scores).cpu().numpy()), logarithm=not ensemble.published)
     best = np.flatnonzero(values == values.max())
-    return int(best[0 if decisions.equal_values == "first" else int(torch.randint(len(best), (), generator=generator))])
+    return int(best[0 if ensemble.published else int(torch.randint(len(best), (), generator=generator))])

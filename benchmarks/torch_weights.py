@@ -22,12 +22,10 @@ def _parts(model: ModelConfig, ensemble: Ensemble) -> tuple[list[dict[str, nn.Li
     return [linears(module, *hidden, "out") for module in ensemble.scorers], deep_sets
 
 
-def to_torch(
-    model: ModelConfig, params: EnsembleParams, response_scale: str, dtype: torch.dtype = torch.float32
-) -> Ensemble:
+def to_torch(model: ModelConfig, params: EnsembleParams, dtype: torch.dtype = torch.float32) -> Ensemble:
     inputs = params.scorers["hidden_0_kernel"].shape[-2]
     n_columns = inputs - (model.scorer_inputs(0) if model.context != "none" else 0)
-    ensemble = Ensemble(model, n_columns, response_scale).to(dtype)
+    ensemble = Ensemble(model, n_columns).to(dtype)
     for modules, tree in zip(_parts(model, ensemble), params, strict=True):
         for m, layers in enumerate(modules):
             for name, layer in layers.items():

@@ -14,7 +14,7 @@ from benchmarks import torch_best_search as search
 from benchmarks.suite.ours import random_tasks
 from benchmarks.suite.peers import PeerWork
 from benchmarks.torch_best import Layout, Trainer
-from benchmarks.torch_reference import LIBRARY, REFERENCE, Ensemble, Table, adam, draw_lists, fine_tune, tensors
+from benchmarks.torch_reference import Ensemble, Table, adam, draw_lists, fine_tune, tensors
 from benchmarks.torch_reference import train_step as plain_step
 from benchmarks.torch_search import suggest
 from benchmarks.torch_weights import host_tree
@@ -74,25 +74,23 @@ def tables_of(work: PeerWork) -> list[Table]:
 
 def eager(work: PeerWork) -> Doing:
     """The plain peer: fine-tuning and a suggestion, runs in turn; or steps."""
-    model, decisions = replace(preset(work.preset), members=work.members), REFERENCE
-    if work.preset == "default":
-        decisions = LIBRARY
-    ensemble = Ensemble(model, work.columns, decisions.response_scale)
+    model, published = replace(preset(work.preset), members=work.members), work.preset == "paper"
+    ensemble = Ensemble(model, work.columns, published=published)
     generator = torch.Generator(device=work.device).manual_seed(0)
     tables, optimiser = tables_of(work), adam(ensemble, _RATE)
-    draws = work.members if decisions.lists == "own" else 1
+    draws = 1 if published else work.members
 
     def trial(epochs: int) -> None:
         for table in tables:
             history = Table(*(field[: work.history] for field in table))
-            tuned = fine_tune(ensemble, history, decisions, generator=generator, epochs=epochs, learning_rate=_RATE)
+            tuned = fine_tune(ensemble, history, generator=generator, epochs=epochs, learning_rate=_RATE)
             incumbent = history.x[history.level.argmin()]
-            suggest(tuned, history, incumbent, table.x[work.history :], decisions, generator)
+            suggest(tuned, history, incumbent, table.x[work.history :], generator)
 
     def steps(count: int) -> None:
         for _ in range(count):
             batches = [draw_lists(tables, work.lists, generator) for _ in range(draws)]
-            plain_step(ensemble, optimiser, batches, decisions, generator)
+            plain_step(ensemble, optimiser, batches, generator)
 
     return trial if work.kind == "trial" else steps
 
@@ -101,7 +99,7 @@ def best(work: PeerWork) -> Doing:
     """The fast peer: a trial of runs side by side; or steps, each member with lists of its own or all with the same."""
     model = replace(preset(work.preset), members=work.members)
     layout = Layout(model, work.columns, model.members * (work.runs if work.kind == "trial" else 1))
-    flat = layout.pack(host_tree(model, Ensemble(model, work.columns, "support")), device=work.device)
+    flat = layout.pack(host_tree(model, Ensemble(model, work.columns)), device=work.device)
     trainer = Trainer(layout, flat, compiled=work.compiled, graph=work.device != "cpu")
     tables = search.Histories(*(torch.stack(part).to(work.device) for part in zip(*tables_of(work), strict=True)))
     if work.kind == "meta-train":

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from benchmarks import torch_best_search as search
 from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, gradient, start, step_sizes, train_step
-from benchmarks.torch_reference import LIBRARY, Batch, Ensemble, adam, total_loss
+from benchmarks.torch_reference import Batch, Ensemble, adam, total_loss
 from benchmarks.torch_reference import train_step as plain_step
 from benchmarks.torch_search import expected_improvement, rank
 from benchmarks.torch_weights import host_tree
@@ -54,7 +54,7 @@ def at(lists, i):
 
 def plain(model, *, runs=1):
     """Ensembles in float64, and their parameters as the fast peer's vector."""
-    ensembles = [Ensemble(model, COLUMNS, LIBRARY.response_scale).double() for _ in range(runs)]
+    ensembles = [Ensemble(model, COLUMNS).double() for _ in range(runs)]
     return ensembles, Layout(model, COLUMNS, model.members * runs), stack(model, ensembles)
 
 
@@ -79,7 +79,7 @@ def test_gradient(model, runs, levels, in_logarithms):
     lists = search.read_epochs(one, layout, support, query, tied=levels is not None)
     result, _ = gradient(layout, flat, at(lists, 0), None if in_logarithms else triangle(11))
     for run, ensemble in enumerate(ensembles):
-        total_loss(ensemble, batches(one, run, support[:, run], query[:, run]), LIBRARY).backward()
+        total_loss(ensemble, batches(one, run, support[:, run], query[:, run])).backward()
     torch.testing.assert_close(result, stack(model, ensembles, grad=True), rtol=1e-6, atol=1e-9)
 
 
@@ -93,7 +93,7 @@ def test_fine_tuning_steps(model, compiled, monkeypatch):
     support, query = search.draw(epochs, n, 2, torch.Generator().manual_seed(2))
     optimiser = adam(ensembles[0], RATE)
     for batch in batches(one, 0, support, query):
-        plain_step(ensembles[0], optimiser, [batch], LIBRARY)
+        plain_step(ensembles[0], optimiser, [batch])
     drawn = iter([(support[:BLOCK], query[:BLOCK]), (support[BLOCK:], query[BLOCK:])])
     monkeypatch.setattr(search, "draw", lambda *_: next(drawn))
     trainer = Trainer(layout, flat, compiled=compiled)
@@ -119,7 +119,7 @@ def test_meta_training_steps_of_several_lists(model):
             t = task[m][:, None]
             x, level = one.x[t, query[m]], one.level[t, query[m]].contiguous()
             read.append(Batch(one.x[t, support[m]], one.response[t, support[m]], x, level))
-        plain_step(ensembles[0], optimiser, read, LIBRARY)
+        plain_step(ensembles[0], optimiser, read)
     trainer = Trainer(layout, flat, compiled=False)
     with torch.no_grad():
         trainer.block(lists, step_sizes(RATE, range(1, steps + 1), flat))
