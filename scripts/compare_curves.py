@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
-from markdown_tables import markdown_table, mean_cell
-from one_line import errors_in_one_line
+from study import errors_in_one_line, markdown_table, mean_cell
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.tuning import Float, PastCurves, Space

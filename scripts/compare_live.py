@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from finished_studies import append_study, read_studies
-from one_line import errors_in_one_line
+from study import append_study, errors_in_one_line, read_studies
 
 AT = (5, 10, 20, 40, 60, 100)
 NO_PAST = "none"

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from markdown_tables import markdown_table
-from one_line import errors_in_one_line
+from study import errors_in_one_line, markdown_table
 
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import MissingExtraError

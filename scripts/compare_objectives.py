@@ -18,14 +18,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from finished_studies import append_study, read_studies
 from live.contestants import suggest
 from live.functions import FAMILIES
 from live.objectives import MODEL_FAMILIES, PROBLEMS, draw_member, draw_params
 from live.pasts import draw_past
-from markdown_tables import markdown_table, mean_cell
-from one_line import errors_in_one_line
 from scipy.stats import wilcoxon
+from study import append_study, errors_in_one_line, markdown_table, mean_cell, read_studies
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.hypervolume import Floats, hypervolume

@@ -17,26 +17,22 @@ import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from bundled.generated import source_of
-from bundled.pretrained import HIGHER_IS_BETTER, first_suggestions, fit, hindsight, metrics_of, model, tasks_of
+from bundled.pretrained import HIGHER_IS_BETTER, first_suggestions, fit, metrics_of, model, tasks_of
 from bundled.results import stream
 from bundled.scoring import parts_of
 from bundled.tasks import Problem
-from finished_studies import append_study, read_studies
 from live.contestants import optuna_study
 from live.pretrained_tables import first_table, report
-from one_line import errors_in_one_line
+from study import append_study, errors_in_one_line, read_studies
 from threadpoolctl import threadpool_limits
 
-from dre_jax.tuning import Optimizer, Space, Surrogate
+from dre_jax.tuning import Optimizer, Surrogate
 from dre_jax.tuning.pretrained import FAMILIES, Family
 from dre_jax.tuning.pretrained.families import CLASS_METRICS, NUMBER_METRICS
-
-if TYPE_CHECKING:
-    from live.functions import Task
 
 PROBLEMS = (
     *("iris-whole", "wine-whole", "cancer-whole", "digits-whole", "diabetes-whole-high"),
@@ -81,19 +77,10 @@ class Objective:
             self._losses[key] = loss if np.isfinite(loss) else FAILED
         return self._losses[key]
 
-    @property
-    def space(self) -> Space:
-        """As `live.functions.Task` has it."""
-        return self.family.space
-
-    def evaluate(self, params: Mapping[str, Any], random: np.random.Generator) -> float:
-        """As `live.functions.Task` has it."""
-        return self.loss(params)
-
 
 def losses(study: Study, objective: Objective, surrogate: Surrogate | None, trials: int) -> list[float]:
     """Returns the lowest loss so far, after every trial."""
-    random, space = stream(*map(str, study)), objective.space
+    random, space = stream(*map(str, study)), objective.family.space
     if study.tuner == "default":
         values = [objective.loss({})]
     elif study.tuner == "halving":
@@ -101,7 +88,7 @@ def losses(study: Study, objective: Objective, surrogate: Surrogate | None, tria
     elif study.tuner == "random":
         values = [objective.loss(space.params(random.random(len(space)))) for _ in range(trials)]
     elif study.tuner == "tpe":
-        values = [one.value for one in optuna_study("tpe", cast("Task", objective), trials, random)]
+        values = [one.value for one in optuna_study("tpe", space, objective.loss, trials, random)]
     else:
         optimizer = Optimizer(space, surrogate, direction="minimize", seed=study.seed)
         optimizer.optimize(lambda trial: objective.loss(trial.params), trials)
@@ -177,10 +164,6 @@ def main() -> None:
     print(report(read_studies(args.out, Study)))
     if args.tables is not None:
         print(f"\n### First suggestions on tables\n\n{first_table(first_suggestions(args.tables))}")
-        regrets = np.array([one[2:] for one in hindsight(args.tables)])
-        drawn, portfolio = regrets.mean(axis=0)
-        print(f"\n25 random rows leave a regret of {drawn:.3f}, five configurations in hindsight {portfolio:.3f};")
-        print(f"the five are behind in {(regrets[:, 1] > regrets[:, 0]).sum()} of {len(regrets)} pairs")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from one_line import errors_in_one_line
+from study import errors_in_one_line
 
 from dre_jax.data import read_results
 from dre_jax.data.files import read_json, write_json

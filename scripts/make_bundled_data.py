@@ -17,7 +17,7 @@ from bundled.results import FRESH, SHARED, designs, task_rows
 from bundled.scoring import response
 from bundled.spaces import DESCRIPTORS, SPACES, decode
 from bundled.tasks import problems
-from one_line import errors_in_one_line
+from study import errors_in_one_line
 
 from dre_jax.data.files import make_folder, write_json
 

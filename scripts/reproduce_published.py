@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from one_line import errors_in_one_line
+from study import errors_in_one_line
 
 from dre_jax.data.files import make_folder
 from dre_jax.errors import DataWarning, DreError

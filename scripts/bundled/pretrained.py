@@ -182,29 +182,3 @@ def first_suggestions(folder: Path) -> Iterator[tuple[str, str, list[float]]]:
                 others = {name: one for name, one in gain.items() if source_of(name) != source_of(task)}
                 held_out.append(float(values[most_often_better(others)]))
             yield family.name, metric, held_out
-
-
-def hindsight(folder: Path, *, trials: int = 25, portfolio: int = 5) -> Iterator[tuple[str, str, float, float]]:
-    """Yields by family and metric the mean regret of random rows, and of a portfolio that is chosen in hindsight.
-
-    The portfolio are the shared configurations that greedily leave the least mean regret on the tables themselves, so
-    that no suggestions without results of the task are much better. Regret is 0 at a table's best row, 1 at its median,
-    and at most 2. Tables of fewer than twice as many rows as trials are left out.
-    """
-    random = np.random.default_rng(0)
-    for family in FAMILIES.values():
-        size = SIZES[family.name]
-        for metric in (*family.metrics, *family.excluded) if size.shared + size.fresh >= 2 * trials else ():
-            sign = -1.0 if metric in HIGHER_IS_BETTER else 1.0
-            rows = [[r["metrics"].get(metric, np.nan) for r in t["rows"]] for t in read_tables(folder, family, metric)]
-            losses = sign * np.array(rows)
-            least, middle = np.nanmin(losses, axis=1), np.nanmedian(losses, axis=1)
-            varied = middle - least > 1e-9
-            regret = ((losses - least[:, None])[varied].T / (middle - least)[varied]).T
-            regret = np.minimum(np.nan_to_num(regret, nan=2.0), 2.0)
-            drawn = np.mean([random.permuted(regret, axis=1)[:, :trials].min(axis=1) for _ in range(200)])
-            best = np.full(len(regret), np.inf)
-            for _ in range(portfolio):
-                options = np.minimum(best[:, None], regret[:, : size.shared])
-                best = options[:, options.mean(axis=0).argmin()]
-            yield family.name, metric, float(drawn), float(best.mean())

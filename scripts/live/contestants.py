@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ ALONE = ("gp", *OPTUNA)
 def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | None) -> list[float]:
     """Regret of the trial with the best value so far, after every trial; of its value without noise."""
     random = np.random.default_rng([seed, 1])
+    evaluate = partial(task.evaluate, random=random)
     if tuner in OPTUNA:
-        return list(regrets(task, optuna_study(tuner, task, trials, random)))
+        return list(regrets(task, optuna_study(tuner, task.space, evaluate, trials, random)))
     optimizer = Optimizer(task.space, past, direction="minimize", seed=seed)
-    optimizer.optimize(lambda trial: task.evaluate(trial.params, random), trials)
+    optimizer.optimize(lambda trial: evaluate(trial.params), trials)
     return list(regrets(task, [Evaluated(one.params, one.value) for one in optimizer.trials if one.value is not None]))
 
 
@@ -37,7 +39,9 @@ def regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:
         yield regret
 
 
-def optuna_study(tuner: str, task: Task, n: int, random: np.random.Generator) -> list[Evaluated]:
+def optuna_study(
+    tuner: str, space: Space, evaluate: Callable[[Mapping[str, Any]], float], n: int, random: np.random.Generator
+) -> list[Evaluated]:
     """The trials of one of Optuna's samplers, in their order."""
     import optuna
 
@@ -51,7 +55,7 @@ def optuna_study(tuner: str, task: Task, n: int, random: np.random.Generator) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         study = optuna.create_study(direction="minimize", sampler=samplers[tuner]())
-        study.optimize(lambda trial: task.evaluate(suggest(trial, task.space), random), n_trials=n)
+        study.optimize(lambda trial: evaluate(suggest(trial, space)), n_trials=n)
     return [Evaluated(trial.params, float(trial.value)) for trial in study.trials if trial.value is not None]
 
 

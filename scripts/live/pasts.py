@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def _study(kind: str, family: Family, trials: int, random: np.random.Generator) 
     source = _other(family, random) if kind == "irrelevant" else family
     task = source.draw(random, reverse=kind == "reversed", past=True)
     if kind == "tpe":
-        return optuna_study("tpe", task, trials, random)
+        return optuna_study("tpe", task.space, partial(task.evaluate, random=random), trials, random)
     low, high = _REGION if kind == "sub-region" else (0.0, 1.0)
     points = low + (high - low) * random.random((trials, family.n_columns))
     return [Evaluated(params, task.evaluate(params, random)) for params in map(family.space.params, points)]

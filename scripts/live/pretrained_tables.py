@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from markdown_tables import markdown_table, mean_cell
+from study import markdown_table, mean_cell
 
 AT = (1, 2, 3, 5, 10, 15, 20, 25, 30)
 MOST = 2.0

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from markdown_tables import markdown_table, mean_cell
 from scipy.stats import norm
+from study import markdown_table, mean_cell
 
 _LEAST = 1e-8
 _NO_PAST = "none"
