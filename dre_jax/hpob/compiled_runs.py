@@ -13,7 +13,7 @@ import jax
 from dre_jax.data import SearchSpace
 from dre_jax.data.hpob import Outline
 from dre_jax.errors import CheckpointError, DataWarning
-from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, Runner
+from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_ensemble, load_fitted
 from dre_jax.methods.foreign import entry_for
@@ -22,8 +22,10 @@ from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_si
 from dre_jax.search.method import Method, learns_from_past
 
 
-class CompiledRunner(Runner):
+class CompiledRunner:
     """A plan's compiled method on each search space, the source of its parameters, and the loop on the tables.
+
+    `learns` is true if `fit` needs the training split; `together` if `run` takes all search spaces at once.
 
     Raises:
       CheckpointError, ConfigError: if checkpoints are missing or do not match the plan.
@@ -95,6 +97,9 @@ class CompiledRunner(Runner):
             runs_by_method.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
         for method, runs in runs_by_method.items():
             yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
+
+    def close(self) -> None:
+        """Does nothing; `HostRunner` ends its processes."""
 
     def _learned(self, space: str) -> Method | None:
         """Returns the configuration in a search space's checkpoint; None without a checkpoint."""

@@ -13,25 +13,15 @@ from dre_jax.data.hpob import Outline
 from dre_jax.errors import DataError, import_extra
 from dre_jax.hpob.compiled_runs import CompiledRunner
 from dre_jax.hpob.continuous import XGBOOST, Objective, read_ranges, run_continuous, surrogate_name
-from dre_jax.hpob.host_runs import HostRunner, PendingRun, RunSource
-from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, Runner
+from dre_jax.hpob.host_runs import PendingRun, RunSource
+from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
 from dre_jax.search.batch import run_key
 from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.suggester import Suggester
 
 
-def continuous_runner(plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> Runner:
-    """Returns the loop over `run_continuous`, a run at a time; of a host method as many as the plan has workers.
-
-    Raises:
-      MissingExtraError, DataError: at once, without xgboost, and for surrogates that are missing.
-    """
-    runs = _surrogate_runs(plan, spaces)
-    return HostRunner(plan, runs) if host else _ContinuousRunner(plan, spaces, runs)
-
-
-class _ContinuousRunner(CompiledRunner):
-    """Methods of the one protocol."""
+class ContinuousRunner(CompiledRunner):
+    """The loop over `run_continuous` for methods of the one protocol, a run at a time."""
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], pending_runs: RunSource) -> None:
         super().__init__(plan, spaces)
@@ -40,9 +30,11 @@ class _ContinuousRunner(CompiledRunner):
         self._candidates = CandidateConfig()
 
     def configuration(self, space: str) -> dict[str, Any]:
+        """Returns the method's fields, and those of the candidates."""
         return {**super().configuration(space), "points": vars(self._candidates)}
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
+        """Yields the outcomes of the runs one by one."""
         for pending in spaces:
             method, params = self.method_and_params(pending.space)
             for dataset, seed, key, run in self._pending_runs(pending):
@@ -50,7 +42,12 @@ class _ContinuousRunner(CompiledRunner):
                 yield pending.space.name, dataset, seed, run(suggester, name=self._plan.label)
 
 
-def _surrogate_runs(plan: Plan, spaces: Mapping[str, Outline]) -> RunSource:
+def surrogate_runs(plan: Plan, spaces: Mapping[str, Outline]) -> RunSource:
+    """Returns the function that gives the runs of a search space on the surrogates of its tasks.
+
+    Raises:
+      MissingExtraError, DataError: without xgboost, and for surrogates that are missing.
+    """
     import_extra(*XGBOOST)
     assert plan.surrogates is not None
     folder, ranges = plan.surrogates, read_ranges(plan.surrogates)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,17 +20,17 @@ from dre_jax.data.hpob import Outline, files_of
 from dre_jax.errors import ConfigError, DataError, MethodError, import_extra
 from dre_jax.hpob.compiled_runs import CompiledRunner
 from dre_jax.hpob.continuous import XGBOOST
-from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, Runner, check
+from dre_jax.hpob.continuous_runs import ContinuousRunner, surrogate_runs
+from dre_jax.hpob.host_runs import HostRunner
+from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, check
 from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of
 from dre_jax.runtime import processes
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.search.batch import run_id
+from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method
-
-if TYPE_CHECKING:
-    from dre_jax.search.host import HostMethod
 
 
 class Evaluation:
@@ -167,19 +168,12 @@ class Evaluation:
         saved = read_results(self.out)
         meta_saved = {name: value for name, value in saved.meta.items() if name != "failed"}
         here, there = meta["checkpoints"], meta_saved.get("checkpoints")
-        if (
-            here
-            and isinstance(there, dict)
-            and there
-            and all(here.get(name, one) == one for name, one in there.items())
-        ):
+        if here and there and isinstance(there, dict) and here | there == there | here:
             # A file may gain search spaces: their checkpoints are added to those that it tells of.
             meta["checkpoints"] = meta_saved["checkpoints"] = there | here
         changed = [n for n in meta if n not in ("versions", "backends") and meta_saved.get(n) != meta[n]]
         if changed:
-            differences = "; ".join(
-                f"{name}: {meta[name]} here, {saved.meta.get(name)} in the file" for name in changed
-            )
+            differences = "; ".join(f"{n}: {meta[n]} here, {saved.meta.get(n)} in the file" for n in changed)
             raise DataError(f"{self.out} holds another evaluation ({differences}); give another file or remove it")
         for space, dataset, seed, trace in saved.runs():
             if len(trace) != self.plan.trials + 1:
@@ -215,8 +209,7 @@ def peak_memory() -> int:
         for line in status.read_text().splitlines():
             if line.startswith("VmHWM"):
                 return 1024 * int(line.split()[1])
-    import resource
-    import sys
+    import resource  # which Windows lacks
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
@@ -240,21 +233,18 @@ def _protocol(plan: Plan) -> dict[str, Any]:
     return facts
 
 
-def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
+def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> CompiledRunner | HostRunner:
     host = host_of(plan.method) is not None
     if processes.count() > 1 and (plan.continuous is not None or host):
         rule = "several processes share out the runs of compiled methods on the tables only"
         kind = "a host method" if plan.continuous is None else "a continuous search"
         raise ConfigError(f"{rule}, but {plan.label} is {kind}: one process does it")
     if plan.continuous is not None:
-        from dre_jax.hpob.continuous_runs import continuous_runner
-
         if host and isinstance(plan.method, str) and not is_foreign(plan.method):
             raise ConfigError(f"the method {plan.label} does not support --continuous: it chooses among a table's rows")
-        return continuous_runner(plan, spaces, host=host)
+        runs = surrogate_runs(plan, spaces)
+        return HostRunner(plan, runs) if host else ContinuousRunner(plan, spaces, runs)
     if host:
-        from dre_jax.hpob.host_runs import HostRunner
-
         return HostRunner(plan)
     if not isinstance(plan.method, str) and not callable(getattr(plan.method, "acquire", None)):
         raise ConfigError(f"a method must be a name, a class, or have fit and acquire, but got {plan.method!r}")

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
-from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, Runner
+from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
 from dre_jax.hpob.workers import Pool, WorkerDeath
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.foreign import arguments_of, is_foreign
@@ -41,7 +41,7 @@ RunSource = Callable[[PendingRuns], Iterator[PendingRun]]
 """Function that gives the runs of a search space."""
 
 
-class HostRunner(Runner):
+class HostRunner:
     """The class of a plan's host method, and runs of new objects of it, in this process or in worker processes.
 
     Args:
@@ -52,6 +52,8 @@ class HostRunner(Runner):
       ConfigError: if the class does not exist, or its constructor does not accept the settings.
       MissingExtraError: if a package is missing.
     """
+
+    learns = together = False  # see `CompiledRunner`
 
     def __init__(self, plan: Plan, pending_runs: RunSource | None = None) -> None:
         host_class = host_of(plan.method)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jax import Array
@@ -20,10 +20,8 @@ from dre_jax.hpob.continuous import COUNTINGS
 from dre_jax.methods.foreign import label_of
 from dre_jax.methods.registry import real_name
 from dre_jax.methods.settings import Settings
+from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method
-
-if TYPE_CHECKING:
-    from dre_jax.search.host import HostMethod
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,27 +167,3 @@ class PendingRuns(NamedTuple):
     """Rows evaluated at the start, by dataset and seed name."""
     key: Array
     """PRNG key."""
-
-
-class Runner:
-    """A plan's method on its search spaces, and how the result file describes it."""
-
-    learns = False
-    """True if `fit` needs the training split."""
-    together = False
-    """`run` takes all search spaces at once; else one at a time."""
-
-    def configuration(self, space: str) -> Any:
-        """Returns the method's fields, or the `repr` of a host method."""
-        raise NotImplementedError
-
-    def facts(self) -> dict[str, Any]:
-        """Returns checkpoints and versions of packages."""
-        raise NotImplementedError
-
-    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """Yields the outcomes of the runs, with the names of their search spaces."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Ends worker processes, if it has any; it can run again afterwards."""
