@@ -23,6 +23,22 @@ import jax
 import numpy as np
 import pytest
 
+from dre_jax.cli import main
+from dre_jax.data import SearchSpace, Task
+from dre_jax.data.tasks import sort_task
+from dre_jax.hpob import jobs as grid
+from dre_jax.losses import LOSSES
+from dre_jax.methods.checkpoints.training import ResumableTraining
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.state import TrainingRun
+from dre_jax.methods.dre.steps import start
+from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.methods.registry import CONFIGURATIONS, METHODS, PARAMETERS
+from dre_jax.runtime.optuna_logs import optuna_logs_at
+from dre_jax.search import SearchTask
+from dre_jax.search.acquisition import ACQUISITIONS
+from dre_jax.tuning.engine import Engine
+
 # A pytest plugin may have imported JAX before the environment was set.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -119,10 +135,6 @@ def left_by_kills(tmp_path):
 @pytest.fixture
 def registries():
     """Leaves the registries of methods, losses and acquisition functions as they were."""
-    from dre_jax.losses import LOSSES
-    from dre_jax.methods.registry import CONFIGURATIONS, METHODS, PARAMETERS
-    from dre_jax.search.acquisition import ACQUISITIONS
-
     tables = (METHODS, CONFIGURATIONS, PARAMETERS, LOSSES, ACQUISITIONS)
     before = [dict(table) for table in tables]
     yield
@@ -134,26 +146,19 @@ def registries():
 @pytest.fixture
 def quiet_optuna():
     """No line a trial."""
-    import optuna
-
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
+    with optuna_logs_at("ERROR"):
+        yield
 
 
 @pytest.fixture
 def even_points(monkeypatch):
     """Suggestions are evenly spread points: a method would be compiled for every new space."""
-    from dre_jax.tuning.engine import Engine
-
     monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
 
 
 @pytest.fixture
 def jobs_in_this_process(monkeypatch):
     """Has a grid of jobs work without processes of its own, which take seconds to start."""
-    from dre_jax.hpob import jobs as grid
 
     class InThisProcess:
         def __init__(self, make, count):
@@ -171,7 +176,6 @@ def jobs_in_this_process(monkeypatch):
 @pytest.fixture(scope="session")
 def make_space():
     """Makes a search space of random tables and designs: `make_space("s", test="xyz")`."""
-    from dre_jax.data import SearchSpace, Task
 
     def make(name, n_columns=2, n_rows=30, *, train="ab", validation="v", test="xyz", designs=(3, 3), seed=0):
         rng = np.random.default_rng(seed)
@@ -191,8 +195,6 @@ def make_space():
 @pytest.fixture(scope="session")
 def search_task():
     """Turns a task into a table for the loop, with empty slots that hold garbage."""
-    from dre_jax.data.tasks import sort_task
-    from dre_jax.search import SearchTask
 
     def make(task, empty=0, garbage=np.nan):
         rows = sort_task(task)
@@ -210,11 +212,6 @@ def search_task():
 @pytest.fixture(scope="session")
 def save_checkpoint():
     """Writes a checkpoint of random weights for a search space."""
-    from dre_jax.methods.checkpoints.training import ResumableTraining
-    from dre_jax.methods.dre.model_config import ModelConfig
-    from dre_jax.methods.dre.state import TrainingRun
-    from dre_jax.methods.dre.steps import start
-    from dre_jax.methods.dre.training_config import MetaTrainConfig
 
     def save(folder, space, *, step=0):
         model = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
@@ -264,7 +261,6 @@ def alive_in():
 @pytest.fixture
 def cli(capsys):
     """Runs a command: (exit status, standard output, standard error)."""
-    from dre_jax.cli import main
 
     def run(*arguments):
         capsys.readouterr()

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import jax
 import typer
 
 from dre_jax.cli.compare import compare
@@ -31,17 +32,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.callback()(root)
-app.command()(demo)
-app.command()(download)
-app.command("meta-train")(meta_train)
-app.command()(evaluate)
-app.command()(compare)
-app.command()(report)
-app.command()(suggest)
-app.command()(tune)
-app.command()(methods)
-app.command()(info)
-app.command()(version)
+for command in (demo, download, meta_train, evaluate, compare, report, suggest, tune, methods, info, version):
+    app.command()(command)
 
 
 _INTERRUPTED = "interrupted; rerun the command to resume"
@@ -68,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Typer's errors of usage: their common class has moved between its versions, their method has not.
         if hasattr(error, "format_message"):
             _end(error.format_message(), 2)
-        if distributed.is_initialized():
+        if jax.distributed.is_initialized():
             distributed.fail(error)
         raise
     else:
@@ -79,6 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _end(message: str, status: int) -> NoReturn:
     print(f"dre-jax: {' '.join(message.split())}", file=sys.stderr)
-    if distributed.is_initialized():
+    if jax.distributed.is_initialized():
         distributed.leave(status)
     raise SystemExit(status)

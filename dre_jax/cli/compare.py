@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from dre_jax.checks import parse_names, parse_trials
 from dre_jax.cli import options
-
-if TYPE_CHECKING:
-    from dre_jax.hpob.jobs import Job
+from dre_jax.cli.report import over_spaces, show
+from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.hpob import timing
+from dre_jax.hpob.jobs import Job, check_method, collect, complete_methods, make_jobs, run_jobs
+from dre_jax.methods.registry import real_name
+from dre_jax.runtime.devices import cores
+from dre_jax.runtime.setup import prepare
 
 _AT = (5, 10, 25, 50)
 
@@ -45,15 +50,7 @@ def compare(
 
     Every method and search space is a job with a result file; rerun an interrupted comparison to resume it.
     """
-    from dre_jax.checks import parse_names, parse_trials
-    from dre_jax.errors import ConfigError, MethodError
-    from dre_jax.runtime.devices import cores
-    from dre_jax.runtime.setup import prepare
-
     prepare()
-    from dre_jax.hpob.jobs import check_method, make_jobs, run_jobs
-    from dre_jax.methods.registry import real_name
-
     names = list(dict.fromkeys(map(real_name, [*(methods or []), *(more or [])])))
     if not names:
         raise ConfigError("a comparison needs --methods NAME ..., but got none")
@@ -74,17 +71,14 @@ def compare(
 
 def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
     """The report of the methods whose jobs have all come to their end, and a table with their times."""
-    from dre_jax.cli.report import over_spaces, show
-    from dre_jax.errors import DataError
-    from dre_jax.hpob.jobs import collect, complete_methods
-    from dre_jax.hpob.timing import suggestion_times
     from dre_jax.report import write_results_and_report
 
     results = {name: collect(jobs, name) for name in complete_methods(jobs)}
     if not results:
         raise DataError("a comparison needs a method that was finished on all search spaces, but there is none")
     first = jobs[0]
-    times = [suggestion_times(name, out, data=first.data, space=first.space, split=first.split) for name in results]
+    task = {"data": first.data, "space": first.space, "split": first.split}
+    times = [timing.suggestion_times(name, out, **task) for name in results]
     summary = write_results_and_report(results, out, at)
     columns = {
         "fit, s": ["-" if each.fit is None else f"{each.fit:.1f}" for each in times],

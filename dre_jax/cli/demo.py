@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import jax
 import typer
 
 from dre_jax.cli import options
+from dre_jax.cli.evaluate import run_plan
+from dre_jax.cli.meta_train import train_space
+from dre_jax.cli.report import print_summary
+from dre_jax.data import bundled
+from dre_jax.hpob import Plan
+from dre_jax.methods import find
+from dre_jax.runtime.jit import compile_all_with_less_effort
+from dre_jax.runtime.setup import prepare
 
 META_TRAINED = ("dre", "hedged-prior")
 """Methods that are meta-trained, into one folder per search space."""
@@ -27,8 +36,6 @@ class Size:
     """Settings by name."""
     spaces: tuple[str, ...] | None = None
     """All by default."""
-    seeds: tuple[str, ...] | None = None
-    """Names of initial designs, all by default."""
 
 
 FULL = Size(
@@ -36,7 +43,6 @@ FULL = Size(
     trials=25,
     at=(5, 10, 25),
     methods={"hedged-prior": {}, "dre": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}},
-    seeds=("test0",),
 )
 QUICK = Size(
     steps=500,
@@ -44,7 +50,6 @@ QUICK = Size(
     at=(5, 10),
     methods={"hedged-prior": {}, "dre": {}, "random": {}},
     spaces=("svm",),
-    seeds=("test0",),
 )
 
 
@@ -58,13 +63,8 @@ def demo(
     quiet: options.Quiet = False,
 ) -> None:
     """Meta-train on the bundled data, optimise every test task, and compare."""
-    from dre_jax.runtime.jit import compile_all_with_less_effort
-    from dre_jax.runtime.setup import prepare
-
     compile_all_with_less_effort()  # two dozen programs, each of which runs for seconds
     prepare(devices)
-    from dre_jax.cli.report import print_summary
-    from dre_jax.data import bundled
     from dre_jax.report import write_report
 
     start, scale = time.monotonic(), QUICK if quick else FULL
@@ -76,23 +76,12 @@ def demo(
 
 
 def _train(space: str, out: Path, scale: Size, seed: int, quiet: bool) -> None:
-    import jax
-
-    from dre_jax.cli.meta_train import train_space
-    from dre_jax.data import bundled
-    from dre_jax.methods import find
-
     more = {"dre": {"training.evaluate_every": scale.steps // 2}}
     methods = {name: find(name).make({"training.steps": scale.steps, **more.get(name, {})}) for name in META_TRAINED}
     train_space(bundled.load(space), methods, jax.random.key(seed), out / "checkpoints" / space, quiet=quiet)
 
 
 def _evaluate(method: str, out: Path, scale: Size, seed: int, quiet: bool) -> Path:
-    from dre_jax.cli.evaluate import run_plan
-    from dre_jax.data import bundled
-    from dre_jax.hpob.plan import Plan
-    from dre_jax.methods import find
-
     path = out / f"{method}.json"
     plan = Plan(
         data=bundled.path(),
@@ -100,7 +89,7 @@ def _evaluate(method: str, out: Path, scale: Size, seed: int, quiet: bool) -> Pa
         method=method,
         checkpoints=out / "checkpoints" if find(method).transfer else None,
         trials=scale.trials,
-        seeds=scale.seeds,
+        seeds=("test0",),
         settings=dict(scale.methods[method]),
         seed=seed,
     )

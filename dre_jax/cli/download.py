@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dre_jax.cli import options
+from dre_jax.hpob.download.download import download as download_and_check
 from dre_jax.runtime.progress import Bar
 
 
@@ -28,8 +29,6 @@ def download(
     quiet: options.Quiet = False,
 ) -> None:
     """Download HPO-B and check it before it is put in place (extra `download` for a URL)."""
-    from dre_jax.hpob.download.download import download as download_and_check
-
     bars: dict[str, Bar] = {}
     with contextlib.ExitStack() as stack:
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from dre_jax.checks import parse_names
 from dre_jax.cli import options
-
-if TYPE_CHECKING:
-    from dre_jax.hpob.plan import Plan
+from dre_jax.errors import ConfigError, DataWarning, MethodError
+from dre_jax.hpob import Evaluation, Plan
+from dre_jax.methods.registry import host_of
+from dre_jax.methods.settings import parse
+from dre_jax.runtime.devices import cores
+from dre_jax.runtime.processes import is_first
+from dre_jax.runtime.progress import Bar
+from dre_jax.runtime.setup import prepare
 
 
 def evaluate(
@@ -66,16 +72,7 @@ def evaluate(
 
     Several processes share out the runs.
     """
-    from dre_jax.checks import parse_names
-    from dre_jax.errors import ConfigError
-    from dre_jax.runtime.devices import cores
-    from dre_jax.runtime.setup import prepare
-
     prepare(devices, distributed, coordinator, processes, process_id)
-    from dre_jax.hpob.plan import Plan
-    from dre_jax.methods.registry import host_of
-    from dre_jax.methods.settings import parse
-
     short = {"epochs": epochs, "learning_rate": learning_rate, "acquisition": acquisition}
     texts = [f"{name}={value}" for name, value in short.items() if value is not None]
     if workers is not None and host_of(method) is None:
@@ -105,11 +102,6 @@ def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
     Raises:
       MethodError: at the end, after one line per failed run, if a host method failed.
     """
-    from dre_jax.errors import DataWarning, MethodError
-    from dre_jax.hpob.evaluation import Evaluation
-    from dre_jax.runtime.processes import is_first
-    from dre_jax.runtime.progress import Bar
-
     if not is_first():  # only the first process prints
         quiet = True
         warnings.simplefilter("ignore", DataWarning)

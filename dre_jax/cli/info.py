@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from dre_jax.data.columns import Column
-    from dre_jax.methods.checkpoints.fitted import FittedMethod
+from dre_jax.data.columns import Column
+from dre_jax.methods import METHODS
+from dre_jax.methods.checkpoints.fitted import FittedMethod, has_fitted, load_fitted
+from dre_jax.methods.checkpoints.training import TrainingCheckpoint
+from dre_jax.methods.settings import leaves, to_text
 
 
 def info(
@@ -24,7 +26,6 @@ def info(
     ],
 ) -> None:
     """Describe a checkpoint: method, configuration, columns, training, data, versions."""
-    from dre_jax.methods.checkpoints.fitted import load_fitted
     from dre_jax.tuning.pretrained import FAMILIES, pretrained_path
 
     if not checkpoint.exists():
@@ -45,11 +46,6 @@ def print_facts(facts: Mapping[str, str]) -> None:
 
 
 def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
-    from dre_jax.methods import METHODS
-    from dre_jax.methods.checkpoints.fitted import has_fitted
-    from dre_jax.methods.checkpoints.training import TrainingCheckpoint
-    from dre_jax.methods.settings import leaves, to_text
-
     facts = fitted.facts
     yield "method", fitted.name
     yield "search space", f"{fitted.space}, {fitted.n_columns} columns"
@@ -82,8 +78,6 @@ def _columns(columns: Sequence[Column]) -> str:
 
 def _training(folder: Path) -> Iterator[tuple[str, str]]:
     """Yields the progress and losses of an ensemble's training."""
-    from dre_jax.methods.checkpoints.training import TrainingCheckpoint
-
     metadata = TrainingCheckpoint(folder).metadata()
     model, training, history = metadata["model"], metadata["training"], metadata["history"]
     phi, rho = ("-".join(map(str, model[part])) for part in ("phi", "rho"))

@@ -6,19 +6,27 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
+import jax
 import typer
 
 from dre_jax.cli import options
+from dre_jax.data import SearchSpace, list_spaces, load_space
+from dre_jax.data.columns import read_descriptor
+from dre_jax.data.raw_columns import fixed_descriptor
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.methods import METHODS, find
+from dre_jax.methods.checkpoints.fitted import has_ensemble, has_fitted, load_fitted
+from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_method
+from dre_jax.methods.checkpoints.training import TrainingCheckpoint
+from dre_jax.methods.dre.trainer import TrainingProgress
+from dre_jax.methods.settings import parse
+from dre_jax.runtime.distributed import wait
+from dre_jax.runtime.processes import is_first, share
 from dre_jax.runtime.progress import Bar
-
-if TYPE_CHECKING:
-    from jax import Array
-
-    from dre_jax.data import SearchSpace
-    from dre_jax.methods.dre.trainer import TrainingProgress
-    from dre_jax.search.method import Method
+from dre_jax.runtime.setup import prepare
+from dre_jax.search.method import Method
 
 
 def meta_train(
@@ -99,28 +107,13 @@ def meta_train(
     `dre` is trained beside the recommended method, so that one folder serves both. Several processes share out the
     search spaces.
     """
-    from dre_jax.runtime.setup import prepare
-
     prepare(devices, distributed, coordinator, processes, process_id)
-    import jax
-
-    from dre_jax.data import list_spaces
-    from dre_jax.methods import find
-    from dre_jax.methods.checkpoints.meta_training import configure_training
-    from dre_jax.methods.settings import parse
-    from dre_jax.runtime.distributed import wait
-    from dre_jax.runtime.processes import is_first, share
-
     entry = find(method)
     training: dict[str, object] = {"steps": steps, "lists_per_step": lists_per_step, "patience": patience}
     training["evaluate_every"] = evaluate_every
-    learner = configure_training(entry, parse(settings or []), preset=preset, training=training)
-    methods = {entry.name: learner}
-    if entry.companion is not None:  # first, since it says how far it is
-        methods = {
-            entry.companion: configure_training(find(entry.companion), {}, preset=preset, training=training),
-            **methods,
-        }
+    methods = {entry.name: configure_training(entry, parse(settings or []), preset=preset, training=training)}
+    if (name := entry.companion) is not None:  # first, since it says how far it is
+        methods = {name: configure_training(find(name), {}, preset=preset, training=training), **methods}
     options_of_columns = {"direction": direction, "task": task, "value": value}
     table = {name: text for name, text in options_of_columns.items() if text is not None}
     sources = {"--data": data, "--from-optuna": from_optuna, "--from-csv": from_csv, "--from-surrogate": from_surrogate}
@@ -129,12 +122,10 @@ def meta_train(
     mine = share(names)
     for name in mine:
         if data is None:
-            tasks, extra = _read_past(from_optuna, from_csv, from_surrogate, table, space_file, seed)
+            tasks, extra, arrays = _read_past(from_optuna, from_csv, from_surrogate, table, space_file, seed)
         else:
-            tasks, extra = _read_space(data, name, mode, columns)
-        key = jax.random.key(seed)
-        arrays = partial(_study_arrays, tasks, key) if data is None else dict[str, Any]
-        train_space(tasks, methods, key, out / name, extra, arrays, stream=stream, quiet=quiet)
+            tasks, extra, arrays = _read_space(data, name, mode, columns)
+        train_space(tasks, methods, jax.random.key(seed), out / name, extra, arrays, stream=stream, quiet=quiet)
     wait()
     if is_first():
         for name in names:
@@ -146,8 +137,6 @@ def _check_sources(
     sources: Mapping[str, object], columns: Mapping[str, str], space_file: Path | None, spaces: list[str] | None
 ) -> None:
     """Checks that the options name one source of past tasks, and only what goes with it. Raises `ConfigError`."""
-    from dre_jax.errors import ConfigError
-
     used = [name for name, source in sources.items() if source is not None]
     if len(used) != 1:
         raise ConfigError(f"past tasks come from one of {', '.join(sources)}, but got {' and '.join(used) or 'none'}")
@@ -162,37 +151,32 @@ def _check_sources(
         raise ConfigError(f"{used[0]} takes the search space from --space-file, but got {option}")
 
 
-_Tasks = tuple["SearchSpace", dict[str, Any]]
-"""A search space, and further entries of its checkpoint."""
+_Tasks = tuple[SearchSpace, dict[str, Any], Callable[[], dict[str, Any]]]
+"""A search space, further entries of its checkpoint, and the function of its further arrays."""
 
 
 def _read_space(data: Path, name: str, mode: str, columns: str) -> _Tasks:
-    from dre_jax.data import load_space
-    from dre_jax.data.columns import read_descriptor
-    from dre_jax.data.raw_columns import fixed_descriptor
-
     tasks, descriptor = load_space(data, name, mode, columns=columns), read_descriptor(data, name)
     if descriptor is None:
-        return tasks, {}
-    return tasks, {"descriptor": fixed_descriptor(name, descriptor) if columns == "fixed" else descriptor}
+        return tasks, {}, dict
+    return tasks, {"descriptor": fixed_descriptor(name, descriptor) if columns == "fixed" else descriptor}, dict
 
 
 def _read_past(
-    storage: str | None, table: Any, surrogate: Path | None, columns: Mapping[str, str], space_file: Any, seed: int
+    storage: str | None, table: Any, surrogate: Path | None, columns: Mapping[str, Any], space_file: Any, seed: int
 ) -> _Tasks:
     """Returns past studies or trials; prints exclusions to standard error."""
-    from dre_jax.errors import DataError
     from dre_jax.tuning import Surrogate, from_csv, from_studies, read_space
     from dre_jax.tuning.past.overlap import describe_changes
+    from dre_jax.tuning.past.studies import keep_studies
     from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra
     from dre_jax.tuning.surrogate import start_design
 
     space = read_space(space_file)
-    options: dict[str, Any] = dict(columns)
     if surrogate is not None:
         past = Surrogate.load(surrogate).past_in(space)
     else:
-        past = from_csv(table, space, **options) if storage is None else from_studies(storage, space)
+        past = from_csv(table, space, **columns) if storage is None else from_studies(storage, space)
     for one in past.exclusions:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if changes := describe_changes(past.absent, past.unknown, len(past.tasks)):
@@ -201,20 +185,14 @@ def _read_past(
         raise DataError(f"at least one past task must fit {space_file}, but none does")
     start = start_design(past, None, seed)
     extra = checkpoint_extra(past.space, start, past.direction, past.metric, names=list(past.tasks))
-    return past.search_space(SPACE_NAME), extra
-
-
-def _study_arrays(tasks: SearchSpace, key: Array) -> dict[str, Any]:
-    """Returns the arrays of the past studies that a surrogate keeps."""
-    from dre_jax.tuning.past.studies import keep_studies
-
-    return keep_studies(tasks, key).arrays()
+    tasks = past.search_space(SPACE_NAME)
+    return tasks, extra, lambda: keep_studies(tasks, jax.random.key(seed)).arrays()
 
 
 def train_space(
     data: SearchSpace,
     methods: Mapping[str, Method],
-    key: Array,
+    key: jax.Array,
     folder: Path,
     extra: Mapping[str, Any] | None = None,
     extra_arrays: Callable[[], dict[str, Any]] = dict,
@@ -223,11 +201,6 @@ def train_space(
     quiet: bool,
 ) -> None:
     """Meta-trains methods on one search space, into one folder; the first process prints a closing line."""
-    from dre_jax.methods.checkpoints.fitted import has_ensemble
-    from dre_jax.methods.checkpoints.meta_training import meta_train_method
-    from dre_jax.methods.checkpoints.training import TrainingCheckpoint
-    from dre_jax.runtime.processes import is_first
-
     quiet = quiet or not is_first()
     what, resumed = f"meta-train {data.name}", []
     for name, method in methods.items():
@@ -261,9 +234,6 @@ def _show_progress(bar: Bar, progress: TrainingProgress) -> None:
 
 def _closing_lines(folder: Path) -> str:
     """Returns the content of a search space's checkpoint, and the decisions of the training."""
-    from dre_jax.methods import METHODS
-    from dre_jax.methods.checkpoints.fitted import has_fitted, load_fitted
-
     fitted = load_fitted(folder, with_params=False)
     parts = [f"{fitted.name} fitted to {len(fitted.facts['tasks'])} tasks"] if has_fitted(folder) else []
     companion = METHODS[fitted.name].companion

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from dre_jax.methods import Entry
+from dre_jax.methods import METHODS, Entry, find
+from dre_jax.methods.foreign import constructor
+from dre_jax.methods.registry import ALIASES, load_entry_points
+from dre_jax.methods.settings import leaves, to_text
 
 
 def methods(
@@ -16,9 +18,6 @@ def methods(
     ] = None,
 ) -> None:
     """List the methods by name, or the settings of one with their values."""
-    from dre_jax.methods import METHODS, find
-    from dre_jax.methods.registry import ALIASES, load_entry_points
-
     if name is not None:
         _print_settings(find(name))
         return
@@ -37,9 +36,6 @@ def methods(
 
 def _print_settings(entry: Entry) -> None:
     """Prints short options with the fields that they set, then every field with its value."""
-    from dre_jax.methods.foreign import constructor
-    from dre_jax.methods.settings import leaves, to_text
-
     for short, paths in entry.options.items():
         print(f"--{short.replace('_', '-')} sets {', '.join(paths)}")
     defaults = dict(leaves(entry.default))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
+from dre_jax.checks import parse_trials
 from dre_jax.cli import options
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from dre_jax.errors import ConfigError
 
 _PAIRS_NAMED = 12
 _TESTS = (
@@ -48,10 +50,6 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Compare methods: ranks, regret and significance; tables, figures and one page."""
-    import sys
-
-    from dre_jax.checks import parse_trials
-    from dre_jax.errors import ConfigError
     from dre_jax.report import write_report
 
     files = [*(results or []), *(more or [])]
@@ -85,8 +83,6 @@ def print_summary(summary: Mapping[str, Any]) -> None:
 
 def show(tables: Sequence[tuple[str, Table]]) -> None:
     """Prints tables, each under its heading. Elsewhere than on a terminal nobody's window has to hold a line."""
-    from rich.console import Console
-
     console = Console(width=None if Console().is_terminal else 1000, highlight=False, markup=False)
     for heading, table in tables:
         console.print(heading, soft_wrap=True)
@@ -157,8 +153,6 @@ def _alike(methods: Sequence[str], tests: Mapping[str, Any]) -> str:
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A table: its first column to the left, numbers to the right."""
-    from rich.table import Table
-
     table = Table()
     for i, heading in enumerate(headings):
         table.add_column(heading, justify="right" if i else "left", overflow="fold")

@@ -9,9 +9,13 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Annotated, Any
 
+import jax
 import typer
 
+from dre_jax import __version__, native
 from dre_jax.cli.info import print_facts
+from dre_jax.runtime import cache, devices
+from dre_jax.runtime.setup import prepare
 
 CORE = (
     *("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy", "scipy"),
@@ -26,8 +30,6 @@ _VARIABLES = ("DRE_JAX_", "JAX_", "XLA_", "CUDA_VISIBLE_DEVICES", "CXX", "OMP_NU
 
 def _print_version(show: bool) -> None:
     if show:
-        from dre_jax import __version__
-
         print(f"dre-jax {__version__}")
         raise typer.Exit
 
@@ -44,8 +46,6 @@ def version(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for a bug report.")] = False,
 ) -> None:
     """Print versions, devices, compiler, cache folder, and whether the C++ steps are used."""
-    from dre_jax.runtime.setup import prepare
-
     prepare()
     description = describe()
     if as_json:
@@ -56,21 +56,18 @@ def version(
 
 def describe() -> dict[str, Any]:
     """Returns versions and devices of this process; the version of a package that is not installed is None."""
-    from dre_jax import __version__, native
-    from dre_jax.runtime import cache, devices
-
     folder = cache.folder()
-    computing = _devices()
+    device_facts = _devices()
     return {
         "dre_jax": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": platform.platform(),
         "packages": {name: _installed(name) for name in (*CORE, *OPTIONAL)},
         "cores": devices.cores(),
-        "devices": computing,
+        "devices": device_facts,
         "compiler": native.compiler_version(),
         "cache": None if folder is None else str(folder),
-        "native": native.decision()._asdict() if "error" not in computing else None,
+        "native": native.decision()._asdict() if "error" not in device_facts else None,
         "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)},
     }
 
@@ -84,13 +81,11 @@ def _installed(name: str) -> str | None:
 
 def _devices() -> dict[str, Any]:
     """Returns the devices of this process, or the error if JAX cannot use them."""
-    import jax
-
     try:
-        devices = jax.local_devices()
+        local = jax.local_devices()
     except Exception as error:  # a plugin may fail in any way, and JAX asserts where JAX_PLATFORMS names none it has
         return {"error": " ".join(f"{type(error).__name__} {error}".split())}
-    return {"platform": devices[0].platform, "kind": devices[0].device_kind, "count": len(devices)}
+    return {"platform": local[0].platform, "kind": local[0].device_kind, "count": len(local)}
 
 
 def _lines(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -100,15 +95,15 @@ def _lines(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in CORE:
         yield name, packages[name] or "not installed"
     yield "extras", ", ".join(f"{name} {packages[name]}" for name in OPTIONAL if packages[name]) or "none"
-    devices, native = description["devices"], description["native"]
+    device_facts, steps = description["devices"], description["native"]
     yield "cores", str(description["cores"])
-    if "error" in devices:
-        yield "devices", f"none: {devices['error']}"
+    if "error" in device_facts:
+        yield "devices", f"none: {device_facts['error']}"
     else:
-        kind = "" if devices["kind"] == devices["platform"] else f", {devices['kind']}"
-        yield "devices", f"{devices['count']} {devices['platform']}{kind}"
+        kind = "" if device_facts["kind"] == device_facts["platform"] else f", {device_facts['kind']}"
+        yield "devices", f"{device_facts['count']} {device_facts['platform']}{kind}"
     yield "compiler", description["compiler"] or "none found"
     yield "cache", description["cache"] or "off"
-    if native is not None:
-        yield "C++ steps", f"on, {native['fingerprint']}" if native["fingerprint"] else f"off: {native['why_not']}"
+    if steps is not None:
+        yield "C++ steps", f"on, {steps['fingerprint']}" if steps["fingerprint"] else f"off: {steps['why_not']}"
     yield "variables", " ".join(f"{name}={value}" for name, value in description["variables"].items()) or "none"

@@ -20,6 +20,7 @@ from dre_jax.data.files import find_json, place
 from dre_jax.data.hpob import DESIGNS, MERGED, files_of, outline
 from dre_jax.data.json_stream import iter_datasets, list_spaces
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.hpob.continuous import Objective, read_ranges, run_continuous
 from dre_jax.search.host import HostMethod, run_host
 
 Datasets = dict[str, Any]
@@ -156,8 +157,6 @@ class HPOBHandler:
     @cached_property
     def surrogates_stats(self) -> Mapping[str, Mapping[str, float]]:
         """The range of the response by surrogate, `surrogate-<space>-<dataset>` -> `y_min`, `y_max`."""
-        from dre_jax.hpob.continuous import read_ranges
-
         return read_ranges(self.surrogates_dir)
 
     def get_search_spaces(self) -> list[str]:
@@ -213,8 +212,6 @@ class HPOBHandler:
         `bo_method` has `observe_and_suggest(x_obs, y_obs)`, which returns a vector; `counting` is one of
         `dre_jax.hpob.continuous.COUNTINGS`. Raises as `evaluate`, and as `Objective.load` and `run_continuous` do.
         """
-        from dre_jax.hpob.continuous import Objective, run_continuous
-
         method = _method(bo_method)
         x, y, design = self._task(search_space_id, dataset_id, seed)
         surrogate = Objective.load(

@@ -29,6 +29,7 @@ from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of, registered
+from dre_jax.runtime import cache
 from dre_jax.runtime.progress import Bar
 
 BUNDLED = "bundled"
@@ -151,9 +152,7 @@ def make_jobs(
     designs: tuple[str, ...],
     out: Path,
     spaces: Sequence[str] | None = None,
-    split: str = "test",
-    trials: int = 50,
-    seed: int = 0,
+    **options: Any,
 ) -> list[Job]:
     """Returns a job for each method and search space.
 
@@ -163,9 +162,7 @@ def make_jobs(
       designs: initial designs by name.
       out: root of all result files and checkpoints.
       spaces: search spaces; by default all that a folder has.
-      split: "test" or "validation".
-      trials: after the initial design.
-      seed: of meta-training and of the picks.
+      options: other fields of `Job`, such as `trials=100`.
 
     Raises:
       ConfigError: for two folders of one name, or a search space that no folder has.
@@ -181,7 +178,7 @@ def make_jobs(
         )
     selected = [(source, space) for source, space in available if spaces is None or space in spaces]
     return [
-        Job(method=method, data=source, space=space, designs=designs, out=out, split=split, trials=trials, seed=seed)
+        Job(method=method, data=source, space=space, designs=designs, out=out, **options)
         for method in dict.fromkeys(methods)
         for source, space in selected
     ]
@@ -286,8 +283,6 @@ def _groups(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
 
 def _worker() -> Callable[[Sequence[Job]], dict[Job, str]]:
     """Returns the function that does a group of jobs in a process and returns the errors of failed jobs."""
-    from dre_jax.runtime import cache
-
     cache.keep_programs()
     return _run_group
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from dre_jax.data import SearchSpace, load_space
 from dre_jax.data.files import make_folder, read_json, write_json
 from dre_jax.data.tasks import unit_scale
 from dre_jax.hpob.jobs import BUNDLED, data_folder
+from dre_jax.methods import find
+from dre_jax.methods.registry import host_of
+from dre_jax.runtime.setup import prepare
+from dre_jax.search.suggester import Suggester
 
 SPACE, HISTORY, REPEATS = "gradient-boosting", 30, 15
 
@@ -51,27 +55,16 @@ def suggestion_times(method: str, out: Path, *, data: str = BUNDLED, space: str 
 
 
 def _measure_from_cold(method: str, data: str, space: str, split: str) -> Times:
-    import jax
-
-    from dre_jax.runtime import devices, threads
-
-    threads.factorise_on_one_thread()  # as the commands do
-
-    if "JAX_NUM_CPU_DEVICES" not in os.environ:
-        jax.config.update("jax_num_cpu_devices", devices.cores())
+    prepare()  # as the commands do
     jax.config.update("jax_enable_compilation_cache", False)  # nothing compiled earlier
-    return measure(method, load_space(data_folder(data), space), split)
-
-
-def measure(method: str, space: SearchSpace, split: str = "test") -> Times:
-    """Returns a method's times, measured in this process."""
-    task = next(iter(space.split(split).values()))
+    past = load_space(data_folder(data), space)
+    task = next(iter(past.split(split).values()))
     x, y = task.X.astype(np.float64), unit_scale(task.y)[:, None]
     rows = np.random.default_rng(0).permutation(len(x))
     history = min(HISTORY, len(x) // 2)
     observed, pending = rows[:history], rows[history:]
     start = time.perf_counter()
-    suggester, learned = _ready(method, space)
+    suggester, learned = _ready(method, past)
     fit = time.perf_counter() - start
     calls = []
     for _ in range(1 + REPEATS):
@@ -83,12 +76,6 @@ def measure(method: str, space: SearchSpace, split: str = "test") -> Times:
 
 def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
     """Returns the suggester after `fit`, and whether the method learned from past tasks."""
-    import jax
-
-    from dre_jax.methods import find
-    from dre_jax.methods.registry import host_of
-    from dre_jax.search.suggester import Suggester
-
     host = host_of(method)
     if host is not None:
         return host(), False

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from dre_jax.data.files import atomic_writer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,9 +65,6 @@ def display_name(name: str, longest: int = LONGEST) -> str:
 @contextlib.contextmanager
 def _own_settings(more: dict[Any, Any]) -> Iterator[None]:
     """Matplotlib's defaults whatever the user's settings, names taken literally, and SVG that is always the same."""
-    import logging
-    import warnings
-
     import matplotlib
 
     log = logging.getLogger("matplotlib.font_manager")
@@ -92,8 +93,6 @@ def draw(size: tuple[float, float], paint: Callable[[Figure], None], **settings:
 
 def write(figure: Figure, *paths: Path, **settings: Any) -> None:
     """Writes a figure, PNG or SVG by each path's ending. Raises `DataError` where a file cannot be written."""
-    from dre_jax.data.files import atomic_writer
-
     for path in paths:
         with atomic_writer(path) as file:
             write_to(file, figure, path.suffix[1:].lower(), **settings)

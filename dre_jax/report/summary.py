@@ -6,12 +6,14 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax import __version__
 from dre_jax.data import lengths
 from dre_jax.data.files import write_json, write_text
 from dre_jax.report.comparison import Comparison, Over
@@ -131,10 +133,6 @@ def _file(file: ResultFile) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    from dre_jax import __version__
-
     return {"dre_jax": __version__} | {name: version(name) for name in ("numpy", "scipy", "matplotlib")}
 
 

@@ -57,7 +57,9 @@ def write_report(
     tasks = None if order is None else order if isinstance(order, Mapping) else read_order(order)
     comparison = compare({name: file.results for name, file in read.items()}, tasks)
     trials = _trials(at, comparison)
-    reference = _reference(reference, comparison)
+    if reference is not None:
+        one_of("the reference", reference, comparison.methods)
+    reference = reference or comparison.methods[0]
     title = title or _title(comparison)
     folder = Path(out)
     make_folder(folder)
@@ -116,12 +118,6 @@ def _trials(at: Sequence[int] | None, comparison: Comparison) -> tuple[int, ...]
             f"trials to look at must lie between 0 and {last}, the trials of the shortest run, but got {wrong[0]}"
         )
     return tuple(sorted(set(at)))
-
-
-def _reference(name: str | None, comparison: Comparison) -> str:
-    if name is not None:
-        one_of("the reference", name, comparison.methods)
-    return name or comparison.methods[0]
 
 
 def _title(comparison: Comparison) -> str:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+
 VARIABLE = "DRE_JAX_CACHE"
 _FOLDER, _LEAST_SECONDS = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
 
@@ -39,8 +42,6 @@ def keep_programs() -> None:
 @contextlib.contextmanager
 def keep_programs_within() -> Iterator[None]:
     """Enables the persistent cache inside the block; other programs of the process keep JAX's settings."""
-    import jax
-
     settings = _cache_settings()
     before = {name: getattr(jax.config, name) for name in settings}
     _set(settings)
@@ -52,8 +53,6 @@ def keep_programs_within() -> Iterator[None]:
 
 def _cache_settings() -> dict[str, Any]:
     """Returns the settings of JAX to change; empty if the user has set a cache or turned it off."""
-    import jax
-
     # `jax.config.read` refuses the settings that have a context manager.
     path = None if getattr(jax.config, _FOLDER) else folder()
     if path is None:
@@ -64,9 +63,6 @@ def _cache_settings() -> dict[str, Any]:
 
 
 def _set(settings: dict[str, Any]) -> None:
-    import jax
-    from jax.experimental.compilation_cache import compilation_cache
-
     for name, value in settings.items():
         jax.config.update(name, value)
     if settings:

@@ -71,14 +71,9 @@ def _results_apart() -> None:
     os.dup2(2, 1)
 
 
-def is_initialized() -> bool:
-    """Returns whether `jax.distributed` is initialised."""
-    return "jax" in sys.modules and jax.distributed.is_initialized()
-
-
 def wait() -> None:
     """Waits until all processes reach this barrier."""
-    if is_initialized():
+    if jax.distributed.is_initialized():
         jax.distributed.shutdown()
 
 

@@ -15,6 +15,9 @@ from functools import cache, wraps
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
+import jax
+from threadpoolctl import ThreadpoolController
+
 VARIABLE = "OPENBLAS_NUM_THREADS"
 
 P = ParamSpec("P")
@@ -26,11 +29,11 @@ class SharedContext:
 
     Example:
       >>> @contextlib.contextmanager
-      ... def told():
+      ... def announcement():
       ...     print("in")
       ...     yield
       ...     print("out")
-      >>> shared = SharedContext(told)
+      >>> shared = SharedContext(announcement)
       >>> with shared:
       ...     with shared:
       ...         print("twice")
@@ -67,8 +70,6 @@ def _limit() -> Any:
 @cache
 def _libraries() -> Any:
     """Returns the controller of the loaded libraries of linear algebra."""
-    from threadpoolctl import ThreadpoolController
-
     import_module("scipy.linalg")  # whose library JAX calls
     return ThreadpoolController()
 
@@ -88,8 +89,6 @@ def on_one_thread(compute: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(compute)
     def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
-        import jax
-
         with one_thread:
             result = compute(*args, **kwargs)
             # Of what is traced there is nothing to wait for, and JAX would explain at length why.
