@@ -10,19 +10,19 @@ meanwhile.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
+
+import jax
+
+from benchmarks.suite import plan
+from dre_jax.runtime.setup import prepare
 
 
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
-    os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
-    from dre_jax.runtime.setup import prepare
-
+    jax.config.update("jax_enable_compilation_cache", False)  # compile time is measured
     prepare()
-    from benchmarks.suite import plan
-
     catalogue = plan.catalogue()
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -12,10 +12,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import jax
+
+from benchmarks.suite import floors, ours, plan
+from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES
+from benchmarks.suite.rows import Row, Timing
+from benchmarks.suite.traces import equal_share, traces, traces_of_cpu
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.runtime.setup import prepare
 
 STEPS = 500_000
 ROWS = (
@@ -43,14 +53,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--full", action="store_true", help="do all meta-training steps, not a part of them")
     parser.add_argument("--small", action="store_true", help="in miniature, to see that it works")
     options = parser.parse_args(arguments)
-    os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
+    jax.config.update("jax_enable_compilation_cache", False)  # compile time is measured
     os.environ["DRE_JAX_NATIVE"] = "0"  # in miniature, on a CPU, the loops are an accelerator's too
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the peers need memory too
-    from dre_jax.runtime.setup import prepare
-
     prepare()
-    from benchmarks.suite import ours, plan
-
     small = options.small
     sizes, model, catalogue = SMALL if small else LARGE, ours.default_model(2 if small else 10), plan.catalogue()
     portions = STEPS // 200 if options.full else 1 if small else 50
@@ -66,8 +72,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 def peer_device(small: bool) -> str | None:
     """Returns where the peers run: on the GPU that PyTorch sees; in miniature on the CPU; otherwise nowhere."""
-    import jax
-
     try:
         import torch
     except ImportError:
@@ -76,33 +80,22 @@ def peer_device(small: bool) -> str | None:
     return "cuda" if on_gpu else "cpu" if small else None
 
 
-def same_as_cpu_row(bench: Any, name: str) -> Any:
+def same_as_cpu_row(bench: plan.Bench, name: str) -> Row:
     """Compares runs on one device with those of a process that sees the CPU alone."""
-    import time
-
-    from benchmarks.suite.rows import Row, Timing
-    from benchmarks.suite.traces import equal_share, traces, traces_of_cpu
-
     begin = time.perf_counter()
-    ours = traces()
+    on_device = traces()
     seconds = time.perf_counter() - begin
     return Row(
         name=name,
         unit="8 runs of 20 trials of gp and of dre, with compiling and 200 steps of meta-training",
         ours=Timing(median=seconds, low=seconds, high=seconds),
         notes=("the share of trials before the best response first differs from the CPU's, by method",),
-        extra={"equal": equal_share(ours, traces_of_cpu())},
+        extra={"equal": equal_share(on_device, traces_of_cpu())},
     )
 
 
-def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
+def hpob_row(bench: plan.Bench, name: str, *, model: ModelConfig, small: bool) -> Row:
     """Measures all runs of HPO-B's test split as `dre-jax evaluate` does: on an accelerator, search spaces together."""
-    from jax import monitoring
-
-    from benchmarks.suite import floors, ours
-    from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES
-    from benchmarks.suite.rows import Row, Timing
-
     n_spaces, trials, most_rows = (1, 2, 64) if small else (16, 100, 10**9)
     spaces = SPACES[:n_spaces]
     rows = {one.name: min(one.rows_per_task, most_rows) for one in spaces}
@@ -113,7 +106,7 @@ def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
         if event.endswith("backend_compile_duration"):
             compile_times.append(duration_secs)
 
-    monitoring.register_event_duration_secs_listener(add_compile_time)
+    jax.monitoring.register_event_duration_secs_listener(add_compile_time)
     seconds = ours.runs_of_spaces(model, tasks, design=DESIGN_ROWS, designs=DESIGNS, trials=trials, epochs=bench.epochs)
     compile_s = sum(compile_times)
     floor = 0.0
@@ -121,29 +114,19 @@ def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
         work = floors.run(model, one.columns, DESIGN_ROWS, trials, rows[one.name], bench.epochs)
         floor += one.test_tasks * DESIGNS * work.seconds(*bench.rates)
     total = seconds - compile_s
+    memory = jax.devices()[0].memory_stats() or {}  # empty on a CPU
     return Row(
         name=name,
         unit=f"all {n_runs} runs of {trials} trials, {bench.epochs} epochs each",
         ours=Timing(median=total, low=total, high=total, compile_s=compile_s),
         floor_s=floor,
         notes=("once; synthetic tables of HPO-B's shapes; no peer, as theirs take hours",),
-        extra={"rows_per_task": rows, "runs": n_runs, "peak_bytes": peak_bytes()},
+        extra={"rows_per_task": rows, "runs": n_runs, "peak_bytes": memory.get("peak_bytes_in_use")},
     )
 
 
-def peak_bytes() -> int | None:
-    """Returns the most bytes that arrays took on the first device so far; None on a CPU."""
-    import jax
-
-    return (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
-
-
-def steps_row(bench: Any, name: str, *, model: Any, portions: int, most_rows: int) -> Any:
+def steps_row(bench: plan.Bench, name: str, *, model: ModelConfig, portions: int, most_rows: int) -> Row:
     """Measures half a million steps of one list on the largest search space."""
-    from benchmarks.suite import floors, ours
-    from benchmarks.suite.hpob_shapes import SPACES
-    from benchmarks.suite.rows import Row
-
     space = max(SPACES, key=lambda one: one.columns)
     rows = min(space.train_rows // space.train_tasks, most_rows)
     one = ours.meta_step(model, lists=1, columns=space.columns, repeats=portions, tasks=space.train_tasks, rows=rows)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -20,10 +21,23 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dre_jax.search.candidates import sobol_points
+from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
+
 TASKS, ROWS = 8, 64
 """Past tasks of the surrogate, and their evaluations."""
 LATER = 8
 """Suggestions after the first."""
+SPACE = Space(
+    {
+        "C": Float(1e-3, 1e3, log=True),
+        "gamma": Float(1e-4, 10.0, log=True),
+        "kernel": Categorical(("rbf", "poly")),
+        "degree": Int(2, 5, when={"kernel": "poly"}),
+        "coef": Float(0.0, 1.0),
+        "shrink": Float(0.0, 1.0),
+    }
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -66,10 +80,7 @@ def child(surrogate: Path, trials: int, cache: Path) -> tuple[float, list[float]
 
 def suggest(surrogate: Path, trials: int) -> dict[str, Any]:
     """Returns the time of the first suggestion in this process, and the seconds of each suggestion after it."""
-    from dre_jax.tuning import Optimizer, Surrogate
-
-    space = make_space()
-    optimizer = Optimizer(space, None if surrogate == Path() else Surrogate.load(surrogate), seed=0)
+    optimizer = Optimizer(SPACE, None if surrogate == Path() else Surrogate.load(surrogate), seed=0)
     for params, value in evaluations(max(trials - LATER, 0), 0):
         optimizer.add(params, value)
     optimizer.tell(trial := optimizer.ask(), loss(trial.params, 0))
@@ -82,26 +93,8 @@ def suggest(surrogate: Path, trials: int) -> dict[str, Any]:
     return {"at": at, "later": later}
 
 
-def make_space() -> Any:
-    """Returns the search space."""
-    from dre_jax.tuning import Categorical, Float, Int, Space
-
-    return Space(
-        {
-            "C": Float(1e-3, 1e3, log=True),
-            "gamma": Float(1e-4, 10.0, log=True),
-            "kernel": Categorical(("rbf", "poly")),
-            "degree": Int(2, 5, when={"kernel": "poly"}),
-            "coef": Float(0.0, 1.0),
-            "shrink": Float(0.0, 1.0),
-        }
-    )
-
-
 def loss(params: Any, task: int) -> float:
     """Returns a quadratic whose minimum differs from task to task."""
-    import math
-
     at = 0.1 * task
     terms = (math.log10(params["C"]) / 6 - at, params["coef"] - at, params["shrink"] - 0.5)
     return sum(term**2 for term in terms) + 0.1 * (params["kernel"] == "poly")
@@ -109,19 +102,14 @@ def loss(params: Any, task: int) -> float:
 
 def evaluations(n: int, task: int) -> list[tuple[Any, float]]:
     """Returns configurations with their losses."""
-    from dre_jax.search.candidates import sobol_points
-
-    space = make_space()
-    points = sobol_points(1024, len(space), task + 1)[:n]
-    return [(params, loss(params, task)) for params in map(space.params, points)]
+    points = sobol_points(1024, len(SPACE), task + 1)[:n]
+    return [(params, loss(params, task)) for params in map(SPACE.params, points)]
 
 
 def make_surrogate(folder: Path) -> None:
     """Fits the recommended method to past tasks and saves the surrogate."""
-    from dre_jax.tuning import Evaluated, Surrogate, past_of
-
     tasks = {str(t): [Evaluated(*pair) for pair in evaluations(ROWS, t)] for t in range(1, TASKS + 1)}
-    Surrogate.fit(past_of(make_space(), tasks, direction="minimize")).save(folder)
+    Surrogate.fit(past_of(SPACE, tasks, direction="minimize")).save(folder)
 
 
 if __name__ == "__main__":

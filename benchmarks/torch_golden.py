@@ -17,8 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from benchmarks.torch_reference import Batch, Ensemble, Table, adam, total_loss, train_step
-from benchmarks.torch_search import expected_improvement, rank
+from benchmarks.torch_reference import Batch, Ensemble, Table, adam, expected_improvement, rank, total_loss, train_step
 from benchmarks.torch_weights import host_tree, to_torch
 from dre_jax.data.files import write_text
 from dre_jax.data.tasks import tie_levels

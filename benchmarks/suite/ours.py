@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.suite.rates import repeated
 from benchmarks.suite.rows import Timing, timing
-from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
+from dre_jax import DRE, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.steps import portion
@@ -46,10 +46,6 @@ def parameters(model: ModelConfig, columns: int) -> EnsembleParams:
     return init(model, columns, jax.random.key(0))
 
 
-def meta_config(lists: int, own_lists: bool = True) -> MetaTrainConfig:
-    return replace(PAPER_META_TRAINING, own_lists=own_lists, lists_per_step=lists)
-
-
 def meta_step(
     model: ModelConfig,
     *,
@@ -61,7 +57,7 @@ def meta_step(
     own_lists: bool = True,
 ) -> Timing:
     """Measures a step of meta-training, portion by portion as `meta_train` reports them."""
-    config = meta_config(lists, own_lists)
+    config = replace(PAPER_META_TRAINING, own_lists=own_lists, lists_per_step=lists)
     steps = portion(config) * (repeats + 1)
     config = replace(config, steps=steps, evaluate_every=steps, evaluation_lists=1)
     space = SearchSpace("random", train=random_tasks(tasks, rows, columns))

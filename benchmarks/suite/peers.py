@@ -35,10 +35,6 @@ class PeerWork:
     device: str = "cpu"
 
 
-class PeerError(RuntimeError):
-    """A peer's process ended before its work was done."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Way:
     """How a peer uses the cores."""
@@ -82,7 +78,7 @@ def team(work: PeerWork, processes: int) -> Iterator[Callable[[str, Any], list[A
     """Yields a function that has all processes call a function of `peer_worker`: ``ready`` before ``go``.
 
     Raises:
-      PeerError: if a process fails.
+      RuntimeError: if a process fails.
     """
     with ExitStack() as stack:
         pools = [ProcessPoolExecutor(1, get_context("spawn"), _set_threads, (work.threads,)) for _ in range(processes)]
@@ -95,7 +91,7 @@ def team(work: PeerWork, processes: int) -> Iterator[Callable[[str, Any], list[A
                 return [future.result() for future in futures]
             except Exception as error:
                 reason = f"it failed: {type(error).__name__}: {error}"
-                raise PeerError(f"a peer's process must answer, but {reason}") from error
+                raise RuntimeError(f"a peer's process must answer, but {reason}") from error
 
         yield call
 

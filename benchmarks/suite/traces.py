@@ -7,6 +7,13 @@ import os
 import subprocess
 import sys
 
+import jax
+import numpy as np
+
+from dre_jax.data import bundled
+from dre_jax.methods import find
+from dre_jax.search.batch import ExecutionConfig, run_tasks
+
 Traces = dict[str, list[list[float]]]
 """By method: the best response so far of each run, after every trial."""
 METHODS = ("gp", "dre")
@@ -15,13 +22,6 @@ TASKS, DESIGNS, DESIGN_ROWS, TRIALS = 4, 2, 5, 20
 
 def traces() -> Traces:
     """Returns the traces of runs on tasks of the bundled `svm` space, by one device."""
-    import jax
-    import numpy as np
-
-    from dre_jax.data import bundled
-    from dre_jax.methods import find
-    from dre_jax.search.batch import ExecutionConfig, run_tasks
-
     space = bundled.load("svm")
     tasks = dict(list(space.test.items())[:TASKS])
     designs = {name: {str(i): np.arange(DESIGN_ROWS) + 10 * i for i in range(DESIGNS)} for name in tasks}
@@ -49,8 +49,6 @@ def equal_share(ours: Traces, others: Traces) -> dict[str, float]:
 
 def traces_of_cpu() -> Traces:
     """Returns the traces of a process that sees the CPU alone, with as many devices: members are trained on all."""
-    import jax
-
     only_cpu = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(jax.device_count())}
     command = [sys.executable, "-m", "benchmarks.suite.traces"]
     process = subprocess.run(command, env=os.environ | only_cpu, capture_output=True, text=True, check=True)
