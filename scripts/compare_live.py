@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from live.contestants import ALONE, run
+from live.functions import CHOICE, FAMILIES, REPORT
+from live.pasts import draw_past
+from live.tables import non_inferiority, tables
 from study import append_study, errors_in_one_line, read_studies
+
+from dre_jax.runtime.setup import prepare
+from dre_jax.tuning import Surrogate
 
 AT = (5, 10, 20, 40, 60, 100)
 NO_PAST = "none"
@@ -50,8 +57,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("live.jsonl"))
     args = parser.parse_args(arguments)
-    from live.tables import non_inferiority, tables
-
     selected = list(studies(args))
     finished = read_studies(args.out, Study)
     missing = (study for study in selected if study not in finished)
@@ -71,9 +76,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 def studies(args: argparse.Namespace) -> Iterable[Study]:
     """All studies; those that share a past follow each other."""
-    from live.contestants import ALONE
-    from live.functions import CHOICE, REPORT
-
     groups = {"choice": CHOICE, "report": REPORT}
     families = [name for group in args.families for name in groups.get(group, (group,))]
     for tuner, family in itertools.product(args.tuners, families):
@@ -84,20 +86,13 @@ def studies(args: argparse.Namespace) -> Iterable[Study]:
 
 def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     """Studies that share a past, one after the other."""
-    from live.contestants import run
-    from live.functions import FAMILIES
-    from live.pasts import draw_past
-
-    from dre_jax.runtime.setup import prepare
-    from dre_jax.tuning import Surrogate
-
     prepare(1)
     group, tasks, trials = job
     tuner, name, past, replicate, _ = group[0]
     family, surrogate = FAMILIES[name], None
     if past != NO_PAST:
-        tables = draw_past(past, family, random(name, past, replicate))
-        surrogate = Surrogate.fit(tables, method=tuner, seed=replicate)
+        studies_of_past = draw_past(past, family, random(name, past, replicate))
+        surrogate = Surrogate.fit(studies_of_past, method=tuner, seed=replicate)
     results = []
     for study in group:
         number = replicate * tasks + study.task

@@ -43,7 +43,7 @@ Timed alone on the machine: learning from the past tasks of the bundled space `{
 what was compiled for them, took the core minutes beside it, among other work, where they were made in one go."""
 
 
-def arguments() -> argparse.Namespace:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     # Those by a loss take 1000 epochs a trial, and have a page of their own (docs/results/losses.md).
     default = [name for name in METHODS if not name.startswith(tuple(LOSSES))]
@@ -53,11 +53,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--designs", default="test0,test1,test2,test3,test4", help="initial designs")
     parser.add_argument("--trials", type=int, default=50, help="after the initial design")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    return parser.parse_args()
-
-
-def main() -> None:
-    args = arguments()
+    args = parser.parse_args()
     prepare()
     make_folder(args.out)
     names = available(args.methods)

@@ -141,7 +141,7 @@ def work(args: argparse.Namespace) -> None:
             print(f"{name} {problem_name} {metric}", flush=True)
 
 
-def arguments() -> argparse.Namespace:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=Path, help="folder of the tables")
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="may be given again (default: all)")
@@ -154,11 +154,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--report", action="store_true", help="print the tables of what is done, and run nothing")
     args = parser.parse_args()
     args.family = args.family or list(FAMILIES)
-    return args
-
-
-def main() -> None:
-    args = arguments()
     if not args.report:
         work(args)
     print(report(read_studies(args.out, Study)))

@@ -23,10 +23,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from study import errors_in_one_line
 
-from dre_jax.data import read_results
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.report import compare
 from dre_jax.report.style import save
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -45,20 +43,18 @@ COMMAND = (
 
 def regret_of(folder: Path) -> dict[str, Any]:
     """The mean regret of each method over search spaces, with its standard error, from what COMMAND left in DIR."""
-    paths = {name: folder / "results" / f"{name}.json" for name in NAMES}
-    missing = [name for name, path in paths.items() if not path.exists()]
-    if missing:
+    summary = read_json(folder / "report" / "summary.json")
+    if missing := [name for name in NAMES if name not in summary["methods"]]:
         raise DataError(f"{folder} must hold what `{COMMAND}` wrote, but lacks results of {', '.join(missing)}")
-    comparison = compare({name: read_results(path) for name, path in paths.items()})
-    numbers = zip(comparison.average_regret("spaces"), comparison.standard_error("spaces"), strict=True)
+    means = {"regret": summary["over_spaces"], "error": summary["over_spaces"]["standard_error"]}
     return {
         "command": COMMAND,
-        "runs": len(comparison.runs),
-        "tasks": len(set(comparison.tasks)),
-        "spaces": len(comparison.spaces),
+        "runs": summary["runs"],
+        "tasks": summary["tasks"],
+        "spaces": len(summary["spaces"]),
         "methods": {
-            name: {"regret": np.round(regret, 5).tolist(), "error": np.round(error, 5).tolist()}
-            for name, (regret, error) in zip(comparison.methods, numbers, strict=True)
+            name: {what: np.round(of["average_regret"][name], 5).tolist() for what, of in means.items()}
+            for name in NAMES
         },
     }
 

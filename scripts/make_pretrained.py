@@ -52,16 +52,12 @@ def store(tables: Path, folder: Path, family: Family) -> None:
         print(f"{path.name}: {len(tasks)} tasks, {path.stat().st_size / 1000:.0f} kB, {surrogate.start}", flush=True)
 
 
-def arguments() -> argparse.Namespace:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=Path, required=True, help="folder of the evaluations")
     parser.add_argument("--store", type=Path, help="folder of the surrogates")
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="may be given again (default: all)")
-    return parser.parse_args()
-
-
-def main() -> None:
-    args = arguments()
+    args = parser.parse_args()
     for name in args.family or FAMILIES:
         make_tables(args.tables, FAMILIES[name])
         if args.store is not None:

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.stats import ortho_group, qmc
 
 from dre_jax.search.candidates import canonicalize
 from dre_jax.tuning import Categorical, Float, Int, Space
@@ -187,8 +189,6 @@ class Family:
     def _rotation(self) -> Floats:
         if not self.rotated:
             return np.eye(self.n_columns)
-        from scipy.stats import ortho_group
-
         rotation: Floats = ortho_group.rvs(self.n_columns, random_state=np.random.default_rng(len(self.name)))
         return rotation
 
@@ -203,9 +203,6 @@ def _least(loss: Callable[[Floats], Floats], optimum: Floats, *, refine: bool) -
 
     Many points alone miss it where there are many local optima, or many columns.
     """
-    from scipy.optimize import minimize
-    from scipy.stats import qmc
-
     n_columns = len(optimum)
     points = qmc.Sobol(n_columns, seed=np.random.default_rng(1)).random_base2(14 if refine else 11)
     points = np.vstack([optimum, points])

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from dre_jax.data import read_results, write_dataset
+from dre_jax.errors import MissingExtraError
 from dre_jax.hpob.timing import Times
+from dre_jax.methods.baselines import tpe
 
 
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_script_from_end_to_end(part, tmp_path, monkeypatch, make_space, capsys, jobs_in_this_process):
     """Means over search spaces by hand; a second run computes nothing; a method without its package is left out."""
-    from dre_jax.errors import MissingExtraError
-    from dre_jax.methods.baselines import tpe
 
     def missing(*names):
         raise MissingExtraError("optuna", "optuna")

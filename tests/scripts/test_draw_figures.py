@@ -8,21 +8,23 @@ import matplotlib
 import numpy as np
 import pytest
 
+from dre_jax.report import write_report
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
 
 
-def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_path):
+def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_path, numbers_only):
     stored = part("draw_figures")
-    (tmp_path / "results").mkdir()
-    for seed, name in enumerate(stored.NAMES):
-        result_file(f"results/{name}", seed=seed, spaces=("s", "t"), tasks=("x", "y", "z"))
+    files = {name: result_file(f"results/{name}", seed=seed) for seed, name in enumerate(stored.NAMES)}
+    write_report(files, tmp_path / "report")
     result = stored.regret_of(tmp_path)
     assert (result["runs"], result["tasks"], result["spaces"]) == (12, 6, 2)
     content = json.loads((tmp_path / "results" / "dre.json").read_text())
     traces = [np.mean([list(seeds.values()) for seeds in tasks.values()], axis=(0, 1)) for tasks in content.values()]
     np.testing.assert_allclose(result["methods"]["dre"]["regret"], 1 - np.mean(traces, axis=0), atol=6e-6)
-    (tmp_path / "results" / "gp.json").unlink()
+    del files["gp"]
+    write_report(files, tmp_path / "report")
     with pytest.raises(Exception, match="lacks results of gp"):
         stored.regret_of(tmp_path)
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from dre_jax.tuning.pretrained import FAMILIES
+
 pytest.importorskip("sklearn", reason="scikit-learn is not installed; it comes with the extra `test`")
 
 
@@ -16,8 +18,6 @@ def problem(parts, *, classes):
 
 
 def test_metrics_of_numbers_by_hand(parts, part):
-    from dre_jax.tuning.pretrained import FAMILIES
-
     one = problem(parts, classes=False)
     model = parts.model(FAMILIES["ridge"], {"alpha": 3.0, "fit_intercept": False}, one)
     x, y = one.features, one.target[:, 0]
@@ -31,8 +31,6 @@ def test_metrics_of_numbers_by_hand(parts, part):
 
 
 def test_metrics_of_classes_by_hand(parts, part):
-    from dre_jax.tuning.pretrained import FAMILIES
-
     one = problem(parts, classes=True)
     model = parts.model(FAMILIES["kneighbors"], {"n_neighbors": 7}, one)
     x, y = one.features, one.target[:, 0]
