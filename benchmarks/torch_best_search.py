@@ -53,12 +53,8 @@ def draw(count: int, n: int, k: int, generator: torch.Generator) -> tuple[Tensor
 
 def read_epochs(histories: Histories, layout: Layout, support: Tensor, query: Tensor, *, tied: bool) -> Lists:
     """Epochs of row numbers i64[E, R, k] and i64[E, R, n - k] as lists, runs and members side by side."""
-    run = torch.arange(len(histories.x), device=histories.x.device)[None, :, None]
-    y = scale_response(histories.response[run, support])
-    weight, first, last = weigh(histories.level[run, query], tied, histories.x.dtype)
-    one = Lists(
-        torch.cat([histories.x[run, support], y[..., None]], dim=-1), histories.x[run, query], weight, first, last
-    )
+    runs = torch.arange(len(histories.x), device=histories.x.device)[None]
+    one = read_lists(histories, runs, support, query, tied=tied)
     rest = (None if field is None else _for_members(field, layout.model.members) for field in one[1:])
     return Lists(_for_members(one.support, layout.sets // len(histories.x)), *rest)
 

@@ -139,23 +139,30 @@ class Curve(NamedTuple):
     error: Sequence[float]
 
 
-def paint_curves(axes: Axes, curves: Sequence[Curve], theme: Theme) -> None:
-    """Draws lines on a logarithmic scale with bands of ± error; the first, which stands for the library, is thicker."""
-    colours = dict(zip([curve.name for curve in curves], (*theme.colours, theme.ink), strict=False))
-    colours[curves[-1].name] = theme.ink
-    for curve in curves:
-        value, error = np.asarray(curve.value), np.asarray(curve.error)
-        first = curve is curves[0]
-        colour = colours[curve.name]
-        low, alpha = np.maximum(value - error, 1e-4), 0.22 if first else 0.14
-        axes.fill_between(curve.at, low, value + error, color=colour, alpha=alpha, lw=0)
-        axes.plot(curve.at, value, color=colour, lw=2.4 if first else 1.5, label=curve.name)
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=max(1e-4, 0.55 * min(min(curve.value) for curve in curves)))
-    plain_numbers(axes.yaxis)
-    axes.grid(axis="y", lw=0.6)
-    axes.margins(x=0.0)
-    _names_at_ends(axes, curves, colours)
+def draw_curves(out: Path, name: str, curves: Sequence[Curve], at: str = "trials") -> list[Path]:
+    """One panel of regrets on a logarithmic scale with bands of ± error; the first, the library's, is thicker."""
+
+    def paint(figure: Figure, theme: Theme) -> None:
+        axes = figure.add_subplot()
+        colours = dict(zip([curve.name for curve in curves], (*theme.colours, theme.ink), strict=False))
+        colours[curves[-1].name] = theme.ink
+        for curve in curves:
+            value, error = np.asarray(curve.value), np.asarray(curve.error)
+            first = curve is curves[0]
+            colour = colours[curve.name]
+            low, alpha = np.maximum(value - error, 1e-4), 0.22 if first else 0.14
+            axes.fill_between(curve.at, low, value + error, color=colour, alpha=alpha, lw=0)
+            axes.plot(curve.at, value, color=colour, lw=2.4 if first else 1.5, label=curve.name)
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=max(1e-4, 0.55 * min(min(curve.value) for curve in curves)))
+        plain_numbers(axes.yaxis)
+        axes.grid(axis="y", lw=0.6)
+        axes.margins(x=0.0)
+        _names_at_ends(axes, curves, colours)
+        axes.set_xlabel(at)
+        axes.set_ylabel(REGRET)
+
+    return draw(out, name, (7.2, 3.5), paint)
 
 
 def _names_at_ends(axes: Axes, curves: Sequence[Curve], colours: Mapping[str, str]) -> None:
@@ -171,18 +178,6 @@ def _names_at_ends(axes: Axes, curves: Sequence[Curve], colours: Mapping[str, st
     for name, height in place.items():
         weight = "bold" if name == curves[0].name else "normal"
         axes.text(1.015, height, name, transform=axes.transAxes, color=colours[name], va="center", weight=weight)
-
-
-def draw_curves(out: Path, name: str, curves: Sequence[Curve], at: str = "trials") -> list[Path]:
-    """One panel of curves of regret."""
-
-    def paint(figure: Figure, theme: Theme) -> None:
-        axes = figure.add_subplot()
-        paint_curves(axes, curves, theme)
-        axes.set_xlabel(at)
-        axes.set_ylabel(REGRET)
-
-    return draw(out, name, (7.2, 3.5), paint)
 
 
 def draw_dots(

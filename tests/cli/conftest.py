@@ -2,6 +2,7 @@
 
 import pytest
 
+from dre_jax import write_space
 from dre_jax.cli import main
 from dre_jax.data import bundled
 
@@ -10,6 +11,13 @@ from dre_jax.data import bundled
 def data():
     """The folder of the bundled data."""
     return bundled.path()
+
+
+@pytest.fixture
+def space(request, tmp_path):
+    """The file of a test module's `SPACE`."""
+    write_space(tmp_path / "space.json", request.module.SPACE)
+    return tmp_path / "space.json"
 
 
 @pytest.fixture

@@ -12,13 +12,6 @@ SPACE = Space(
 
 
 @pytest.fixture
-def space(tmp_path):
-    path = tmp_path / "space.json"
-    write_space(path, SPACE)
-    return path
-
-
-@pytest.fixture
 def history(tmp_path):
     path = tmp_path / "history.csv"
     path.write_text("x,kernel,degree,value,state\n0.5,rbf,,2.0,\n0.25,poly,3,,running\n0.75,rbf,,,failed\n")

@@ -11,20 +11,13 @@ import jax
 import numpy as np
 import pytest
 
-from dre_jax import Float, Optimizer, SearchSpace, Space, Surrogate, Task, write_space
+from dre_jax import Float, Optimizer, SearchSpace, Space, Surrogate, Task
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning.past.studies import keep_studies
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
 WAIT = 120  # a hard limit on a busy machine, not a measurement
-
-
-@pytest.fixture
-def space(tmp_path):
-    path = tmp_path / "space.json"
-    write_space(path, SPACE)
-    return path
 
 
 @pytest.fixture
