@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 # In the environment too, so that the processes that tests start have the same switches.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -160,17 +161,11 @@ def even_points(monkeypatch):
 def jobs_in_this_process(monkeypatch):
     """Has a grid of jobs work without processes of its own, which take seconds to start."""
 
-    class InThisProcess:
-        def __init__(self, make, count):
-            self._work = make()
+    def in_this_process(make, count):
+        work = make()
+        return SimpleNamespace(run=lambda items: ((name, work(item)) for name, item in items), close=lambda: None)
 
-        def run(self, items):
-            return ((name, self._work(item)) for name, item in items)
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(grid, "Pool", InThisProcess)
+    monkeypatch.setattr(grid, "Pool", in_this_process)
 
 
 @pytest.fixture(scope="session")

@@ -18,16 +18,11 @@ pytestmark = pytest.mark.multiprocess
 SECONDS = 300  # a hard limit on a busy machine, not a measurement
 
 
-@pytest.fixture
-def one():
+def one(*arguments):
     """Runs a command in one process, on one device: as `end_of`."""
-
-    def run(*arguments):
-        command = [sys.executable, "-m", "dre_jax", *map(str, arguments)]
-        process = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-        return process.returncode, process.stdout, process.stderr
-
-    return run
+    command = [sys.executable, "-m", "dre_jax", *map(str, arguments)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    return process.returncode, process.stdout, process.stderr
 
 
 @pytest.fixture
@@ -62,7 +57,7 @@ def end_of(process):
 
 
 @pytest.mark.thorough
-def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, wait_until):
+def test_meta_training_and_a_death(two, tmp_path, monkeypatch, make_space, wait_until):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # quick to compile: there is little to run
     data, out, alone = tmp_path / "data", tmp_path / "out", tmp_path / "alone"
     write_dataset(data, [make_space("a"), make_space("b", seed=1)])
@@ -101,7 +96,7 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
 
 
 @pytest.mark.thorough
-def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint, wait_until):
+def test_evaluation_and_a_death(two, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint, wait_until):
     monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0")
     monkeypatch.setenv("DRE_JAX_NATIVE", "0")  # nothing is fine-tuned, so there is nothing to build
     # Of two widths, so that the second still has to be compiled when the first has ended.
@@ -137,7 +132,7 @@ def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_
 
 
 @pytest.mark.thorough
-def test_no_cluster_is_found(one, data, tmp_path):
+def test_no_cluster_is_found(data, tmp_path):
     status, out, error = one("meta-train", "--data", data, "--out", tmp_path / "out", "--distributed")
     assert (status, out) == (2, "")
     assert error.startswith("dre-jax: --distributed needs a cluster that JAX knows")

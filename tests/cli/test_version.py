@@ -8,7 +8,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import optuna
-import pytest
 
 import dre_jax
 from dre_jax import native
@@ -17,22 +16,17 @@ from dre_jax.cli.version import CORE, OPTIONAL
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def told(cli):
-    """What the command says: (its lines by name, its JSON)."""
-
-    def ask():
-        status, out, error = cli("version")
-        assert (status, error) == (0, "")
-        lines = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
-        return lines, json.loads(cli("version", "--json")[1])
-
-    return ask
+def describe(cli):
+    """What the command prints: its lines by name, and its JSON."""
+    status, out, error = cli("version")
+    assert (status, error) == (0, "")
+    lines = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
+    return lines, json.loads(cli("version", "--json")[1])
 
 
-def test_versions_devices_and_the_compiler(told, monkeypatch):
+def test_versions_devices_and_the_compiler(cli, monkeypatch):
     monkeypatch.setenv("JAX_OF_THE_TEST", "5")
-    lines, result = told()
+    lines, result = describe(cli)
     assert lines["dre_jax"] == result["dre_jax"] == dre_jax.__version__
     assert lines["jax"] == result["packages"]["jax"] == jax.__version__
     assert result["packages"]["numpy"] == np.__version__
@@ -47,11 +41,11 @@ def test_versions_devices_and_the_compiler(told, monkeypatch):
     assert "PATH" not in result["variables"]
 
 
-def test_what_is_off_or_fails_says_why(told, monkeypatch):
+def test_what_is_off_or_fails_says_why(cli, monkeypatch):
     monkeypatch.setattr(native, "decision", lambda: native.trial.Decision(None, "DRE_JAX_NATIVE=0"))
     monkeypatch.setattr(native, "compiler_version", lambda: None)
     monkeypatch.setenv("DRE_JAX_CACHE", "")
-    lines, result = told()
+    lines, result = describe(cli)
     assert lines["C++ steps"] == "off: DRE_JAX_NATIVE=0"
     assert (lines["compiler"], lines["cache"]) == ("none found", "off")
     assert (result["compiler"], result["cache"]) == (None, None)
@@ -60,7 +54,7 @@ def test_what_is_off_or_fails_says_why(told, monkeypatch):
         raise RuntimeError("Unable to initialize backend 'cuda':\n no driver")
 
     monkeypatch.setattr(jax, "local_devices", fail)
-    lines, result = told()
+    lines, result = describe(cli)
     assert lines["devices"] == "none: RuntimeError Unable to initialize backend 'cuda': no driver"
     assert result["native"] is None
     assert "C++ steps" not in lines

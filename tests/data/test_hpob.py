@@ -28,14 +28,10 @@ def content():
     }
 
 
-@pytest.fixture
-def save(tmp_path):
-    def save(files):
-        for stem, value in files.items():
-            (tmp_path / f"{stem}.json").write_text(value if isinstance(value, str) else json.dumps(value))
-        return tmp_path
-
-    return save
+def save(folder, files):
+    for stem, value in files.items():
+        (folder / f"{stem}.json").write_text(json.dumps(value))
+    return folder
 
 
 def splits_of(space):
@@ -52,8 +48,8 @@ def splits_of(space):
         ("v1", [], [], ["e1", "e2", "s1", "s2", "s3", "v1"], "st"),
     ],
 )
-def test_modes(save, mode, train, validation, test, spaces):
-    folder = save(content())
+def test_modes(tmp_path, mode, train, validation, test, spaces):
+    folder = save(tmp_path, content())
     space = load_space(folder, "s", mode)
     assert splits_of(space) == {"train": train, "validation": validation, "test": test}
     assert sorted(space.designs) == (["e1"] if mode == "v3-test" else ["e1", "v1"])
@@ -69,8 +65,8 @@ def test_modes(save, mode, train, validation, test, spaces):
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_round_trip(save, tmp_path, compress):
-    spaces = [load_space(save(content()), name) for name in "stu"]
+def test_round_trip(tmp_path, compress):
+    spaces = [load_space(save(tmp_path, content()), name) for name in "stu"]
     folder = tmp_path / "new" / "folder"
     write_dataset(folder, spaces, compress=compress)
     suffix = ".json.gz" if compress else ".json"
@@ -87,8 +83,8 @@ def test_round_trip(save, tmp_path, compress):
         np.testing.assert_equal(again.designs, space.designs)
 
 
-def test_writing_refuses(save, tmp_path):
-    folder = save(content())
+def test_writing_refuses(tmp_path):
+    folder = save(tmp_path, content())
     space = load_space(folder, "s")
     with pytest.raises(DataError, match="every space must have its own name, but got s, s"):
         write_dataset(tmp_path / "new", [space, space])
@@ -116,15 +112,15 @@ WIDTH = "X must have as many columns in the whole space, 3 like dataset 's1' of 
         (lambda f: f[DESIGNS]["s"].update(nowhere={"test0": [0]}), "dataset 'nowhere': .* but none has this name"),
     ],
 )
-def test_what_does_not_fit_is_named(save, change, message):
+def test_what_does_not_fit_is_named(tmp_path, change, message):
     files = content()
     change(files)
     with pytest.raises(DataError, match=message):
-        load_space(save(files), "s")
+        load_space(save(tmp_path, files), "s")
 
 
-def test_unknown_words(save):
-    folder = save(content() | {TRAIN: {f"s{i}": {"d": table()} for i in range(30)}})
+def test_unknown_words(tmp_path):
+    folder = save(tmp_path, content() | {TRAIN: {f"s{i}": {"d": table()} for i in range(30)}})
     with pytest.raises(ConfigError, match=r"the mode must be one of v1, v2, .*, but got 'v4'"):
         load_space(folder, "s", "v4")
     with pytest.raises(DataError, match=r"unknown space 'x'; mode v3 knows s0, .*, s19 and 12 more$"):
@@ -146,12 +142,12 @@ def test_unknown_words(save):
         (lambda s: s["e1"]["X"].__setitem__(0, [1 + 1e-7, -1e-9, 1.0]), []),
     ],
 )
-def test_what_is_warned_of_once(save, change, said):
+def test_what_is_warned_of_once(tmp_path, change, said):
     files = content()
     change(files[TEST]["s"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert load_space(save(files), "s").n_columns == 3
+        assert load_space(save(tmp_path, files), "s").n_columns == 3
     assert [type(each.message) for each in caught] == [DataWarning] * len(said)
     assert all(start in str(each.message) for start, each in zip(said, caught, strict=True))
     assert all(each.filename == __file__ for each in caught)

@@ -15,19 +15,15 @@ CONTENT = {
 }
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text):
-        path = tmp_path / "d.json"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
+def write(folder, text):
+    path = folder / "d.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
 
 
 @pytest.mark.parametrize("layout", [{}, {"indent": 1}, {"separators": (",", ":")}, {"ensure_ascii": False}])
-def test_reads_what_json_reads(write, layout):
-    path = write(json.dumps(CONTENT, **layout))
+def test_reads_what_json_reads(tmp_path, layout):
+    path = write(tmp_path, json.dumps(CONTENT, **layout))
     assert list_spaces(path) == list(CONTENT)
     for space, datasets in CONTENT.items():
         assert list(iter_datasets(path, space)) == list(datasets.items())
@@ -44,18 +40,18 @@ def test_gzip_reads_like_plain(tmp_path):
         list_spaces(path)
 
 
-def test_a_byte_order_mark_and_values_that_are_no_json_numbers(write):
-    [(_, value)] = iter_datasets(write(b'\xef\xbb\xbf{"a": {"one": {"y": [NaN, Infinity, -Infinity]}}}'), "a")
+def test_a_byte_order_mark_and_values_that_are_no_json_numbers(tmp_path):
+    [(_, value)] = iter_datasets(write(tmp_path, b'\xef\xbb\xbf{"a": {"one": {"y": [NaN, Infinity, -Infinity]}}}'), "a")
     assert math.isnan(value["y"][0])
     assert value["y"][1:] == [math.inf, -math.inf]
 
 
 @pytest.mark.parametrize("space", ["a", "c", "unknown"])
-def test_every_cut_is_found(write, space):
+def test_every_cut_is_found(tmp_path, space):
     text = json.dumps(CONTENT).encode()
     for length in range(len(text)):
         with pytest.raises(DataError, match=r"d\.json.*the file (ends|is empty)"):
-            list(iter_datasets(write(text[:length]), space))
+            list(iter_datasets(write(tmp_path, text[:length]), space))
 
 
 @pytest.mark.parametrize(
@@ -78,14 +74,14 @@ def test_every_cut_is_found(write, space):
         (b'{"a": {"one": {"\xff": 1}}}', "space 'a', dataset 'one': not UTF-8 text at byte 16"),
     ],
 )
-def test_malformed_files(write, text, message):
+def test_malformed_files(tmp_path, text, message):
     with pytest.raises(DataError, match=rf"d\.json: {message}"):
-        list(iter_datasets(write(text), "a"))
+        list(iter_datasets(write(tmp_path, text), "a"))
 
 
-def test_skipping_holds_next_to_nothing(write):
+def test_skipping_holds_next_to_nothing(tmp_path):
     table = {"X": [[i / 7.0, 0.5, 0.25] for i in range(2000)], "y": [[i / 3.0] for i in range(2000)]}
-    path = write(json.dumps({"big": {str(i): table for i in range(200)}, "small": {"one": {}}}))
+    path = write(tmp_path, json.dumps({"big": {str(i): table for i in range(200)}, "small": {"one": {}}}))
     size = path.stat().st_size
     tracemalloc.start()
     assert [name for name, _ in iter_datasets(path, "small")] == ["one"]

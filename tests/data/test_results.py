@@ -9,13 +9,9 @@ from dre_jax.errors import DataError, DataWarning
 NAN = float("nan")
 
 
-@pytest.fixture
-def save(tmp_path):
-    def save(value):
-        (tmp_path / "r.json").write_text(json.dumps(value))
-        return tmp_path / "r.json"
-
-    return save
+def save(folder, value):
+    (folder / "r.json").write_text(json.dumps(value))
+    return folder / "r.json"
 
 
 def one_run(trace):
@@ -69,8 +65,8 @@ def test_adding_refuses(tmp_path):
         ([], r"a run must be a list of at least one incumbent"),
     ],
 )
-def test_incumbents_that_cannot_be(save, trace, message):
-    path = save(one_run(trace))
+def test_incumbents_that_cannot_be(tmp_path, trace, message):
+    path = save(tmp_path, one_run(trace))
     before = path.read_bytes()
     results = Results({"s": {"d": {"test0": np.array(trace)}}})
     for call in (lambda: read_results(path), lambda: write_results(path, results)):
@@ -92,20 +88,20 @@ def test_incumbents_that_cannot_be(save, trace, message):
         (one_run([0.5, True]), ": .*seed 'test0': incumbents must be numbers, but entry 1 is True"),
     ],
 )
-def test_other_layouts(save, value, message):
+def test_other_layouts(tmp_path, value, message):
     with pytest.raises(DataError, match=rf"r\.json{message}"):
-        read_results(save(value))
+        read_results(save(tmp_path, value))
 
 
-def test_defects_of_published_files(save, tmp_path):
+def test_defects_of_published_files(tmp_path):
     rounded, fallen = [-1e-10, 1 + 1e-10], [0.5, 0.25, 0.75]
-    np.testing.assert_array_equal(read_results(save(one_run(rounded))).traces["s"]["d"]["test0"], rounded)
+    np.testing.assert_array_equal(read_results(save(tmp_path, one_run(rounded))).traces["s"]["d"]["test0"], rounded)
     with pytest.warns(DataWarning, match=r"seed 'test0': better before the first trial than after it \(1 such runs"):
-        results = read_results(save(one_run(fallen)))
+        results = read_results(save(tmp_path, one_run(fallen)))
     np.testing.assert_array_equal(results.traces["s"]["d"]["test0"], fallen)
     with pytest.raises(DataError, match=r"incumbents must not decrease, but entry 1 is 0.25 after 0.5"):
         write_results(tmp_path / "new.json", results)
     constant = {"s": {"d": {"test0": [NAN, NAN], "test1": [0.5, 0.5]}, "e": {"test0": [NAN]}}}
     with pytest.warns(DataWarning, match=r"NaN throughout and left out \(2 such runs in this file\)"):
-        results = read_results(save(constant))
+        results = read_results(save(tmp_path, constant))
     assert [run[:3] for run in results.runs()] == [("s", "d", "test1")]

@@ -143,27 +143,22 @@ def test_ids_that_are_not_there():
             handler.evaluate(method, "svm", dataset, "test0")
 
 
-@pytest.fixture
-def tiny(tmp_path):
-    """One task, whose responses a test sets."""
-
-    def write(y):
-        x = np.linspace(0, 1, len(y))[:, None].tolist()
-        table = {"s": {"d": {"X": x, "y": [[value] for value in y]}}}
-        (tmp_path / "meta-test-dataset.json").write_text(json.dumps(table))
-        (tmp_path / "bo-initializations.json").write_text(json.dumps({"s": {"d": {"test0": [1, 2]}}}))
-        return HPOBHandler(tmp_path)
-
-    return write
+def tiny(folder, y):
+    """The handler of one task with these responses."""
+    x = np.linspace(0, 1, len(y))[:, None].tolist()
+    table = {"s": {"d": {"X": x, "y": [[value] for value in y]}}}
+    (folder / "meta-test-dataset.json").write_text(json.dumps(table))
+    (folder / "bo-initializations.json").write_text(json.dumps({"s": {"d": {"test0": [1, 2]}}}))
+    return HPOBHandler(folder)
 
 
-def test_a_constant_task_and_a_table_that_runs_out(tiny):
-    assert tiny([0.7] * 6).evaluate(Random(), "s", "d", "test0", 3) == [0.5] * 4
-    assert tiny([1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 9)[2:] == [1.0] * 8
-    assert tiny([1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 0) == [0.25]
+def test_a_constant_task_and_a_table_that_runs_out(tmp_path):
+    assert tiny(tmp_path, [0.7] * 6).evaluate(Random(), "s", "d", "test0", 3) == [0.5] * 4
+    assert tiny(tmp_path, [1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 9)[2:] == [1.0] * 8
+    assert tiny(tmp_path, [1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 0) == [0.25]
     broken = type("Peer", (), {"observe_and_suggest": lambda *_: 1 // 0})()
     with pytest.raises(ZeroDivisionError):  # what a method raises is its own
-        tiny([1.0, 0.0, 0.5]).evaluate(broken, "s", "d", "test0")
+        tiny(tmp_path, [1.0, 0.0, 0.5]).evaluate(broken, "s", "d", "test0")
 
 
 @pytest.mark.parametrize(
@@ -176,11 +171,11 @@ def test_a_constant_task_and_a_table_that_runs_out(tiny):
         (np.array([1]), "of type ndarray"),
     ],
 )
-def test_answers_that_are_no_index(tiny, answer, said):
+def test_answers_that_are_no_index(tmp_path, answer, said):
     rule = "method Peer: observe_and_suggest must return the index of one of the 4 rows of X_pen"
     peer = type("Peer", (), {"observe_and_suggest": lambda self, X_obs, y_obs, X_pen: answer})()
     with pytest.raises(MethodError, match=f"{rule}.*{said}"):
-        tiny([1.0, 0.0, 0.5, 2.0, 1.5, 1.2]).evaluate(peer, "s", "d", "test0", 3)
+        tiny(tmp_path, [1.0, 0.0, 0.5, 2.0, 1.5, 1.2]).evaluate(peer, "s", "d", "test0", 3)
 
 
 def test_arguments_are_named_where_they_can_be():

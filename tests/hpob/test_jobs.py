@@ -75,11 +75,6 @@ if __name__ == "__main__":
 """
 
 
-def children(pid):
-    """The processes that a process has started."""
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-
-
 @pytest.mark.multiprocess
 @pytest.mark.thorough
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="asks Linux for processes")
@@ -90,7 +85,7 @@ def test_a_killed_grid_leaves_no_worker_and_keeps_its_runs(tmp_path, wait_until)
     with subprocess.Popen([sys.executable, script, tmp_path], env=os.environ | {"PYTHONPATH": root}) as process:
         jobs = make_jobs(["gp"], [BUNDLED], designs=ONE, out=tmp_path, spaces=["svm"], trials=30)
         wait_until(jobs[0].path.exists, process)
-        workers = children(process.pid)
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         assert workers
         process.send_signal(signal.SIGKILL)
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), seconds=20)

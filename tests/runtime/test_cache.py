@@ -36,28 +36,24 @@ print(json.dumps([found, settings, len(files())]))
 """
 
 
-@pytest.fixture
-def run(tmp_path):
-    def run(*arguments, **variables):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_COMPILATION", "JAX_PERSISTENT"))}
-        environment["DRE_JAX_CACHE"] = str(tmp_path)
-        command = [sys.executable, "-c", SCRIPT, str(tmp_path), *arguments]
-        process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment | variables)
-        return json.loads(process.stdout)
-
-    return run
+def run(folder, *arguments, **variables):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_COMPILATION", "JAX_PERSISTENT"))}
+    environment["DRE_JAX_CACHE"] = str(folder)
+    command = [sys.executable, "-c", SCRIPT, str(folder), *arguments]
+    process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment | variables)
+    return json.loads(process.stdout)
 
 
-def test_what_is_compiled_inside_is_kept_and_nothing_else(run):
-    result, settings, n_files = run("keep")
+def test_what_is_compiled_inside_is_kept_and_nothing_else(tmp_path):
+    result, settings, n_files = run(tmp_path, "keep")
     assert result == [[], ["jit_inside"], ["jit_inside"]]
     assert settings == [None, 1.0]
     assert n_files > 1  # for good
 
 
 @pytest.mark.thorough
-def test_settings_of_others_are_left_alone(run, tmp_path):
-    assert run("keep", DRE_JAX_CACHE="") == [[[], [], []], [None, 1.0], 0]
+def test_settings_of_others_are_left_alone(tmp_path):
+    assert run(tmp_path, "keep", DRE_JAX_CACHE="") == [[[], [], []], [None, 1.0], 0]
     own = tmp_path / "own"
-    result, settings, n_files = run("keep", JAX_COMPILATION_CACHE_DIR=str(own))
+    result, settings, n_files = run(tmp_path, "keep", JAX_COMPILATION_CACHE_DIR=str(own))
     assert (result, settings, n_files) == ([[], [], []], [str(own), 1.0], 0)

@@ -39,14 +39,3 @@ def server(monkeypatch):
     server.shutdown()
     thread.join(10)
     server.server_close()
-
-
-@pytest.fixture
-def steps():
-    """Arguments of a progress callback, `steps.append`."""
-
-    class Steps(list):
-        def __call__(self, *arguments):
-            self.append(arguments)
-
-    return Steps()

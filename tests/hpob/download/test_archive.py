@@ -11,29 +11,25 @@ from dre_jax.errors import DataError
 from dre_jax.hpob.download.archive import unpack
 
 
-@pytest.fixture
-def packed(tmp_path):
+def packed(folder, *members):
     """Writes an archive of `(name or ZipInfo, content)`, as zipfile lets it be."""
-
-    def write(*members):
-        path = tmp_path / "a.zip"
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in members:
-                archive.writestr(name, content)
-        return path
-
-    return write
+    path = folder / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
 
 
 @pytest.fixture
-def unpacked(tmp_path, steps):
-    """Unpacks; the files by name."""
+def unpacked(tmp_path):
+    """Unpacks; the files by name. The steps of the progress are its attribute."""
 
     def read(archive):
         folder = tmp_path / "content"
-        unpack(archive, folder, "key", steps)
+        unpack(archive, folder, "key", lambda *step: read.steps.append(step))
         return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
+    read.steps = []
     return read
 
 
@@ -44,39 +40,37 @@ def info(name, mode):
 
 
 @pytest.mark.parametrize("top", ["", "data/", "some/where/"])
-def test_good_archive(packed, unpacked, steps, top):
+def test_good_archive(tmp_path, unpacked, top):
     others = [("__MACOSX/data/._key.json", b"x"), ("__MACOSX/data/key.json", b"x"), ("README", b"x")]
-    archive = packed((f"{top}key.json", b"{}" * 900), (f"{top}more.json.gz", b"more"), *others)
+    archive = packed(tmp_path, (f"{top}key.json", b"{}" * 900), (f"{top}more.json.gz", b"more"), *others)
     assert unpacked(archive) == {"key.json": b"{}" * 900, "more.json.gz": b"more"}
-    assert steps == [("unpack", 1800, 1804), ("unpack", 1804, 1804)]
+    assert unpacked.steps == [("unpack", 1800, 1804), ("unpack", 1804, 1804)]
 
 
-def test_evil_names_are_not_written(packed, unpacked, tmp_path):
+def test_evil_names_are_not_written(unpacked, tmp_path):
     names = ["../evil.json", "data/../../evil.json", "data/..", "/tmp/evil.json", "//evil.json", "C:/evil.json"]
     names += ["data/./evil.json", "data//evil.json", "data/sub/evil.json", "data\\..\\evil.json", "data/evil#.json"]
     names += [info(f"data/evil-{kind}", kind | 0o777) for kind in (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR)]
     names += [info("data/link.json", stat.S_IFLNK | 0o777)]
-    archive = packed(("data/key.json", b"{}"), *((name, b"/etc/passwd") for name in names))
+    archive = packed(tmp_path, ("data/key.json", b"{}"), *((name, b"/etc/passwd") for name in names))
     archive.write_bytes(archive.read_bytes().replace(b"evil#", b"evil\0"))
     assert unpacked(archive) == {"key.json": b"{}", "link.json": b"/etc/passwd"}
     assert not (tmp_path / "content" / "link.json").is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "content"]
 
 
-def claim(n_bytes):
-    """Writes another size into the first entry of the archive's directory."""
-    return lambda content: struct.pack_into("<I", content, content.index(b"PK\x01\x02") + 24, n_bytes)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (claim(3 * 10**9), "must unpack to at most 100,000,000, but claim 3,000,00"),
+        (  # another size in the first entry of the archive's directory
+            lambda content: struct.pack_into("<I", content, content.index(b"PK\x01\x02") + 24, 3 * 10**9),
+            "must unpack to at most 100,000,000, but claim 3,000,00",
+        ),
         (lambda content: content.clear(), "must be a whole zip archive"),
     ],
 )
-def test_bomb_and_damage(packed, unpacked, change, message):
-    archive = packed(("key.json", b'{"a": 1}' * 1000), ("b.json", b"{}"))
+def test_bomb_and_damage(tmp_path, unpacked, change, message):
+    archive = packed(tmp_path, ("key.json", b'{"a": 1}' * 1000), ("b.json", b"{}"))
     content = bytearray(archive.read_bytes())
     change(content)
     archive.write_bytes(content)
@@ -84,15 +78,15 @@ def test_bomb_and_damage(packed, unpacked, change, message):
         unpacked(archive)
 
 
-def test_every_single_byte_spoilt(packed, tmp_path, steps):
+def test_every_single_byte_spoilt(tmp_path):
     """Whatever byte is wrong: unpacked as it should be, or refused; never another error, never another content."""
-    archive = packed(("d/key.json", b'{"a": 1}'), ("d/b.json", b"2"))
+    archive = packed(tmp_path, ("d/key.json", b'{"a": 1}'), ("d/b.json", b"2"))
     whole = archive.read_bytes()
     for position in range(len(whole)):
         archive.write_bytes(whole[:position] + bytes([whole[position] ^ 0x5A]) + whole[position + 1 :])
         folder = tmp_path / "content"
         try:
-            unpack(archive, folder, "key", steps)
+            unpack(archive, folder, "key", lambda *step: None)
         except DataError:
             pass
         else:
@@ -104,6 +98,6 @@ def test_every_single_byte_spoilt(packed, tmp_path, steps):
     ("names", "given"),
     [([], "none"), (["a.json"], "none"), (["a/key.json", "b/key.json"], "a, b"), (["a/key.json", "key.json"], "., a")],
 )
-def test_no_single_folder_with_the_key(packed, unpacked, names, given):
+def test_no_single_folder_with_the_key(tmp_path, unpacked, names, given):
     with pytest.raises(DataError, match=f"one folder must hold key.json or key.json.gz, but these do: {given}"):
-        unpacked(packed(*((name, b"") for name in names)))
+        unpacked(packed(tmp_path, *((name, b"") for name in names)))

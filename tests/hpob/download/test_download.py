@@ -48,31 +48,28 @@ def stocked(server, loose, monkeypatch):
     return server
 
 
-@pytest.fixture
 def assert_complete(tmp_path, loose):
     """Asserts that `out` holds the very files, and that nothing lies beside it."""
-
-    def check():
-        out = tmp_path / "out"
-        assert {path.name for path in out.iterdir()} == {path.name for path in loose.iterdir()}
-        assert all((out / path.name).read_bytes() == path.read_bytes() for path in loose.iterdir())
-        assert [path.name for path in tmp_path.iterdir()] == ["out"]
-        assert list_spaces(out) == ["svm"]
-        assert sorted(load_space(out, "svm").test) == ["e0", "e1"]
-
-    return check
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} == {path.name for path in loose.iterdir()}
+    assert all((out / path.name).read_bytes() == path.read_bytes() for path in loose.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert list_spaces(out) == ["svm"]
+    assert sorted(load_space(out, "svm").test) == ["e0", "e1"]
 
 
 @pytest.mark.parametrize("place", ["archive", "files", "local archive", "local folder", "empty target"])
-def test_every_source(stocked, tmp_path, loose, tmp_path_factory, assert_complete, steps, place):
+def test_every_source(stocked, tmp_path, loose, tmp_path_factory, place):
     local = tmp_path_factory.mktemp("archive") / "mine.zip"
     local.write_bytes(stocked.files["a.zip"])
     urls = {"archive": f"{stocked.zip}?download=", "files": stocked.folder, "local archive": str(local)}
     url = urls.get(place, str(loose))
     if place == "empty target":
         (tmp_path / "out").mkdir()
-    assert download("hpo-b", tmp_path / "out", url=url, progress=steps) == f"{tmp_path / 'out'}: {HOLDS}, from {url}"
-    assert_complete()
+    out, steps = tmp_path / "out", []
+    summary = download("hpo-b", out, url=url, progress=lambda *step: steps.append(step))
+    assert summary == f"{out}: {HOLDS}, from {url}"
+    assert_complete(tmp_path, loose)
     assert local.exists()
     size = len(stocked.files["a.zip"])
     assert (("a.zip", size, size) in steps) is (place == "archive")
@@ -90,7 +87,7 @@ def test_every_source(stocked, tmp_path, loose, tmp_path_factory, assert_complet
         ("files/meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "have the search spaces"),
     ],
 )
-def test_wrong_files(stocked, tmp_path, assert_complete, name, change, message):
+def test_wrong_files(stocked, tmp_path, loose, name, change, message):
     whole, url = stocked.files[name], stocked.zip if name == "a.zip" else stocked.folder
     stocked.files[name] = change(whole)
     with pytest.raises(DataError, match=message) as raised:
@@ -100,7 +97,7 @@ def test_wrong_files(stocked, tmp_path, assert_complete, name, change, message):
     assert not (tmp_path / "out").exists()
     stocked.files[name] = whole  # nothing wrong is left
     download("hpo-b", tmp_path / "out", url=url)
-    assert_complete()
+    assert_complete(tmp_path, loose)
 
 
 @pytest.mark.parametrize(
@@ -112,11 +109,11 @@ def test_wrong_files(stocked, tmp_path, assert_complete, name, change, message):
         ({"sent_bytes": [1000, 10**9]}, None, 2),
     ],
 )
-def test_unreliable_server(stocked, tmp_path, assert_complete, behaviour, message, n_requests):
+def test_unreliable_server(stocked, tmp_path, loose, behaviour, message, n_requests):
     vars(stocked).update(behaviour)
     if message is None:
         download("hpo-b", tmp_path / "out", url=stocked.zip)
-        assert_complete()
+        assert_complete(tmp_path, loose)
     else:
         with pytest.raises(DataError, match=message):
             download("hpo-b", tmp_path / "out", url=stocked.zip)
@@ -133,7 +130,7 @@ def test_nobody_answers(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rerun_downloads_the_other_files(stocked, tmp_path, assert_complete):
+def test_rerun_downloads_the_other_files(stocked, tmp_path, loose):
     stocked.statuses = [200, 200, 503, 503, 503]
     with pytest.raises(DataError, match="503 Server Error"):
         download("hpo-b", tmp_path / "out", url=stocked.folder)
@@ -141,7 +138,7 @@ def test_rerun_downloads_the_other_files(stocked, tmp_path, assert_complete):
     stocked.requests.clear()
     download("hpo-b", tmp_path / "out", url=stocked.folder)
     assert stocked.requests[0] == "files/meta-validation-dataset.json"
-    assert_complete()
+    assert_complete(tmp_path, loose)
 
 
 def test_full_disk(stocked, tmp_path, loose, monkeypatch):
@@ -188,7 +185,7 @@ download("hpo-b", sys.argv[2], url=sys.argv[1], progress=wait)
 
 @pytest.mark.multiprocess
 @pytest.mark.parametrize("stage", ["a.zip", pytest.param("unpack", marks=pytest.mark.thorough)])
-def test_killed(stocked, tmp_path, assert_complete, stage):
+def test_killed(stocked, tmp_path, loose, stage):
     command = [sys.executable, "-c", KILLED, stocked.zip, str(tmp_path / "out"), stage]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"now\n"
@@ -196,10 +193,10 @@ def test_killed(stocked, tmp_path, assert_complete, stage):
         process.wait(60)
     assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
     download("hpo-b", tmp_path / "out", url=stocked.zip)
-    assert_complete()
+    assert_complete(tmp_path, loose)
 
 
-def test_hash_of_the_authors(stocked, tmp_path, assert_complete, monkeypatch):
+def test_hash_of_the_authors(stocked, tmp_path, loose, monkeypatch):
     collection = sources.COLLECTIONS["hpo-b"]
     assert [len(one.sha256) for one in sources.COLLECTIONS.values()] == [64, 64]
     monkeypatch.setitem(sources.COLLECTIONS, "hpo-b", collection._replace(url=stocked.zip))
@@ -209,7 +206,7 @@ def test_hash_of_the_authors(stocked, tmp_path, assert_complete, monkeypatch):
     right = hashlib.sha256(stocked.files["a.zip"]).hexdigest()
     monkeypatch.setitem(sources.COLLECTIONS, "hpo-b", collection._replace(url=stocked.zip, sha256=right))
     assert download("hpo-b", tmp_path / "out").endswith("a.zip")
-    assert_complete()
+    assert_complete(tmp_path, loose)
 
 
 def test_optional_file(stocked, tmp_path):
