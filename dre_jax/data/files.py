@@ -151,8 +151,9 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
         with temporary.open("xb") as raw:
-            with _compressor(path, raw) as stream:
-                yield stream
+            is_packed = path.suffix == ".gz"
+            with gzip.GzipFile("", "wb", 6, raw, mtime=0) if is_packed else contextlib.nullcontext(raw) as stream:
+                yield cast(BinaryIO, stream)
             raw.flush()
             os.fsync(raw.fileno())  # else a power cut may keep the rename and lose the content
         os.replace(temporary, path)
@@ -187,12 +188,6 @@ def make_folder(path: str | os.PathLike[str]) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{path} cannot be made a folder: {_reason(error)}") from error
-
-
-def _compressor(path: Path, raw: BinaryIO) -> contextlib.AbstractContextManager[BinaryIO]:
-    if path.suffix != ".gz":
-        return contextlib.nullcontext(raw)
-    return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6))
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

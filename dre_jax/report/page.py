@@ -104,7 +104,7 @@ def _content(section: Section) -> dict[str, Any]:
         "grids": _figures(section, ("rank-spaces", "regret-spaces")),
         "spaces": [page_tables.spaces(comparison, trial) for trial in at],
         "files": _files(section.summary),
-        "versions": _versions(section.summary),
+        "versions": ", ".join(f"{name} {version}" for name, version in section.summary.get("versions", {}).items()),
     }
 
 
@@ -145,7 +145,3 @@ def _files(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
         | {"meta": json.dumps(file["meta"], indent=2, ensure_ascii=False) if file["meta"] else ""}
         for method, file in summary.get("files", {}).items()
     ]
-
-
-def _versions(summary: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in summary.get("versions", {}).items())

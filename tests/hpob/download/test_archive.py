@@ -20,17 +20,11 @@ def packed(folder, *members):
     return path
 
 
-@pytest.fixture
-def unpacked(tmp_path):
-    """Unpacks; the files by name. The steps of the progress are its attribute."""
-
-    def read(archive):
-        folder = tmp_path / "content"
-        unpack(archive, folder, "key", lambda *step: read.steps.append(step))
-        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-    read.steps = []
-    return read
+def unpacked(folder, archive):
+    """Unpacks; the files by name, and the steps of the progress."""
+    content, steps = folder / "content", []
+    unpack(archive, content, "key", lambda *step: steps.append(step))
+    return {str(path.relative_to(content)): path.read_bytes() for path in content.rglob("*") if path.is_file()}, steps
 
 
 def info(name, mode):
@@ -40,21 +34,22 @@ def info(name, mode):
 
 
 @pytest.mark.parametrize("top", ["", "data/", "some/where/"])
-def test_good_archive(tmp_path, unpacked, top):
+def test_good_archive(tmp_path, top):
     others = [("__MACOSX/data/._key.json", b"x"), ("__MACOSX/data/key.json", b"x"), ("README", b"x")]
     archive = packed(tmp_path, (f"{top}key.json", b"{}" * 900), (f"{top}more.json.gz", b"more"), *others)
-    assert unpacked(archive) == {"key.json": b"{}" * 900, "more.json.gz": b"more"}
-    assert unpacked.steps == [("unpack", 1800, 1804), ("unpack", 1804, 1804)]
+    files, steps = unpacked(tmp_path, archive)
+    assert files == {"key.json": b"{}" * 900, "more.json.gz": b"more"}
+    assert steps == [("unpack", 1800, 1804), ("unpack", 1804, 1804)]
 
 
-def test_evil_names_are_not_written(unpacked, tmp_path):
+def test_evil_names_are_not_written(tmp_path):
     names = ["../evil.json", "data/../../evil.json", "data/..", "/tmp/evil.json", "//evil.json", "C:/evil.json"]
     names += ["data/./evil.json", "data//evil.json", "data/sub/evil.json", "data\\..\\evil.json", "data/evil#.json"]
     names += [info(f"data/evil-{kind}", kind | 0o777) for kind in (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR)]
     names += [info("data/link.json", stat.S_IFLNK | 0o777)]
     archive = packed(tmp_path, ("data/key.json", b"{}"), *((name, b"/etc/passwd") for name in names))
     archive.write_bytes(archive.read_bytes().replace(b"evil#", b"evil\0"))
-    assert unpacked(archive) == {"key.json": b"{}", "link.json": b"/etc/passwd"}
+    assert unpacked(tmp_path, archive)[0] == {"key.json": b"{}", "link.json": b"/etc/passwd"}
     assert not (tmp_path / "content" / "link.json").is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "content"]
 
@@ -69,13 +64,13 @@ def test_evil_names_are_not_written(unpacked, tmp_path):
         (lambda content: content.clear(), "must be a whole zip archive"),
     ],
 )
-def test_bomb_and_damage(tmp_path, unpacked, change, message):
+def test_bomb_and_damage(tmp_path, change, message):
     archive = packed(tmp_path, ("key.json", b'{"a": 1}' * 1000), ("b.json", b"{}"))
     content = bytearray(archive.read_bytes())
     change(content)
     archive.write_bytes(content)
     with pytest.raises(DataError, match=message):
-        unpacked(archive)
+        unpacked(tmp_path, archive)
 
 
 def test_every_single_byte_spoilt(tmp_path):
@@ -95,9 +90,9 @@ def test_every_single_byte_spoilt(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "given"),
+    ("names", "holders"),
     [([], "none"), (["a.json"], "none"), (["a/key.json", "b/key.json"], "a, b"), (["a/key.json", "key.json"], "., a")],
 )
-def test_no_single_folder_with_the_key(tmp_path, unpacked, names, given):
-    with pytest.raises(DataError, match=f"one folder must hold key.json or key.json.gz, but these do: {given}"):
-        unpacked(packed(tmp_path, *((name, b"") for name in names)))
+def test_no_single_folder_with_the_key(tmp_path, names, holders):
+    with pytest.raises(DataError, match=f"one folder must hold key.json or key.json.gz, but these do: {holders}"):
+        unpacked(tmp_path, packed(tmp_path, *((name, b"") for name in names)))
