@@ -17,8 +17,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from benchmarks.torch_reference import Batch, Ensemble, Table, adam, expected_improvement, rank, total_loss, train_step
-from benchmarks.torch_weights import host_tree, to_torch
+from benchmarks.torch_reference import (
+    Batch,
+    Ensemble,
+    Table,
+    adam,
+    expected_improvement,
+    host_tree,
+    rank,
+    to_torch,
+    total_loss,
+    train_step,
+)
 from dre_jax.data.files import write_text
 from dre_jax.data.tasks import tie_levels
 from dre_jax.methods.dre.ensemble import EnsembleParams

@@ -25,8 +25,7 @@ extensions = [
     "gallery_pages",
     "page_sources",
     "reference_pages",
-    "command_help",
-    "interface_table",
+    "reference_directives",
 ]
 exclude_patterns = ["_build"]
 templates_path: list[str] = []

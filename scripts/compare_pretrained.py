@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from bundled.generated import source_of
 from bundled.pretrained import HIGHER_IS_BETTER, first_suggestions, fit, metrics_of, model, tasks_of
-from bundled.results import stream
 from bundled.scoring import parts_of
+from bundled.spaces import stream
 from bundled.tasks import Problem
 from live.contestants import optuna_study
 from live.pretrained_tables import first_table, report

@@ -13,9 +13,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from bundled.results import FRESH, SHARED, designs, task_rows
 from bundled.scoring import response
-from bundled.spaces import DESCRIPTORS, SPACES, decode
+from bundled.spaces import DESCRIPTORS, FRESH, SHARED, SPACES, decode, designs, task_rows
 from bundled.tasks import problems
 from study import errors_in_one_line
 

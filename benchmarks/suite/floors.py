@@ -1,4 +1,4 @@
-"""Operations and bytes that a step needs at least: the floor under its time.
+"""Operations and bytes that a step needs at least, and the peak rates of this machine: the floor under its time.
 
 The count is of the cheapest way to the same numbers: a deep set's last layer before the mean is linear, so it is
 applied to the mean; a context meets the scorer's first layer once a list, not once a row; nothing is differentiated by
@@ -7,11 +7,16 @@ the configurations. Parameters and moments are assumed to stay in the caches fro
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from dre_jax.methods.dre.ensemble import init
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -93,3 +98,43 @@ def run(model: ModelConfig, n_columns: int, design: int, trials: int, candidates
     """Returns the work of a whole run; every trial reads the candidates anew."""
     each = [trial(model, n_columns, design + t, candidates, epochs) for t in range(trials)]
     return Work(*map(sum, zip(*each, strict=True)))
+
+
+class Rates(NamedTuple):
+    """Measured with all cores, or on the accelerator."""
+
+    flops: float
+    """float32 operations a second of a matrix product, nothing rounded to less."""
+    bytes: float
+    """Bytes a second of a copy, read and written."""
+
+
+def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
+    """Returns the seconds of the first call, and of each of the later ones."""
+    seconds = []
+    for _ in range(repeats + 1):
+        begin = time.perf_counter()
+        jax.block_until_ready(work())
+        seconds.append(time.perf_counter() - begin)
+    return seconds[0], seconds[1:]
+
+
+def peak_rates(cores: int) -> Rates:
+    """Returns the better rates of JAX and NumPy, in this process and on these cores."""
+    on_cpu = jax.devices()[0].platform == "cpu"
+    n, length = (2048, 2**25) if on_cpu else (8192, 2**29)
+    a, b = jnp.ones((n, n), jnp.float32), jnp.zeros(length, jnp.float32)
+    product = jax.jit(lambda a: jnp.matmul(a, a, precision=jax.lax.Precision.HIGHEST))
+    copy = jax.jit(lambda b: b + 1.0)
+
+    def shortest(work: Callable[[], Any]) -> float:
+        return min(repeated(work, 7)[1])
+
+    seconds, copies = [shortest(lambda: product(a))], [shortest(lambda: copy(b))]
+    if on_cpu:
+        host, source = np.ones((n, n), np.float32), np.zeros(length, np.float32)
+        seconds.append(shortest(lambda: host @ host))
+        parts = list(zip(np.array_split(np.empty_like(source), cores), np.array_split(source, cores), strict=True))
+        with ThreadPoolExecutor(cores) as pool:
+            copies.append(shortest(lambda: list(pool.map(lambda pair: np.copyto(*pair), parts))))
+    return Rates(2 * n**3 / min(seconds), 8 * length / min(copies))

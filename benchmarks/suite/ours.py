@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.suite.rates import repeated
+from benchmarks.suite.floors import repeated
 from benchmarks.suite.rows import Timing, timing
 from dre_jax import DRE, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.methods.dre.ensemble import EnsembleParams, init

@@ -14,9 +14,8 @@ from benchmarks import torch_best_search as search
 from benchmarks.suite.ours import random_tasks
 from benchmarks.suite.peers import PeerWork
 from benchmarks.torch_best import Layout, Trainer
-from benchmarks.torch_reference import Ensemble, Table, adam, draw_lists, fine_tune, suggest, tensors
+from benchmarks.torch_reference import Ensemble, Table, adam, draw_lists, fine_tune, host_tree, suggest, tensors
 from benchmarks.torch_reference import train_step as plain_step
-from benchmarks.torch_weights import host_tree
 from dre_jax.hpob.evaluation import peak_memory
 from dre_jax.methods.dre.model_config import preset
 

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.suite import floors, ours, peers, rates
+from benchmarks.suite import floors, ours, peers
+from benchmarks.suite.floors import Rates
 from benchmarks.suite.peers import Peer, PeerWork, Way
-from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, markdown
 from dre_jax.cli.version import describe
 from dre_jax.data.files import write_json
@@ -205,7 +205,7 @@ def run(
     begin, results = time.perf_counter(), list[dict[str, Any]]()
     plain = [Path(word).name if "/" in word else word for word in arguments]  # without folders
     about = {"command": " ".join(["python", "-m", module, *plain]), **describe(), "load_before": os.getloadavg()[0]}
-    peak = rates.measure(about["cores"])
+    peak = floors.peak_rates(about["cores"])
     bench = Bench(cores=about["cores"], rates=peak, **settings)
     about |= {"matrix_flops_per_s": peak.flops, "copy_bytes_per_s": peak.bytes, "peer_device": bench.device}
     for name, measure in rows.items():

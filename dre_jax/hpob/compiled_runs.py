@@ -1,4 +1,4 @@
-"""The compiled loop in an evaluation: a method of the one protocol on the tables."""
+"""Loops over methods of the one protocol in an evaluation: compiled on the tables, and on surrogates of the tasks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ import jax
 from dre_jax.data import SearchSpace
 from dre_jax.data.hpob import Outline
 from dre_jax.errors import CheckpointError, DataWarning
+from dre_jax.hpob.host_runs import RunSource
 from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_ensemble, load_fitted
 from dre_jax.methods.foreign import entry_for
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
+from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.method import Method, learns_from_past
+from dre_jax.search.suggester import Suggester
 
 
 class CompiledRunner:
@@ -119,3 +122,25 @@ class CompiledRunner:
 def _describe_checkpoint(folder: Path, space: Outline, ensemble: bool) -> FittedMethod:
     columns = space.n_columns if space.columns is None else space.columns
     return load_fitted(folder, space=space.name, columns=columns, ensemble=ensemble, with_params=False)
+
+
+class ContinuousRunner(CompiledRunner):
+    """The loop over `run_continuous` for methods of the one protocol, a run at a time."""
+
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], pending_runs: RunSource) -> None:
+        super().__init__(plan, spaces)
+        self.together = False
+        self._pending_runs = pending_runs
+        self._candidates = CandidateConfig()
+
+    def configuration(self, space: str) -> dict[str, Any]:
+        """Returns the method's fields, and those of the candidates."""
+        return {**super().configuration(space), "points": vars(self._candidates)}
+
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
+        """Yields the outcomes of the runs one by one."""
+        for pending in spaces:
+            method, params = self.method_and_params(pending.space)
+            for dataset, seed, key, run in self._pending_runs(pending):
+                suggester = Suggester(method, params, key=key, candidates=self._candidates)
+                yield pending.space.name, dataset, seed, run(suggester, name=self._plan.label)

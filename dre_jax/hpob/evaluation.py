@@ -18,10 +18,9 @@ from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_resul
 from dre_jax.data.files import has_json, make_folder, place, remove_left_over, stamp
 from dre_jax.data.hpob import Outline, files_of
 from dre_jax.errors import ConfigError, DataError, MethodError, import_extra
-from dre_jax.hpob.compiled_runs import CompiledRunner
+from dre_jax.hpob.compiled_runs import CompiledRunner, ContinuousRunner
 from dre_jax.hpob.continuous import XGBOOST
-from dre_jax.hpob.continuous_runs import ContinuousRunner, surrogate_runs
-from dre_jax.hpob.host_runs import HostRunner
+from dre_jax.hpob.host_runs import HostRunner, surrogate_runs
 from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, check
 from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
 from dre_jax.methods.foreign import is_foreign

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 import sys
@@ -14,7 +15,9 @@ import jax
 import numpy as np
 from jax import Array
 
-from dre_jax.errors import ConfigError, MethodError, MissingExtraError
+from dre_jax.data.hpob import Outline
+from dre_jax.errors import ConfigError, DataError, MethodError, MissingExtraError, import_extra
+from dre_jax.hpob.continuous import XGBOOST, Objective, read_ranges, run_continuous, surrogate_name
 from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
 from dre_jax.hpob.workers import Pool, WorkerDeath
 from dre_jax.methods.checkpoints.provenance import versions
@@ -122,6 +125,38 @@ def _table_runs(plan: Plan, pending: PendingRuns) -> Iterator[PendingRun]:
         for seed, rows in seeds.items():
             run = partial(run_host, x=task.X, y=task.y, design=rows, n_trials=plan.trials)
             yield PendingRun(dataset, seed, run_key(pending.key, dataset, seed), run)
+
+
+def surrogate_runs(plan: Plan, spaces: Mapping[str, Outline]) -> RunSource:
+    """Returns the function that gives the runs of a search space on the surrogates of its tasks.
+
+    Raises:
+      MissingExtraError, DataError: without xgboost, and for surrogates that are missing.
+    """
+    import_extra(*XGBOOST)
+    assert plan.surrogates is not None
+    folder, ranges = plan.surrogates, read_ranges(plan.surrogates)
+    for name in (surrogate_name(space.name, dataset) for space in spaces.values() for dataset in space.datasets):
+        if name not in ranges or not os.path.isfile(folder / f"{name}.json"):
+            raise DataError(f"{folder} must hold {name}.json and its range, but does not")
+
+    def pending_runs(pending: PendingRuns) -> Iterator[PendingRun]:
+        space = pending.space
+        for dataset, seeds in pending.designs.items():
+            task = space.split(plan.split)[dataset]
+            surrogate = Objective.load(folder, space.name, dataset, n_columns=space.n_columns, ranges=ranges)
+            for seed, rows in seeds.items():
+                run = partial(
+                    run_continuous,
+                    surrogate=surrogate,
+                    x=task.X[rows].astype(np.float64),
+                    y=task.y[rows],
+                    n_trials=plan.trials,
+                    counting=str(plan.continuous),
+                )
+                yield PendingRun(dataset, seed, run_key(pending.key, dataset, seed), run)
+
+    return pending_runs
 
 
 def _make_attempt(method: object, name: str, arguments: Mapping[str, Any]) -> _Attempt:

@@ -20,8 +20,8 @@ from dre_jax.tuning import Evaluated, Surrogate, past_of
 from dre_jax.tuning.pretrained import FAMILIES, Family
 
 from .generated import all_problems, source_of
-from .results import stream
 from .scoring import MODEL_SEED, SVM_ITERATIONS, class_predictions, predict
+from .spaces import stream
 from .tasks import Problem
 
 HIGHER_IS_BETTER = ("auc", "r2")

@@ -11,9 +11,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from benchmarks import torch_best_search as search
 from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, gradient, start, step_sizes, train_step
-from benchmarks.torch_reference import Batch, Ensemble, adam, expected_improvement, rank, total_loss
+from benchmarks.torch_reference import Batch, Ensemble, adam, expected_improvement, host_tree, rank, total_loss
 from benchmarks.torch_reference import train_step as plain_step
-from benchmarks.torch_weights import host_tree
 from dre_jax.methods.dre.model_config import ModelConfig
 
 MODEL = ModelConfig(members=3, hidden=(8, 6), phi=(7, 5), rho=(6, 4))

@@ -9,7 +9,7 @@ from dre_jax.data.files import read_json
 @pytest.fixture(scope="module")
 def results(part):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed; it comes with the extra `test`")
-    return part("bundled.results")
+    return part("bundled.spaces")
 
 
 def test_rows_and_designs(results):

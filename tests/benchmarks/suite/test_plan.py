@@ -5,9 +5,9 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import accelerator, ask
-from benchmarks.suite import hpob_shapes, ours, peers, plan, rates
+from benchmarks.suite import floors, hpob_shapes, ours, peers, plan
+from benchmarks.suite.floors import Rates
 from benchmarks.suite.peers import PeerWork, Way
-from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, at_epochs, markdown, timing
 from dre_jax import native
 from dre_jax.data.files import read_json
@@ -18,7 +18,7 @@ MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 
 @pytest.fixture(autouse=True)
 def small_rates(monkeypatch):
-    monkeypatch.setattr(rates, "measure", lambda cores: Rates(1e11, 1e10))
+    monkeypatch.setattr(floors, "peak_rates", lambda cores: Rates(1e11, 1e10))
     # What the commands set is for processes of their own: here it ends with the test.
     monkeypatch.setenv("DRE_JAX_NATIVE", "1")
     before = jax.config.jax_enable_compilation_cache
