@@ -12,8 +12,14 @@ from dre_jax.data import Results, write_results
 from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError
 from dre_jax.report.comparison import Comparison, compare
-from dre_jax.report.published import published_files
-from dre_jax.report.result_files import Files, read_files, read_order, warn_of_losses, warn_of_protocols
+from dre_jax.report.result_files import (
+    Files,
+    published_files,
+    read_files,
+    read_order,
+    warn_of_losses,
+    warn_of_protocols,
+)
 from dre_jax.report.statistics import significances
 from dre_jax.report.summary import summarise, write_summary
 
@@ -39,7 +45,7 @@ def write_report(
       files: paths by method, or paths, each of which may be a text "NAME=PATH"; see `read_files`.
       out: folder, made if it is missing.
       published: folder of published traces on HPO-B; those with all runs of the files are added, see
-        `dre_jax.report.published`.
+        `dre_jax.report.result_files.PUBLISHED`.
       at: trials that tables and tests look at; by default those of 25, 50 and 100 that there are, else the last.
       order: search space -> datasets, or a file of that: the order of tasks, and the only ones that count.
       reference: whose wins, ties and losses are counted; the first method by default.

@@ -8,7 +8,7 @@ import pytest
 from dre_jax.data import read_results
 from dre_jax.errors import DataError, DataWarning
 from dre_jax.report import compare, write_report
-from dre_jax.report.published import published_files, read_published
+from dre_jax.report.result_files import published_files, read_published
 
 # Regret after 25, 50 and 100 trials over all 430 runs, and over the 115 runs of NAP's paper.
 KNOWN = {
