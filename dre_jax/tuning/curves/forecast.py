@@ -3,10 +3,11 @@
 The curves of a study are draws of one Gaussian process (`processes`), whose prior is generic or learned from past
 studies (`priors`). The finished curves of the study weigh these priors by how well each predicts the last value of a
 curve that is left out, so that misleading past studies lose their weight. A trial is stopped if the probability that it
-becomes the best is below a bound. The surprise of a curve is -log of the least probability that its beginnings gave to
-the event that the curve ends above the next lower one: a trial that would have become the best is stopped only if the
-bound is above exp(-surprise). The bound is set so that this happens to a share `error` of the best trials, with
-surprises of a gamma distribution; its rate has a conjugate prior, which past studies inform.
+becomes the best is below a bound times the gain of stopping it, which falls as fewer steps remain (`stopping_gains`).
+The surprise of a curve is -log of the least ratio of the probability that its beginnings gave to the event that the
+curve ends above the next lower one, and the gain: a trial that would have become the best is stopped only if the bound
+is above exp(-surprise). The bound is set so that this happens to a share `error` of the best trials, with surprises of
+a gamma distribution; its rate has a conjugate prior, which past studies inform.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dre_jax.tuning.curves.priors import (
     generic_prior,
     next_lower,
     past_priors,
+    stopping_gains,
     surprises,
     top_weights,
     upper_tail,
@@ -38,8 +40,8 @@ _MIN_CURVES, _MIN_CURVES_WITH_PAST = 6, 3
 _SURPRISE_COUNT, _SURPRISE, _SHAPE = 5.0, 5.0, 2.0
 _TRIALS = 15
 """Number of trials after which the bound falls with its square: the best trials of long studies are rarer."""
-_PAST_COUNT = 5.0
-"""Number of surprises that those of past studies are worth."""
+_PAST_COUNT, _GENERIC_LOSS = 7.5, 0.5
+"""Number of surprises that those of past studies are worth, and what the prior without them loses by them."""
 
 
 class Forecast(NamedTuple):
@@ -95,9 +97,10 @@ class CurveModel:
         self._posteriors = [condition(prior, curves, np.ones(len(curves))) for prior in priors]
         bars, weights = next_lower(last[:, 0])[:, None], top_weights(last[:, 0])
         tails = np.tensordot(self._weights, [upper_tail(predictions, bars) for predictions in left_out], 1)
-        past_count = _PAST_COUNT * self._weights[1:].sum() if past.surprises.size else 0.0
-        count = _SURPRISE_COUNT + weights.sum() + past_count
-        total = _SURPRISE_COUNT * _SURPRISE + weights @ surprises(tails)
+        past_weight = self._weights[1:].sum() if past.surprises.size else 0.0
+        generic_count, past_count = _SURPRISE_COUNT * (1.0 - _GENERIC_LOSS * past_weight), _PAST_COUNT * past_weight
+        count = generic_count + past_count + weights.sum()
+        total = generic_count * _SURPRISE + weights @ surprises(tails, self._steps)
         total += past_count * past.surprises.mean() if past_count else 0.0
         self.surprise_posterior = count, total
         fraction = betaincinv(_SHAPE, _SHAPE * count, 1.0 - error)  # of the sum of all surprises and a new one
@@ -122,9 +125,8 @@ class CurveModel:
         mean = self._weights @ means
         deviation = math.sqrt(self._weights @ (scales**2 * degrees / (degrees - 2) + (means - mean) ** 2))
         low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
-        return Forecast(
-            float(middle), float(high - low) / 2, float(probability), self.bound * min(1.0, (_TRIALS / n_trials) ** 2)
-        )
+        bound = self.bound * stopping_gains(self._steps)[reached - 1] * min(1.0, (_TRIALS / n_trials) ** 2)
+        return Forecast(float(middle), float(high - low) / 2, float(probability), float(bound))
 
 
 def _grid(horizon: float) -> np.ndarray:

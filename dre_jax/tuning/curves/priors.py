@@ -16,6 +16,7 @@ COUNTS = (8.0, 64.0)
 _GENERIC_COUNT = 4.0
 _TASK_WEIGHT = 30.0
 """Number of curves that a past task is worth, at most."""
+_GAIN_POWER = 5.0
 _DECAY, _NOISE, _ASYMPTOTE, _TRANSIENT = 0.3, 0.02, 0.6, 1.2
 
 
@@ -60,7 +61,7 @@ def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
         priors = _learn(steps, warped[:i] + warped[i + 1 :])
         bars, weights = next_lower(curves[:, -1])[:, None], top_weights(curves[:, -1])
         tails = np.mean([upper_tail(predict_last(prior, curves), bars) for prior in priors], 0)
-        held_out.append(np.average(surprises(tails), weights=weights))
+        held_out.append(np.average(surprises(tails, steps), weights=weights))
     return PastPriors(_learn(steps, warped), np.array(held_out))
 
 
@@ -81,9 +82,14 @@ def next_lower(values: np.ndarray) -> np.ndarray:
     return ordered[np.maximum(np.searchsorted(ordered, values) - 1, 0)]
 
 
-def surprises(tails: np.ndarray) -> np.ndarray:
-    """Returns -log of the least of the probabilities f64[n, G - 1] that parts of a curve gave."""
-    return -np.log(np.maximum(tails.min(-1), 1e-300))
+def stopping_gains(steps: np.ndarray) -> np.ndarray:
+    """Returns the gain of stopping at each step but the last, f64[G - 1]: a power of the share of steps that remain."""
+    return np.asarray((1.0 - steps[:-1] / steps[-1]) ** _GAIN_POWER)
+
+
+def surprises(tails: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Returns -log of the least of the probabilities f64[n, G - 1] that parts of a curve gave, each over its gain."""
+    return -np.log(np.maximum((tails / stopping_gains(steps)).min(-1), 1e-300))
 
 
 def top_weights(last: np.ndarray) -> np.ndarray:

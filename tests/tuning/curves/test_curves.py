@@ -95,6 +95,13 @@ class TestModel:
         density = lambda r: stats.gamma.sf(-np.log(model.bound), 2.0, scale=1 / r) * rate.pdf(r)  # noqa: E731
         assert integrate.quad(density, 0, rate.ppf(1 - 1e-12), limit=200)[0] == pytest.approx(0.1, rel=1e-4)
 
+    def test_bound_falls_with_the_steps_that_remain(self):
+        rng = np.random.default_rng(2)
+        model, (curve,) = CurveModel(as_dicts(exponential_curves(rng, 12))), as_dicts(exponential_curves(rng, 1))
+        for step in (1.0, 10.0, 19.0):
+            forecast = model.forecast({s: v for s, v in curve.items() if s <= step}, 30)
+            assert forecast.bound == pytest.approx(model.bound * (1 - step / 20) ** 5 / 4)
+
     @pytest.mark.parametrize("past", ["none", "same", "reversed", "noise"])
     def test_best_curves_survive_any_past(self, past):
         rng = np.random.default_rng(3)
