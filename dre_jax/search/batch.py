@@ -217,7 +217,7 @@ def _split_by_program(
     method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool
 ) -> Iterator[Mapping[str, SpaceRuns]]:
     """Yields the search spaces that share a program: those of equal parameters, padded with zeros, or each alone."""
-    if not side_by_side or not capabilities_of(method).pads_columns or len(spaces) < 2:
+    if not capabilities_of(method).pads_columns or not side_by_side or len(spaces) < 2:
         yield from ({name: runs} for name, runs in spaces.items())
         return
     widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
