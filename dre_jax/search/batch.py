@@ -146,11 +146,18 @@ def run_spaces(
       n_trials: T.
       config: how the runs use the devices.
       stop_at_optimum: see `dre_jax.search.loop.run`.
+
+    Raises:
+      ConfigError: for a name in place of a method.
+      DataError: for a task without a design.
     """
+    pads_columns = capabilities_of(method).pads_columns
     config = config or ExecutionConfig()
     devices = all_devices()[: config.devices]
     side_by_side = runs_side_by_side(config)
-    for together in _split_by_program(method, spaces, side_by_side):
+    shares_programs = pads_columns and side_by_side and len(spaces) > 1
+    alone: list[Mapping[str, SpaceRuns]] = [{name: runs} for name, runs in spaces.items()]
+    for together in _padded_groups(method, spaces) if shares_programs else alone:
         for group in _groups(together, coarse_bucket if side_by_side else bucket):
             size = _tasks_per_call(group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
@@ -213,13 +220,8 @@ class _Group:
     n_design: int
 
 
-def _split_by_program(
-    method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool
-) -> Iterator[Mapping[str, SpaceRuns]]:
-    """Yields the search spaces that share a program: those of equal parameters, padded with zeros, or each alone."""
-    if not capabilities_of(method).pads_columns or not side_by_side or len(spaces) < 2:
-        yield from ({name: runs} for name, runs in spaces.items())
-        return
+def _padded_groups(method: Method, spaces: Mapping[str, SpaceRuns]) -> Iterator[Mapping[str, SpaceRuns]]:
+    """Yields the search spaces that share a program: those of equal parameters, padded with zeros."""
     widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
     widest = max(widths.values(), default=0)
     by_shape: dict[Any, dict[str, SpaceRuns]] = {}
