@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,12 +128,12 @@ def evaluate(family: Family, problem: Problem) -> dict[str, Any]:
     return {"task": problem.name, "default": default, "rows": rows}
 
 
-def fit(folder: Path, family: Family, metric: str, *, leave_out: str | None = None) -> Surrogate:
-    """Returns what the tables of a family teach on a metric, without tasks from one data set or generator.
+def fit(folder: Path, family: Family, metric: str) -> Surrogate:
+    """Returns the surrogate of a family and a metric, which learns from the tables of all tasks.
 
     It suggests first what is better than the model's defaults on most data sets, then what leaves the least regret.
     """
-    tables = [table for table in read_tables(folder, family, metric) if source_of(table["task"]) != leave_out]
+    tables = [t for t in map(read_json, sorted((folder / family.name).glob("*.json"))) if metric in t["default"]]
     tasks = {
         table["task"]: [Evaluated(row["params"], row["metrics"][metric]) for row in table["rows"] if row["metrics"]]
         for table in tables
@@ -147,12 +146,6 @@ def fit(folder: Path, family: Family, metric: str, *, leave_out: str | None = No
     row = family.space.encode(first)
     others = [one for one in surrogate.start if np.abs(family.space.encode(one) - row).max() > 1e-3]
     return replace(surrogate, start=(first, *others[:1]))
-
-
-def read_tables(folder: Path, family: Family, metric: str) -> list[dict[str, Any]]:
-    """Returns the tables of a family's tasks that have a metric."""
-    tables = map(read_json, sorted((folder / family.name).glob("*.json")))
-    return [table for table in tables if metric in table["default"]]
 
 
 def gains(tables: list[dict[str, Any]], family: Family, metric: str) -> dict[str, np.ndarray]:
@@ -171,14 +164,3 @@ def most_often_better(gain: dict[str, np.ndarray]) -> int:
     for task, values in gain.items():
         by_source.setdefault(source_of(task), []).append(np.sign(values))
     return int(np.argmax(np.mean([np.mean(signs, axis=0) for signs in by_source.values()], axis=0)))
-
-
-def first_suggestions(folder: Path) -> Iterator[tuple[str, str, list[float]]]:
-    """Yields by family and metric the gains of the first suggestions over the defaults, each data set left out once."""
-    for family in FAMILIES.values():
-        for metric in (*family.metrics, *family.excluded):
-            gain, held_out = gains(read_tables(folder, family, metric), family, metric), []
-            for task, values in gain.items():
-                others = {name: one for name, one in gain.items() if source_of(name) != source_of(task)}
-                held_out.append(float(values[most_often_better(others)]))
-            yield family.name, metric, held_out

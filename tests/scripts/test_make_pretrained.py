@@ -1,4 +1,4 @@
-"""Surrogates that ship: evaluations of models, first suggestions, and what is reported of tuners."""
+"""Surrogates that ship: evaluations of models, and first suggestions."""
 
 import numpy as np
 import pytest
@@ -51,16 +51,3 @@ def test_the_first_suggestion_beats_the_defaults_most_often(parts):
     gain |= {f"wine-{i}": np.array([0.9, -1.0, -1.0]) for i in range(9)}
     assert parts.most_often_better(gain) == 1  # wine counts once: -0.4 + 0.5 against 0.5 - 0.5
     assert parts.most_often_better({name: one for name, one in gain.items() if name != "iris-a"}) == 0
-
-
-def test_tuners_are_compared_on_the_same_scale(part):
-    compare, tables = part("compare_pretrained"), part("live.pretrained_tables")
-    curves = {"default": [0.5], "halving": [0.3], "pretrained": [0.3] * 4 + [0.1] * 26, "gp": [1.1] * 24 + [0.1] * 6}
-    curves |= {"tpe": [1.1] + [0.2] * 29, "random": [1.1] + [0.6] * 29}
-    key = lambda tuner, name: compare.Study(tuner, "ridge", name, "r2", 0)  # noqa: E731
-    text = tables.report({key(tuner, name): losses for tuner, losses in curves.items() for name in ("a", "b")})
-    assert f"| `pretrained` | 2 |{' 0.200 ± 0.000 |' * 3}{' 0.000 ± 0.000 |' * 6}" in text
-    assert f"| `halving` | 2 |{'  |' * 7} 0.200 ± 0.000 |" in text
-    cells = " | ".join(f"{value:.3f} ± 0.000" for value in (0.8, 0.5, 0.5, 0.5, 0.5))
-    assert f"| `random` | {cells} | 100 % |" in text
-    assert "| ridge | 2 / 0 / 0 | 0.400 ± 0.000 |" in text
