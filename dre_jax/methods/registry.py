@@ -30,7 +30,6 @@ _MODULES = (
     "baselines.random_search",
     "baselines.gp",
     "baselines.dngo",
-    "baselines.bohamiann",
     "baselines.deep_ensemble",
     "baselines.dkgp",
     "baselines.hebo",
