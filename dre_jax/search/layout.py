@@ -221,11 +221,11 @@ class SpaceLayout:
         masks = (rule.allows(values, active, xp) for rule in self.rules)
         return reduce(and_, masks, xp.ones(points.shape[:-1], bool))
 
-    def columns(self, points: Any, xp: Any = np) -> Any:
-        """Returns the columns f[..., D] of points f[..., P]."""
+    def columns(self, points: Any, xp: Any = np, active: Sequence[Any] | None = None) -> Any:
+        """Returns the columns f[..., D] of points f[..., P]; by default, those are active that `active` says."""
         columns: dict[int, Any] = {}
-        for i, (part, active) in enumerate(zip(self.parts, self.active(points, xp), strict=True)):
-            columns |= part.encode(points[..., i], active, xp)
+        for i, (part, mask) in enumerate(zip(self.parts, active or self.active(points, xp), strict=True)):
+            columns |= part.encode(points[..., i], mask, xp)
         return xp.stack([columns[i] for i in range(self.n_columns)], axis=-1)
 
 

@@ -19,7 +19,7 @@ from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.search.suggester import capacity_for
 from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
 from dre_jax.tuning.response_clipping import clip_responses
-from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.trial import DIRECTIONS, Trial
 from dre_jax.tuning.trial_record import select_trials
@@ -216,7 +216,7 @@ def weighted_studies(names: Sequence[str], compared: Comparison) -> tuple[Source
 
 def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the columns f64[n, D] and the values f64[n] of the trials that have a value."""
-    rows, values = [], []
+    checked, values = list[Params](), list[float]()
     for trial in trials:
         state: Any = getattr(trial, "state", "complete")
         is_complete = str(getattr(state, "name", state)).lower() == "complete"
@@ -228,11 +228,11 @@ def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np
             continue
         params = {name: value for name, value in trial.params.items() if name in space}
         try:
-            rows.append(space.encode(space.active_part(params)))
+            checked.append(space.check_values(space.active_part(params)))
         except DataError as error:
             raise DataError(f"trials must have the hyperparameters of the surrogate: {error}") from error
         values.append(float(trial.value))
-    return np.array(rows, np.float64).reshape(len(rows), len(space.columns)), np.array(values, np.float64)
+    return space.encode_rows(checked), np.array(values, np.float64)
 
 
 def _past_weights(

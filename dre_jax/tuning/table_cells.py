@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from dre_jax.errors import DataError
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.scalars import levels_of, plain_value
 from dre_jax.tuning.space.space import Space
@@ -42,71 +39,6 @@ def read_cells(space: Space, row: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(parameter, Categorical) and None in parameter.choices:
             values[name] = None
     return space.active_part(values)
-
-
-def encode_columns(space: Space, columns: Mapping[Any, Sequence[Any]]) -> tuple[np.ndarray, np.ndarray]:
-    """Encodes the rows of a table, column by column.
-
-    Returns:
-      The columns f64[n, D] as `Space.encode` returns them, and bool[n], the rows for which they hold. Other rows have a
-      cell that is not read here, is no value of its hyperparameter, or must not be empty; `read_cells` and
-      `Space.check` tell which.
-    """
-    n = len(columns[space.sequence[0]])
-    points, states = np.full((n, len(space)), 0.5), np.empty((n, len(space)), np.int8)
-    for i, name in enumerate(space.sequence):
-        numbers, states[:, i] = _numbers(space, name, columns[name])
-        has_value = states[:, i] == _VALUE
-        points[has_value, i] = np.clip(space.layout.parts[i].coordinates(numbers[has_value]), 0.0, 1.0)
-    active = np.stack(space.layout.active(points), axis=-1) if n else np.ones(states.shape, bool)
-    is_read = ((states == _VALUE) | ((states == _EMPTY) & ~active)).all(axis=1)
-    return np.asarray(space.layout.columns(np.where(active, points, 0.5))), is_read
-
-
-_VALUE, _EMPTY, _OTHER = range(3)
-
-
-def _numbers(space: Space, name: str, column: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the values of a column as numbers f64[n], choices by their index, and the state of each cell, i8[n]."""
-    parameter = space[name]
-    kind = getattr(getattr(column, "dtype", None), "kind", "")
-    if kind in ("i", "u", "f") and (
-        isinstance(parameter, Int) or (isinstance(parameter, Float) and not parameter.step)
-    ):
-        numbers = np.asarray(column).astype(np.float64)
-        fits = (numbers >= parameter.low) & (numbers <= parameter.high)
-        if isinstance(parameter, Int):
-            fits &= (numbers - parameter.low) % parameter.step == 0
-        return numbers, np.where(np.isnan(numbers), _EMPTY, np.where(fits, _VALUE, _OTHER))
-    cache: dict[tuple[type, Any], tuple[float, int]] = {}
-    cells = []
-    for cell in column:
-        key = type(cell), cell
-        try:
-            if key not in cache:
-                cache[key] = _number_of(space, name, cell)
-            cells.append(cache[key])
-        except TypeError:  # not hashable
-            cells.append((np.nan, _OTHER))
-    numbers_and_states = np.array(cells, np.float64).reshape(-1, 2)
-    return numbers_and_states[:, 0], numbers_and_states[:, 1]
-
-
-def _number_of(space: Space, name: str, cell: Any) -> tuple[float, int]:
-    parameter = space[name]
-    value: Any
-    if not is_empty(cell):
-        value = read_cell(parameter, cell)
-    elif isinstance(parameter, Categorical) and None in parameter.choices:
-        value = None
-    else:
-        return np.nan, _EMPTY
-    try:
-        value = space.check_part({name: value})[name]  # of the declared type
-    except DataError:
-        return np.nan, _OTHER
-    number = parameter.index(value) if isinstance(parameter, Categorical) else value
-    return float(number), _VALUE
 
 
 def read_cell(parameter: Parameter, cell: Any) -> Any:

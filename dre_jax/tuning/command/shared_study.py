@@ -131,7 +131,7 @@ class SharedStudy:
             trial.set_user_attr(_WORKER, self._worker)
             trial.set_user_attr(_ALIVE, time.time())
             for name in self.space.sequence:
-                if name in self.space.active_part({**params, name: None}):
+                if self.space.is_active(name, params):
                     value = _suggest(trial, name, self._translation.distributions[name])
                     params[name] = self._translation.from_optuna_value(name, value)
         self._read_at = -math.inf

@@ -6,19 +6,14 @@ so. Values of hyperparameters that are not in the search space are dropped.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.space.encoding import INVALID, Code, NumberCode
-from dre_jax.tuning.space.parameters import Categorical
-from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Space
 
 
@@ -97,11 +92,7 @@ def absent_names(space: Space, configurations: Sequence[Mapping[str, Any]]) -> l
     """
     present = {name for params in configurations for name in params}
     missing = [name for name in space.sequence if name not in present]
-    return [name for name in missing if any(_should_have(space, name, params) for params in configurations)]
-
-
-def _should_have(space: Space, name: str, params: Mapping[str, Any]) -> bool:
-    return not space[name].when or name in space.active_part({**params, name: None})
+    return [name for name in missing if any(space.is_active(name, params) for params in configurations)]
 
 
 def with_absence(space: Space, names: Collection[str]) -> Space:
@@ -124,45 +115,6 @@ def with_absence(space: Space, names: Collection[str]) -> Space:
     columns = [column.name for column in Space(dict(space), codes=codes).columns]
     kept = [column.name for column in space.columns if column.name in columns]
     return Space(dict(space), codes=codes, order=list(dict.fromkeys([*kept, *columns])))
-
-
-def encode_part(space: Space, params: Mapping[str, Any], absent: Collection[str]) -> np.ndarray:
-    """Returns the columns f64[D] of a configuration without some hyperparameters, which are encoded as inactive.
-
-    Args:
-      space: with an encoding of their absence, see `with_absence`.
-      params: the configuration.
-      absent: hyperparameters that it does not have.
-
-    Raises:
-      DataError: as `Space.check` for the others.
-    """
-    if not absent:
-        return space.encode(params)
-    complete, inactive = dict(params), set(absent)
-    for name in space.sequence:
-        is_absent = name in absent or any(parent in inactive for parent in space[name].parents)
-        if name not in complete and is_absent and _should_have(space, name, complete):
-            complete[name] = _placeholder(space, name, params)
-            inactive.add(name)
-    row = space.encode(complete)
-    for i, name in enumerate(space.sequence):
-        if name in inactive:
-            columns = space.layout.parts[i].encode(np.float64(0.5), np.bool_(False))
-            row[list(columns)] = [float(value) for value in columns.values()]
-    return row
-
-
-def _placeholder(space: Space, name: str, params: Mapping[str, Any]) -> Choice:
-    """Returns a value of a hyperparameter for which those of a configuration that depend on it are active."""
-    parameter = space[name]
-    if not isinstance(parameter, Categorical):
-        return parameter.low
-    for child in params:
-        for parent, values in itertools.chain(*space[child].alternatives) if child in space else ():
-            if parent == name and isinstance(values, tuple):
-                return values[0]
-    return parameter.choices[0]
 
 
 def describe_changes(absent: Mapping[str, Sequence[str]], unknown: Mapping[str, Sequence[str]], n_tasks: int) -> str:

@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
-from dre_jax.tuning.space.scalars import plain_value
+from dre_jax.tuning.space.scalars import plain_value, to_list
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.table_cells import encode_columns, is_empty, read_cells
+from dre_jax.tuning.table_cells import is_empty, read_cells
 
 
 def from_frame(
@@ -134,14 +132,13 @@ def _read(
             rule = f"{source} must have the columns {', '.join([*own, *space])}"
             raise DataError(f"{rule}, but has no {name!r}{hint}")
     all_columns, present = read_columns(), [name for name in (*own, *space) if name in names]
-    columns = {name: _cells(all_columns[names.index(name)], keep_numbers=name in space) for name in present}
+    columns = {name: [*to_list(all_columns[names.index(name)])] for name in present}
     lengths = [len(column) for column in columns.values()]
     if len(set(lengths)) > 1:
         raise DataError(f"columns must be equally long, but have {lengths} rows")
     columns |= {name: [None] * lengths[0] for name in space if name not in columns}
     tasks: dict[str, list[Evaluated]] = {}
     unreadable: dict[str, list[str]] = {}
-    encoded, is_read = encode_columns(space, columns)
     for i, (task_cell, cell) in enumerate(zip(columns[task], columns[value], strict=True)):
         if is_empty(task_cell):
             raise DataError(f"{source}: every row must name its task, but row {i + 1} does not")
@@ -155,14 +152,7 @@ def _read(
             rule = rule if cost is None else f"{value} and {cost} must be numbers, but got {cell!r} and {cost_cell!r}"
             unreadable.setdefault(str(task_cell), []).append(rule)
             continue
-        params = encoded[i] if is_read[i] else read_cells(space, {name: columns[name][i] for name in space})
-        trials.append(Evaluated(params, number, seconds))
+        trials.append(Evaluated(read_cells(space, {name: columns[name][i] for name in space}), number, seconds))
     exclusions = [Exclusion.of_trials(name, reasons) for name, reasons in unreadable.items()]
     metric = None if value == "value" else value
     return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)
-
-
-def _cells(column: Any, *, keep_numbers: bool) -> Any:
-    """Returns the cells of a column, as an array if they are numbers of NumPy's."""
-    kind = getattr(getattr(column, "dtype", None), "kind", "")
-    return np.asarray(column) if keep_numbers and kind in ("i", "u", "f") else list(column)

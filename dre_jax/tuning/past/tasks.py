@@ -13,9 +13,9 @@ from dre_jax.checks import one_of
 from dre_jax.data.checks import show
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
-from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, encode_part, with_absence
+from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
 from dre_jax.tuning.response_clipping import clip_responses
-from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trial import DIRECTIONS, checked_cost, objective_value
 
 MIN_CONFIGURATIONS = 3
@@ -166,7 +166,7 @@ def past_of(
             rule = f"a task must have a hyperparameter of the space, {', '.join(space)}"
             all_exclusions.append(Exclusion(name, f"{rule}, but has none"))
             continue
-        rows, values, costs, misfits = _encoded(space, encoding, task)
+        rows, values, costs, misfits = _encoded(encoding, task)
         if misfits:
             all_exclusions.append(Exclusion.of_trials(name, misfits))
         reason = _unusable(rows, values)
@@ -175,7 +175,7 @@ def past_of(
             continue
         responses = np.asarray(values, np.float64) * (1.0 if direction == "maximize" else -1.0)
         encoded_tasks[name] = Task(
-            name, np.asarray(rows, np.float32), clip_responses(responses), None if np.isnan(costs).all() else costs
+            name, rows.astype(np.float32), clip_responses(responses), None if np.isnan(costs).all() else costs
         )
     return Past(
         encoding,
@@ -191,8 +191,8 @@ def past_of(
 class _ReadTask(NamedTuple):
     """Trials of a past task whose values are numbers."""
 
-    configurations: list[Mapping[str, Any] | np.ndarray | DataError]
-    """With new names; an array if it is encoded already, an error if it cannot be read."""
+    configurations: list[Mapping[str, Any] | DataError]
+    """With new names; an error if it cannot be read."""
     values: list[float]
     costs: list[float]
     """NaN where unknown."""
@@ -201,7 +201,7 @@ class _ReadTask(NamedTuple):
 
 
 def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _ReadTask:
-    configurations: list[Mapping[str, Any] | np.ndarray | DataError] = []
+    configurations: list[Mapping[str, Any] | DataError] = []
     values, costs, names = list[float](), list[float](), dict[str, None]()
     for trial in trials:
         if not hasattr(trial, "value"):
@@ -212,39 +212,30 @@ def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _Rea
         values.append(value)
         cost = getattr(trial, "cost", None)
         costs.append(math.nan if cost is None else checked_cost(cost))
-        if isinstance(trial.params, np.ndarray):
-            configurations.append(trial.params)
-            continue
         try:
             configurations.append(changes.updated(trial.params))
             names |= dict.fromkeys(trial.params)
         except DataError as error:
             configurations.append(error)
     plain = [one for one in configurations if isinstance(one, Mapping)]
-    is_encoded = any(isinstance(one, np.ndarray) for one in configurations)
-    absent = [] if is_encoded else absent_names(changes.space, plain)
+    absent = absent_names(changes.space, plain)
     return _ReadTask(configurations, values, costs, absent, changes.unknown(names))
 
 
-def _encoded(
-    space: Space, encoding: Space, task: _ReadTask
-) -> tuple[list[np.ndarray], list[float], np.ndarray, list[str]]:
+def _encoded(encoding: Space, task: _ReadTask) -> tuple[np.ndarray, list[float], np.ndarray, list[str]]:
     """Returns the rows of a task, their values and costs, and the reasons why other trials do not fit."""
-    rows, values, costs, misfits = list[np.ndarray](), list[float](), list[float](), list[str]()
+    checked, values, costs, misfits = list[Params](), list[float](), list[float](), list[str]()
     for params, value, cost in zip(task.configurations, task.values, task.costs, strict=True):
         try:
             if isinstance(params, DataError):
                 raise params
-            if not isinstance(params, np.ndarray):
-                rows.append(encode_part(encoding, params, task.absent))
-            else:
-                rows.append(params if encoding is space else encoding.encode(space.decode(params)))
+            checked.append(encoding.check_values(params, task.absent))
         except DataError as error:
             misfits.append(str(error))
             continue
         values.append(value)
         costs.append(cost)
-    return rows, values, np.array(costs), misfits
+    return encoding.encode_rows(checked), values, np.array(costs), misfits
 
 
 def _tasks_by_name(names: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
@@ -256,7 +247,7 @@ def _tasks_by_name(names: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return tasks
 
 
-def _unusable(rows: Sequence[Any], values: Sequence[float]) -> str | None:
+def _unusable(rows: np.ndarray, values: Sequence[float]) -> str | None:
     """Returns why nothing can be learned from a task, or None."""
     n_different = len({row.tobytes() for row in rows})
     if n_different < MIN_CONFIGURATIONS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -163,7 +163,7 @@ class Space(Mapping[str, Parameter]):
           DataError: for a hyperparameter that is unknown, missing or inactive, or a value that it does not take; the
             message names it. For a configuration that a rule forbids.
         """
-        checked = self._typed(params)
+        checked = self.check_values(params)
         self._check_rules(checked)
         return checked
 
@@ -176,20 +176,32 @@ class Space(Mapping[str, Parameter]):
             if not rule.allows(params):
                 raise DataError(f"a configuration must satisfy {str(rule)!r}, but got {params!r}")
 
-    def _typed(self, params: Mapping[str, Any]) -> Params:
-        """Returns a configuration with values of the declared types, whether or not rules allow it."""
+    def check_values(self, params: Mapping[str, Any], absent: Collection[str] = ()) -> Params:
+        """Returns a configuration with values of the declared types; rules need not allow it.
+
+        Args:
+          params: values by name.
+          absent: hyperparameters that may be missing, and with them those that depend on them.
+
+        Raises:
+          DataError: as `check` does, but for rules.
+        """
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
         self.check_names(params)
         checked: Params = {}
+        missing: set[str] = set()
         for name in self.sequence:
-            active = self._is_active(name, checked)
-            if active and name not in params:
+            parameter = self._parameters[name]
+            active = self.is_active(name, checked, missing)
+            if active and name in params:
+                checked[name] = checked_value(name, parameter, params[name])
+            elif active and (name in absent or not missing.isdisjoint(parameter.parents)):
+                missing.add(name)
+            elif active:
                 raise DataError(f"a configuration must give every active hyperparameter, but {name!r} is missing")
-            if active:
-                checked[name] = checked_value(name, self._parameters[name], params[name])
             elif name in params:
-                when = describe_conditions(self._parameters[name].alternatives)
+                when = describe_conditions(parameter.alternatives)
                 raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
         return {name: checked[name] for name in self if name in checked}
 
@@ -215,7 +227,12 @@ class Space(Mapping[str, Parameter]):
 
     def encode(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
         """The columns f64[D] of a configuration. Raises `DataError` as `check` does."""
-        return np.asarray(self.layout.columns(self.point(params)))
+        return self.encode_rows([self.check_values(params)])[0]
+
+    def encode_rows(self, configurations: Sequence[Params]) -> npt.NDArray[np.float64]:
+        """Returns the columns f64[n, D] of configurations of `check_values`; what they lack is encoded as inactive."""
+        has_value = [np.array([name in params for params in configurations], bool) for name in self.sequence]
+        return np.asarray(self.layout.columns(self._points(configurations), active=has_value))
 
     def decode(self, row: Sequence[float] | npt.NDArray[Any], *, drop_absent: bool = False) -> Params:
         """Returns the configuration of a row of columns; it is valid for any finite numbers.
@@ -237,7 +254,7 @@ class Space(Mapping[str, Parameter]):
         decoded: Params = {}
         for name in self.sequence:
             code = self.code(name)
-            if self._is_active(name, decoded) and not (drop_absent and is_absent(name, code, row_values)):
+            if self.is_active(name, decoded) and not (drop_absent and is_absent(name, code, row_values)):
                 decoded[name] = decode_value(name, self._parameters[name], code, name in self.codes, row_values)
         return {name: decoded[name] for name in self if name in decoded}
 
@@ -246,22 +263,25 @@ class Space(Mapping[str, Parameter]):
 
         Rules need not allow it: they may be newer than a past study.
         """
-        checked = self._typed(params)
-        coordinates = np.full(len(self), 0.5)
+        return self._points([self.check_values(params)])[0]
+
+    def _points(self, configurations: Sequence[Params]) -> npt.NDArray[np.float64]:
+        """Returns the points f64[n, P] of configurations of `check_values`."""
+        points = np.full((len(configurations), len(self)), 0.5)
         for i, name in enumerate(self.sequence):
-            if name in checked:
-                coordinates[i] = self.coordinate_of(name, checked[name])
-        return coordinates
+            rows = [row for row, params in enumerate(configurations) if name in params]
+            points[rows, i] = self.coordinates(name, [configurations[row][name] for row in rows])
+        return points
+
+    def coordinates(self, name: str, values: Iterable[Choice]) -> npt.NDArray[np.float64]:
+        """Returns the coordinates f64[n] of values of a hyperparameter, which need not be at its steps."""
+        parameter, part = self._parameters[name], self.layout.parts[self.sequence.index(name)]
+        numbers = map(parameter.index, values) if isinstance(parameter, Categorical) else values
+        return np.clip(part.coordinates(np.array([*numbers], np.float64)), 0.0, 1.0)
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
-        return self.coordinate_of(name, checked_value(name, self._parameters[name], value))
-
-    def coordinate_of(self, name: str, value: Choice) -> float:
-        """Returns the coordinate of a value between the bounds, which need not be at a step."""
-        parameter, part = self._parameters[name], self.layout.parts[self.sequence.index(name)]
-        index = parameter.index(value) if isinstance(parameter, Categorical) else value
-        return min(max(float(part.coordinates(np.float64(index))), 0.0), 1.0)
+        return float(self.coordinates(name, [checked_value(name, self._parameters[name], value)])[0])
 
     def active_part(self, params: Mapping[str, Any], *, partial: bool = False) -> dict[str, Any]:
         """Returns a configuration without the values of inactive hyperparameters.
@@ -282,11 +302,8 @@ class Space(Mapping[str, Parameter]):
         active = dict(params)
         ignored = self._parameters.keys() - params.keys() if partial else set[str]()
         for name in self.sequence:
-            try:
-                if name in active and not self._is_active(name, active, ignored):
-                    del active[name]
-            except (TypeError, ValueError):  # an invalid value of the parent, which `check` rejects
-                continue
+            if name in active and not self.is_active(name, active, ignored):
+                del active[name]
         return active
 
     def params(self, point: npt.NDArray[Any]) -> Params:
@@ -330,16 +347,19 @@ class Space(Mapping[str, Parameter]):
         """Number of configurations, an upper bound with conditions; infinity with a real number."""
         return math.prod(float(size) or math.inf for size in self.layout.sizes)
 
-    def _is_active(self, name: str, config: Params, ignored: Set[str] = frozenset()) -> bool:
+    def is_active(self, name: str, params: Mapping[str, Any], ignored: Set[str] = frozenset()) -> bool:
         """Returns whether the conditions of a hyperparameter hold, except those on ``ignored`` ones."""
 
         def holds(parent: str, values: tuple[Choice, ...] | Interval) -> bool:
-            if parent in ignored or parent not in config:
+            if parent in ignored or parent not in params:
                 return parent in ignored
-            if isinstance(values, Interval):
-                return config[parent] in values
-            own = self._parameters[parent]
-            return level_of(own, config[parent]) in [level_of(own, value) for value in values]
+            own, value = self._parameters[parent], params[parent]
+            try:
+                if isinstance(values, Interval):
+                    return value in values
+                return level_of(own, value) in [level_of(own, one) for one in values]
+            except (TypeError, ValueError):  # an invalid value, which `check` rejects
+                return True
 
         alternatives = self._parameters[name].alternatives
         return not alternatives or any(all(holds(*one) for one in conditions) for conditions in alternatives)

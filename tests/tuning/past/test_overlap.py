@@ -8,7 +8,7 @@ import pytest
 from dre_jax import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, from_frame, from_studies, past_of
 from dre_jax.data.scale import Scale
 from dre_jax.errors import DataError, DataWarning, DreError
-from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, encode_part, with_absence
+from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
 from dre_jax.tuning.space.encoding import LevelCode, NumberCode
 from tests.error_messages import error_table
 
@@ -140,7 +140,8 @@ def test_encodings_of_meta_datasets_can_say_that_a_hyperparameter_is_absent():
     extended = with_absence(space, ["x", "kernel", "y"])
     assert [c.name for c in extended.columns][: len(space.columns)] == [c.name for c in space.columns]
     assert [c.name for c in extended.columns][len(space.columns) :] == ["y.na"]
-    assert encode_part(extended, {"y": 0.5}, ["x", "kernel"]).tolist() == [0.0, 1.0, 0.0, 1.0, 0.5, 0.0]
+    part = extended.check_values({"y": 0.5}, ["x", "kernel"])
+    assert extended.encode_rows([part]).tolist() == [[0.0, 1.0, 0.0, 1.0, 0.5, 0.0]]
 
 
 def test_names_that_no_configuration_needs_are_not_absent():

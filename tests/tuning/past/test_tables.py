@@ -5,12 +5,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dre_jax import Bool, Categorical, DataError, Float, Int, Space, from_csv, from_frame
-from dre_jax.tuning.table_cells import encode_columns, read_cells
-from tests.tuning.conftest import examples
 
 SPACE = Space(
     {
@@ -25,7 +21,6 @@ CONFIGURATIONS = [
     {"C": 1.0, "kernel": "poly", "degree": 3, "shrink": False},
     {"C": 10.0, "kernel": None, "shrink": True},
 ]
-CONFIGURATION_COLUMNS = {name: [params.get(name) for params in CONFIGURATIONS] for name in SPACE}
 VALUES = {"a": [3.0, 1.0, 2.0], "b": [0.5, 0.25, math.inf]}
 
 
@@ -69,31 +64,6 @@ def test_costs(frame, tmp_path):
         past = read(table, SPACE, direction="minimize", cost="seconds")
         np.testing.assert_array_equal(past.tasks["a"].costs, [1.0, np.nan, 3.0])
         assert read(table, SPACE, direction="minimize").tasks["a"].costs is None
-
-
-CELLS = {
-    "C": [0.1, 10.0, 3.0, "1", "x", None, math.nan, 99.0, np.float32(10.0), 1],
-    "kernel": ["rbf", " poly ", "poly", None, "", "linear", 3],
-    "degree": [2, 5.0, "3", None, 7, 2.5, math.nan],
-    "shrink": [True, "FALSE", 1, None, "no"],
-}
-
-
-@given(st.lists(st.fixed_dictionaries({name: st.sampled_from(cells) for name, cells in CELLS.items()}), min_size=1))
-@examples(100)
-def test_columns_are_encoded_as_rows_are(rows):
-    """At once and one by one; what is not encoded at once is left to the other way."""
-    frame = pd.DataFrame(rows)
-    for columns in ({name: frame[name].tolist() for name in SPACE}, {name: frame[name].to_numpy() for name in SPACE}):
-        encoded, is_read = encode_columns(SPACE, columns)
-        for i, row in enumerate(encoded):
-            try:
-                expected = SPACE.encode(read_cells(SPACE, {name: columns[name][i] for name in SPACE}))
-            except DataError:
-                assert not is_read[i]
-            else:
-                assert not is_read[i] or np.array_equal(row, expected)
-    assert encode_columns(SPACE, CONFIGURATION_COLUMNS)[1].all()
 
 
 def test_text_is_read_by_the_hyperparameter(tmp_path):
