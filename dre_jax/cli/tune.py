@@ -209,12 +209,12 @@ def tune(
         _print_best(best, optimizer)
         _print_sources(optimizer)
         place = study if storage is None else address_without_password(storage)
-        named = _named_directions(optimizer)
+        named = optimizer.named_directions
         if report is not None:
             from dre_jax.tuning.command.study_page import write_study_page
             from dre_jax.tuning.figures.study import study_figures
 
-            figures = study_figures(optimizer.space, optimizer.trials, best, named, _named_surrogates(optimizer))
+            figures = study_figures(optimizer.space, optimizer.trials, best, named, optimizer.named_surrogates)
             write_study_page(report, study.stem, optimizer.space, optimizer.trials, best, named, figures)
             print(f"tune: page {report}")
         # The study's whole name, so that no picture of the user's own is replaced.
@@ -248,7 +248,7 @@ def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -
     """Prints the best trial, or the front."""
     from dre_jax.cli.trials import format_json, format_value
 
-    if optimizer.directions:
+    if len(optimizer.named_directions) > 1:
         print(f"front of {len(optimizer.trials)} trials: {len(best)}")
         for trial in best:
             print(f"{format_value(trial)} (trial {trial.number}): {format_json(trial.params)}")
@@ -257,21 +257,10 @@ def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -
         print(format_json(best[0].params))
 
 
-def _named_directions(optimizer: FileOptimizer | SharedStudy) -> dict[str, str]:
-    """Returns the directions by objective; a single one has no name."""
-    return optimizer.directions or {"": optimizer.direction or ""}
-
-
-def _named_surrogates(optimizer: FileOptimizer | SharedStudy) -> Mapping[str, Surrogate | None]:
-    """Returns the surrogates by objective; a single one has no name."""
-    return optimizer.surrogates or {"": optimizer.surrogate}
-
-
 def _print_sources(optimizer: FileOptimizer | SharedStudy) -> None:
     """Prints how far the past studies of each surrogate agree with the trials."""
-    directions = _named_directions(optimizer)
-    for name, surrogate in _named_surrogates(optimizer).items():
+    for name, surrogate in optimizer.named_surrogates.items():
         if surrogate is not None and surrogate.studies is not None:
             trials = [trial.with_objective(name) if name else trial for trial in optimizer.trials]
-            lines = surrogate.sources(trials, direction=directions[name]).lines(_MAX_STUDIES)
+            lines = surrogate.sources(trials, direction=optimizer.named_directions[name]).lines(_MAX_STUDIES)
             print("\n".join([f"past of {name}:", *lines] if name else lines))

@@ -27,7 +27,7 @@ from dre_jax.search.suggester import capacity_for, coarse_capacity_for
 from dre_jax.search.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, Observation, default_method
-from dre_jax.tuning.feasibility import FeasibilityModel, capped_responses, is_feasible, learn_feasibility
+from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.initial_design import N_START, InitialDesign, with_fixed
 from dre_jax.tuning.objectives.objectives import responses_of
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
@@ -84,6 +84,8 @@ class Engine:
         """
         self.space = space
         self.surrogate = surrogate
+        self.surrogates = {"": surrogate}
+        """By objective; a single one has the name ""."""
         self.seed = seed
         self.config = EngineConfig() if config is None else config
         if not isinstance(self.config, EngineConfig):
@@ -93,7 +95,6 @@ class Engine:
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
-    n_objectives = 1
     n_start = N_START
     """Number of trials that precede those of the method, without a surrogate."""
 
@@ -202,7 +203,9 @@ class Engine:
             np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
         )
         max_history = self.config.max_history
-        feasibility, responses = self._learn_feasibility(observed, points, failed_points, pending_points, dtype)
+        feasibility, responses = learn_feasibility(
+            self.space.layout, self.config, observed, points, failed_points, pending_points, dtype
+        )
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
@@ -265,12 +268,12 @@ class Engine:
             self.require_standard_errors()
         return observed_history(self._layout.columns(points[rows]), responses[rows], errors, capacity, dtype)
 
-    def observations(self, trials: Iterable[Trial], directions: Mapping[str | None, str]) -> list[Observation]:
+    def observations(self, trials: Iterable[Trial], directions: Mapping[str, str]) -> list[Observation]:
         """Returns the trials that have a value, with the standard errors that the method can use.
 
         Args:
           trials: of a study.
-          directions: by objective; None is the name of a single one.
+          directions: by objective.
         """
         observed = []
         for trial in trials:
@@ -299,7 +302,7 @@ class Engine:
             name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
             raise ConfigError(f"predictions need hedged-prior, or gp without a surrogate, but the method is {name}")
         check_not_forked()
-        observed = self.observations(trials, {None: direction})
+        observed = self.observations(trials, {"": direction})
         responses = np.array([one.response for one in observed], np.float64)
         rows = select_trials(responses, self.config.max_history)
         clipped = clip_responses(responses[rows])
@@ -330,35 +333,6 @@ class Engine:
             return None
         power = weight_after(densities, self.space.layout, points, clip_responses(responses), self.config.belief_weight)
         return jax.device_put((power * (densities - densities.max(axis=1, keepdims=True))).astype(dtype))
-
-    def _learn_feasibility(
-        self,
-        observed: Sequence[Observation],
-        points: np.ndarray,
-        failed_points: np.ndarray,
-        pending_points: np.ndarray,
-        dtype: type[np.floating[Any]],
-    ) -> tuple[FeasibilityModel | None, np.ndarray]:
-        """Returns what is learned from failures and constraints, None without any, and responses for the method."""
-        responses = np.array([one.response for one in observed], np.float64)
-        failed_points = failed_points if self.config.failure_model else failed_points[:0]
-        names = sorted({name for one in observed for name in one.constraints})
-        if not names and not len(failed_points):
-            return None, responses
-        constraints = np.array([[one.constraints.get(name, np.nan) for name in names] for one in observed])
-        constraints = constraints.reshape(len(points), len(names))
-        responses = capped_responses(responses, is_feasible(constraints))
-        model = learn_feasibility(
-            self.space.layout,
-            points,
-            responses,
-            constraints,
-            failed_points,
-            pending_points,
-            self.config.max_history,
-            dtype,
-        )
-        return model, responses
 
     @cached_property
     def _encoder(self) -> ParamsEncoder:

@@ -30,6 +30,7 @@ from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
+from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.trial_record import select_trials
 
 Floats = npt.NDArray[np.float64]
@@ -127,29 +128,36 @@ def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes, decides: Array) -> 
 
 def learn_feasibility(
     layout: SpaceLayout,
+    config: EngineConfig,
+    observed: Sequence[Observation],
     points: Floats,
-    responses: Floats,
-    constraints: Floats,
     failed_points: Floats,
     pending_points: Floats,
-    max_trials: int,
     dtype: type[np.floating[Any]],
-) -> FeasibilityModel:
-    """Returns the model of the trials that have ended.
+) -> tuple[FeasibilityModel | None, Floats]:
+    """Returns the model of the trials that have ended, None without failures and constraints, and `capped_responses`.
 
     Args:
       layout: the search space.
-      points: f64[n, P], of the complete trials.
-      responses: f64[n], higher is better, from `capped_responses`.
-      constraints: f64[n, K], at most 0 where satisfied; NaN where unknown.
+      config: settings. The model has at most `max_history` trials, those near the best, and others.
+      observed: the n complete trials.
+      points: f64[n, P], of these.
       failed_points: f64[m, P], of the failed trials.
       pending_points: f64[r, P], of the running trials. Before the first feasible trial, when the model alone decides,
         their constraints are imputed by the median, so that parallel trials stay apart.
-      max_trials: number of trials that the processes are conditioned on, at most: those near the best, and others.
       dtype: precision of the model.
     """
-    max_trials = max(max_trials, FIT_TRIALS)
-    decides = constraints.shape[1] > 0 and not is_feasible(constraints).any()
+    responses = np.array([one.response for one in observed], np.float64)
+    failed_points = failed_points if config.failure_model else failed_points[:0]
+    names = sorted({name for one in observed for name in one.constraints})
+    if not names and not len(failed_points):
+        return None, responses
+    constraints = np.array([[one.constraints.get(name, np.nan) for name in names] for one in observed])
+    constraints = constraints.reshape(len(points), len(names))
+    feasible = np.all(np.nan_to_num(constraints) <= 0, axis=1)
+    responses = capped_responses(responses, feasible)
+    max_trials = max(config.max_history, FIT_TRIALS)
+    decides = len(names) > 0 and not feasible.any()
     best = points[np.argmax(responses)] if len(points) else 0.5
     if decides:
         points = np.vstack([points, pending_points])
@@ -161,7 +169,8 @@ def learn_feasibility(
     rows = select_trials(-np.abs(all_points - best).max(axis=1), max_trials)
     capacity = min(coarse_capacity_for(len(rows)), max_trials)
     outcomes = outcomes_of(all_points[rows], failed[rows], constraints[rows], capacity)
-    return fit_feasibility(layout, *jax.device_put((with_precision(outcomes, dtype), np.bool_(decides))))
+    model = fit_feasibility(layout, *jax.device_put((with_precision(outcomes, dtype), np.bool_(decides))))
+    return model, responses
 
 
 def outcomes_of(points: Floats, failed: Mask, constraints: Floats, capacity: int) -> Outcomes:
@@ -204,12 +213,6 @@ def _squashed(constraint: Floats) -> Floats:
     sizes = np.abs(constraint[np.isfinite(constraint)])
     typical = float(np.median(sizes)) if sizes.any() else 1.0
     return np.arcsinh(np.clip(constraint / (typical or float(sizes.max())), -_MAX_RATIO, _MAX_RATIO))
-
-
-def is_feasible(constraints: Floats) -> Mask:
-    """Returns which trials bool[n] violate no constraint f64[n, K] that is known."""
-    feasible: Mask = np.all(np.nan_to_num(constraints) <= 0, axis=1)
-    return feasible
 
 
 def capped_responses(responses: Floats, feasible: Sequence[bool] | Mask) -> Floats:

@@ -19,7 +19,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.objectives.engine import ObjectivesEngine, make_engine
+from dre_jax.tuning.objectives.engine import make_engine
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past_check import PastCheck
 from dre_jax.tuning.predicted_responses import Prediction
@@ -29,7 +29,6 @@ from dre_jax.tuning.study_file import (
     Study,
     origin_of,
     read_study,
-    resume_surrogate,
     resume_surrogates,
     write_study,
 )
@@ -92,11 +91,11 @@ class Optimizer(StudyRecord):
         """
         validate_study(direction, seed)
         self.seed = int(seed)
-        by_objective, engine = make_engine(space, surrogate, direction, directions, self.seed, config)
-        super().__init__(engine.space, by_objective, engine, past_curves)
+        named, engine = make_engine(space, surrogate, direction, directions, self.seed, config)
+        super().__init__(engine.space, named, engine, past_curves)
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
-        self._past_checks = [PastCheck() for _ in self._directions]
+        self._past_checks = [PastCheck() for _ in named]
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._turn = threading.RLock()  # to ask, which takes its time: others may tell meanwhile
 
@@ -120,7 +119,7 @@ class Optimizer(StudyRecord):
     @property
     def surrogates(self) -> dict[str, Surrogate | None]:
         """Knowledge of past tasks by objective; empty with one objective."""
-        return dict(self._engine.surrogates) if isinstance(self._engine, ObjectivesEngine) else {}
+        return self.named_surrogates if self.directions else {}
 
     @overload
     def ask(self, n: None = None) -> Trial: ...
@@ -143,9 +142,8 @@ class Optimizer(StudyRecord):
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
-            for check, (name, direction) in zip(self._past_checks, self._directions.items(), strict=True):
-                surrogate = self.surrogate if name is None else self.surrogates[name]
-                check.warn_if_misleading(self._trials, direction, surrogate, name)
+            for check, (name, direction) in zip(self._past_checks, self.named_directions.items(), strict=True):
+                check.warn_if_misleading(self._trials, direction, self._engine.surrogates[name], name)
             batch: list[Params] = []
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
@@ -196,15 +194,15 @@ class Optimizer(StudyRecord):
           >>> bool(near < far)
           True
         """
-        if objective not in self._directions:
-            names = ", ".join(map(repr, self._directions))
+        if objective not in (self.directions or [None]):
+            names = ", ".join(map(repr, self.directions or [None]))
             raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
         engine, trials = self._engine, self.trials
         if objective is not None:
-            engine = Engine(self.space, self.surrogates[objective], seed=self.seed, config=self._engine.config)
+            engine = Engine(self.space, engine.surrogates[objective], seed=self.seed, config=engine.config)
             trials = tuple(trial.with_objective(objective) for trial in trials)
         points = np.array([self.space.point(self.space.check(params)) for params in configurations])
-        return engine.predict(trials, self._directions[objective], points.reshape(-1, len(self.space)))
+        return engine.predict(trials, self.named_directions[objective or ""], points.reshape(-1, len(self.space)))
 
     def figures(self) -> dict[str, Figure]:
         """Returns figures of the study by heading: history or front, learning curves, slices, contours, importance.
@@ -215,9 +213,7 @@ class Optimizer(StudyRecord):
         from dre_jax.tuning.figures.study import study_figures
 
         best = self.front if self.directions else self.front[:1]
-        directions = self.directions or {"": self._directions[None]}
-        surrogates = self.surrogates or {"": self.surrogate}
-        figures = study_figures(self.space, self.trials, best, directions, surrogates)
+        figures = study_figures(self.space, self.trials, best, self.named_directions, self.named_surrogates)
         return {heading: one.figure for heading, one in figures.items()}
 
     def expected_improvement(self) -> float:
@@ -289,11 +285,9 @@ class Optimizer(StudyRecord):
             example; it stays unchanged.
         """
         with self._lock:
-            origin: Any = origin_of(self.surrogate)
-            if self.directions:
-                origin = {name: origin_of(surrogate) for name, surrogate in self.surrogates.items()}
-            state = (self._trials, self._enqueued, self._engine.config, origin)
-            study = Study(self.space, self.directions or self._directions[None], self.seed, *state)
+            origins = {name: origin_of(surrogate) for name, surrogate in self._engine.surrogates.items()}
+            state = (self._trials, self._enqueued, self._engine.config, origins)
+            study = Study(self.space, self.named_directions, self.seed, *state)
             file = os.path.realpath(path)
             self._stamps[file] = write_study(Path(path), study, own_stamp=self._stamps.get(file))
 
@@ -327,14 +321,11 @@ class Optimizer(StudyRecord):
         study = read_study(path)
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
+        more: dict[str, Any] = {"surrogate": resume_surrogates(path, study, surrogate), "directions": study.directions}
+        if len(study.directions) == 1:
+            more = {"surrogate": more["surrogate"][""], "direction": study.directions[""]}
         config = study.config if config is None else config
-        more: dict[str, Any] = {"seed": study.seed, "config": config}
-        if isinstance(study.direction, str):
-            more |= {"surrogate": resume_surrogate(path, study.origin, surrogate), "direction": study.direction}
-        else:
-            surrogates = resume_surrogates(path, study.origin, surrogate, study.direction)
-            more |= {"surrogate": surrogates, "directions": study.direction}
-        optimizer = cls(study.space, **more)
+        optimizer = cls(study.space, **more, seed=study.seed, config=config)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
         optimizer._stamps[os.path.realpath(path)] = before
         n_complete = sum(t.state == "complete" for t in study.trials)
@@ -353,7 +344,7 @@ class Optimizer(StudyRecord):
                 return Suggestion(self.space.check(fixed))
         trials = self.trials
         suggestion = self._engine.propose(
-            self._engine.observations(trials, self._directions),
+            self._engine.observations(trials, self.named_directions),
             number=len(trials) + len(batch),
             pending=[*(t._params for t in trials if t.state == "running"), *batch],
             failed=[t._params for t in trials if t.state == "failed"],

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dre_jax.data.files import read_json, stamp, write_json
@@ -49,15 +50,15 @@ class Study(NamedTuple):
     """The content of a study file."""
 
     space: Space
-    direction: str | Mapping[str, str]
-    """Of several objectives by name."""
+    directions: Mapping[str, str]
+    """By objective; a single one has the name ""."""
     seed: int
     trials: Sequence[Trial]
     enqueued: Sequence[Params] = ()
     """Values of hyperparameters that the next trials have, in order."""
     config: EngineConfig = EngineConfig()
-    origin: Origin | Mapping[str, Origin | None] | None = None
-    """The surrogate's; None without a surrogate; by objective if there are several."""
+    origins: Mapping[str, Origin | None] = MappingProxyType({"": None})
+    """Of the surrogates by objective; None without a surrogate."""
 
 
 def origin_of(surrogate: Surrogate | None) -> Origin | None:
@@ -70,40 +71,36 @@ def origin_of(surrogate: Surrogate | None) -> Origin | None:
     return Origin(surrogate.fingerprint, surrogate.path, surrogate.name, configuration)
 
 
-def resume_surrogate(path: Path, origin: Any, surrogate: Any) -> Surrogate | None:
-    """Returns the surrogate that a study continues with; warns if it is another one than before.
+def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Surrogate | None]:
+    """Returns the surrogates by objective that a study continues with; warns if one is another one than before.
 
     Args:
       path: the study's file.
-      origin: what the file says.
-      surrogate: the one to continue with, None for none; `...` if the caller says nothing.
+      study: its content.
+      surrogate: the one to continue with, None for none; by objective if there are several; `...` if the caller says
+        nothing.
 
     Raises:
       DataError: if the study has a surrogate and the caller says nothing; the message says what to pass.
     """
-    if isinstance(surrogate, Mapping):
+    if len(study.directions) > 1 and surrogate is not ...:
+        surrogates: dict[str, Any] = dict(surrogates_by_objective(surrogate, study.directions))
+    elif isinstance(surrogate, Mapping):
         raise DataError(f"{path} must hold a study of several objectives, for surrogates of each, but has one")
-    if surrogate is None or origin is None:
-        return None if surrogate is ... else surrogate
-    rule = f"{path} is a study with the surrogate {origin}"
-    if surrogate is ...:
-        where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"
-        remedy = f"pass surrogate={where}, or surrogate=None to continue without (--surrogate DIR or none)"
-        raise DataError(f"{rule}: {remedy}")
-    if surrogate.fingerprint != origin.fingerprint:
-        warnings.warn(f"{rule}, and continues with another one", DataWarning, stacklevel=3)
-    return surrogate
-
-
-def resume_surrogates(
-    path: Path, origin: Any, surrogates: Any, directions: Mapping[str, str]
-) -> dict[str, Surrogate | None]:
-    """Returns `resume_surrogate` of each objective."""
-    if surrogates is not ...:
-        surrogates = surrogates_by_objective(surrogates, directions)
     else:
-        surrogates = dict.fromkeys(directions, ...)
-    return {name: resume_surrogate(path, origin[name], surrogates[name]) for name in directions}
+        surrogates = dict.fromkeys(study.directions, surrogate)
+    for name, origin in study.origins.items():
+        if surrogates[name] is None or origin is None:
+            surrogates[name] = None if surrogates[name] is ... else surrogates[name]
+            continue
+        rule = f"{path} is a study with the surrogate {origin}"
+        if surrogates[name] is ...:
+            where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"
+            remedy = f"pass surrogate={where}, or surrogate=None to continue without (--surrogate DIR or none)"
+            raise DataError(f"{rule}: {remedy}")
+        if surrogates[name].fingerprint != origin.fingerprint:
+            warnings.warn(f"{rule}, and continues with another one", DataWarning, stacklevel=3)
+    return surrogates
 
 
 def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Stamp | None:
@@ -122,14 +119,15 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
     """
     content = {
         "dre_jax_study": FORMAT,
-        "direction": study.direction,
+        "direction": _value_or_mapping(study.directions),
         "seed": study.seed,
         "space": to_json(study.space),
         "trials": [_trial(trial) for trial in study.trials],
     }
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
-    content["surrogate"] = _origin_content(study.origin)
+    origins = {name: None if origin is None else origin._asdict() for name, origin in study.origins.items()}
+    content["surrogate"] = _value_or_mapping(origins)
     with folder_lock(path.parent):
         current = stamp(path)
         if current is not None and current != own_stamp and path.stat().st_size:
@@ -141,7 +139,7 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
 def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
     """Raises `DataError` if a study has a trial that another one, which is to replace it, does not have."""
     advice = "load it by Optimizer.load, or save to another file"
-    if old.trials and (old.space, old.direction) != (new.space, new.direction):
+    if old.trials and (old.space, old.directions) != (new.space, new.directions):
         raise DataError(f"{path} must hold an earlier state of the study, but holds another study: {advice}")
     for before, now in zip_longest(old.trials, new.trials[: len(old.trials)]):
         if before != now and (now is None or before.state != "running" or before.params != now.params):
@@ -162,20 +160,21 @@ def read_study(path: Path) -> Study:
         raise DataError(f"{path} must hold a study of format {FORMAT}, but is of {content['dre_jax_study']!r}")
     try:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
-        several = check_directions(direction) if isinstance(direction, dict) else {}
+        several = isinstance(direction, dict)
+        directions = check_directions(direction) if several else {"": direction}
         validate_study("minimize" if several else direction, seed)
         trials: list[Trial] = []
         for record in content["trials"]:
-            trials.append(_read_trial(record, space, several, trials))
+            trials.append(_read_trial(record, space, directions if several else {}, trials))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
         saved: Any = content["surrogate"]
-        origin = {name: _origin_of_content(saved[name]) for name in several} if several else _origin_of_content(saved)
+        origins = {name: _origin_of_content(saved[name] if several else saved) for name in directions}
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
         raise DataError(f"{path} must hold a whole study, but: {reason}") from error
-    return Study(space, direction, seed, trials, enqueued, config, origin)
+    return Study(space, directions, seed, trials, enqueued, config, origins)
 
 
 def _read_trial(record: Mapping[str, Any], space: Space, several: Mapping[str, str], earlier: Sequence[Trial]) -> Trial:
@@ -203,13 +202,12 @@ def _read_trial(record: Mapping[str, Any], space: Space, several: Mapping[str, s
     return Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports, objectives, cost)
 
 
-def _origin_content(origin: Any) -> Any:
-    if isinstance(origin, Origin):
-        return origin._asdict()
-    return {name: _origin_content(one) for name, one in origin.items()} if isinstance(origin, Mapping) else None
+def _value_or_mapping(by_objective: Mapping[str, Any]) -> Any:
+    """Returns the value of a single objective, or the mapping of several."""
+    return dict(by_objective) if len(by_objective) > 1 else by_objective[""]
 
 
-def _origin_of_content(content: Any) -> Any:
+def _origin_of_content(content: Any) -> Origin | None:
     origin = Origin(**content) if isinstance(content, dict) else content
     if origin is not None and not isinstance(origin, Origin):
         raise ConfigError(f"a surrogate is null or described by its fields, but the study has {content!r}")

@@ -15,6 +15,7 @@ from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.objectives.objectives import front_of, objective_values, responses_of
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
 
 
@@ -22,18 +23,18 @@ class StudyRecord:
     """The trials of a study, which several threads may tell: what `Optimizer` knows without suggesting."""
 
     def __init__(
-        self, space: Space, directions: Mapping[str | None, str], engine: Engine, past_curves: PastCurves | None
+        self, space: Space, directions: Mapping[str, str], engine: Engine, past_curves: PastCurves | None
     ) -> None:
         """Creates a record without trials.
 
         Args:
           space: the search space.
-          directions: by objective; None is the name of a single one.
+          directions: by objective; a single one has the name "".
           engine: makes suggestions, and decides which standard errors can be used.
           past_curves: learning curves of past studies.
         """
         self.space = space
-        self._directions, self._engine = dict(directions), engine
+        self.named_directions, self._engine = dict(directions), engine
         self._trials: list[Trial] = []
         self._curves = StudyCurves(past_curves, engine.config.stopping_error)
         self._lock = threading.RLock()  # of the trials
@@ -41,12 +42,17 @@ class StudyRecord:
     @property
     def direction(self) -> str | None:
         """The direction of the objective; None with several objectives."""
-        return self._directions.get(None)
+        return None if self.directions else self.named_directions[""]
 
     @property
     def directions(self) -> dict[str, str]:
         """The directions of several objectives by name; empty with one objective."""
-        return {name: direction for name, direction in self._directions.items() if name is not None}
+        return dict(self.named_directions) if len(self.named_directions) > 1 else {}
+
+    @property
+    def named_surrogates(self) -> dict[str, Surrogate | None]:
+        """Knowledge of past tasks by objective; a single objective has the name "", here as in `named_directions`."""
+        return dict(self._engine.surrogates)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -69,12 +75,12 @@ class StudyRecord:
         if not feasible:
             rule = "there is a best trial once one satisfies all constraints"
             raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
-        return max(feasible, key=lambda trial: (responses_of(trial, self._directions), -trial.number))
+        return max(feasible, key=lambda trial: (responses_of(trial, self.named_directions), -trial.number))
 
     @property
     def front(self) -> tuple[Trial, ...]:
         """The complete, feasible trials that no other one equals or beats in all objectives and beats in one."""
-        return front_of(self.trials, self._directions)
+        return front_of(self.trials, self.named_directions)
 
     def tell(
         self,

@@ -45,8 +45,12 @@ def test_weights_are_those_of_a_reference():
     constraints = np.column_stack([points.sum(axis=1) - 0.8, 1e6 * (points[:, 0] - 0.4) ** 3])
     constraints[3, 1] = np.nan
     with jax.enable_x64(True):
-        trials = points, -points[:, 0], constraints, failed, np.empty((0, 2))
-        model = learn_feasibility(SQUARE.layout, *trials, 192, np.float64)
+        observed = [
+            Observation({}, -x, constraints={name: c for name, c in zip("ab", row, strict=True) if np.isfinite(c)})
+            for x, row in zip(points[:, 0], constraints, strict=True)
+        ]
+        trials = observed, points, failed, np.empty((0, 2))
+        model, _ = learn_feasibility(SQUARE.layout, EngineConfig(), *trials, np.float64)
         result = np.asarray(jax.jit(type(model).log_weight)(model, jnp.asarray(new)))
     rows = np.asarray(model.x)[: len(points) + len(failed)]
     logs = np.append(model.success.params.log_length, model.success.params.log_scale)

@@ -90,7 +90,7 @@ def study_in_file(
         remove_left_over(path)
         if path.exists():
             study = FileOptimizer.load(path, surrogate, space=space)
-            require_directions(str(path), study.directions or {"": str(study.direction)}, directions)
+            require_directions(str(path), study.named_directions, directions)
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of the seed given, {seed}, but its own is {study.seed}")
         else:

@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.tuning.objectives.engine import Surrogates
-from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
+from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.past.optuna_studies import address_without_password, first_line, open_storage
@@ -64,21 +64,19 @@ class SharedStudy:
           DataError: for a storage that cannot be used, or a study of another space, objectives or direction.
         """
         past = surrogate if isinstance(surrogate, Mapping) else {"": surrogate}
-        surrogates = {objective: past.get(objective) for objective in directions}
         self.space = space
-        self.surrogate, self.surrogates = surrogates.get(""), surrogates if len(surrogates) > 1 else {}
+        self.named_surrogates = {objective: past.get(objective) for objective in directions}
+        """Knowledge of past tasks by objective; a single objective has the name ""."""
         self._translation = translation_of(space)
-        self._sampler = DRESampler(space, surrogate=list(surrogates.values()), seed=seed)
+        self._sampler = DRESampler(space, surrogate=list(self.named_surrogates.values()), seed=seed)
         self._address = address_without_password(storage)
         self._study = _open_study(storage, name, directions, self._sampler)
         own = [one.name.lower() for one in self._study.directions]
         metrics = self._study.metric_names or map(str, range(len(own)))
-        by_metric = dict(zip(metrics if len(own) > 1 else [""], own, strict=True))
-        require_directions(name, by_metric, directions)
-        self.direction, self.directions = by_metric.get(""), by_metric if len(by_metric) > 1 else {}
-        for objective, learned in surrogates.items():
-            if learned is not None:
-                learned.require_direction(by_metric[objective])
+        self.named_directions = dict(zip(metrics if len(own) > 1 else [""], own, strict=True))
+        """Directions by objective, named as in `named_surrogates`."""
+        require_directions(name, self.named_directions, directions)
+        surrogates_by_objective(self.named_surrogates, self.named_directions)
         content = to_json(space)
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
             raise DataError(f"{name} must be a study of the space given, but it is one of another space")
@@ -140,7 +138,7 @@ class SharedStudy:
     def tell(self, trial: int, value: float | Mapping[str, float] | None) -> Trial:
         """Reports the value of a trial of this process, or those of several objectives; None if it failed."""
         self._read_at = -math.inf
-        values = [value[name] for name in self.directions] if isinstance(value, Mapping) else value
+        values = [value[name] for name in self.named_directions] if isinstance(value, Mapping) else value
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
         with _storage_errors(self._address):
             # Already ended, if this machine was silent for so long that another process runs the trial again.
@@ -178,8 +176,10 @@ class SharedStudy:
             if name in self.space
         }
         state = _STATES.get(trial.state, "failed")
-        objectives = dict(zip(self.directions, trial.values or (), strict=False))
-        return Trial(trial.number, values, state, None if self.directions else trial.value, _values=objectives)
+        if len(self.named_directions) == 1:
+            return Trial(trial.number, values, state, trial.value)
+        objectives = dict(zip(self.named_directions, trial.values or (), strict=False))
+        return Trial(trial.number, values, state, _values=objectives)
 
     def _retry_abandoned(self) -> None:
         """Tells trials of ended processes as failed, and adds their configurations to those that wait."""

@@ -54,15 +54,14 @@ class ObjectivesEngine(Engine):
           ConfigError: for surrogates of different spaces, a method without the capability ``predicts_components``, or a
             pending strategy that a method does not support.
         """
-        self.surrogates = dict(surrogates)
-        self.n_objectives = len(self.surrogates)
         # With fewer in many dimensions, the next trials are in corners of the space, far from the front.
         self.n_start = min(max(2 * len(space) - 2, N_START), _MAX_START)
         strategy = (config or EngineConfig()).pending_strategy
         self._objectives_method = HypervolumeMethod(
             members=tuple(_method_of(name, one) for name, one in surrogates.items()), pending_strategy=strategy
         )
-        super().__init__(space, _combine(self.surrogates, self._objectives_method), seed=seed, config=config)
+        super().__init__(space, _combine(surrogates, self._objectives_method), seed=seed, config=config)
+        self.surrogates = dict(surrogates)
 
     def require_standard_errors(self) -> None:
         """Raises `ConfigError`."""
@@ -144,8 +143,8 @@ def make_engine(
     directions: Mapping[str, str] | None,
     seed: int,
     config: EngineConfig | None,
-) -> tuple[dict[str | None, str], Engine]:
-    """Returns the directions of a study by objective, None for a single one, and the engine.
+) -> tuple[dict[str, str], Engine]:
+    """Returns the directions of a study by objective, and the engine; a single objective has the name "".
 
     Raises:
       ConfigError, DataError: as `dre_jax.tuning.Optimizer`.
@@ -157,16 +156,21 @@ def make_engine(
     if directions is None:
         if isinstance(surrogate, Mapping):
             raise ConfigError("surrogates by objective need directions= of the objectives, but got none")
-        searched = space_of(space, surrogate)
-        if surrogate is not None:
-            surrogate.require_direction(direction)
-        return {None: direction}, Engine(searched, surrogate, seed=seed, config=config)
-    if direction != "minimize":
+        named, surrogate = {"": direction}, {"": surrogate}
+    elif direction != "minimize":
         raise ConfigError(f"a study has direction= or directions=, but got {direction!r} and {directions!r}")
-    named = check_directions(directions)
+    else:
+        named = check_directions(directions)
     surrogates = surrogates_by_objective(surrogate, named)
     searched = space_of(space, next((one for one in surrogates.values() if one is not None), None))
-    return dict(named.items()), ObjectivesEngine(searched, surrogates, seed=seed, config=config)
+    return named, engine_of(searched, surrogates, seed=seed, config=config)
+
+
+def engine_of(space: Space, surrogates: Mapping[str, Surrogate | None], **options: Any) -> Engine:
+    """Returns the engine of one objective or several, with surrogates by objective; options as those of `Engine`."""
+    if len(surrogates) > 1:
+        return ObjectivesEngine(space, surrogates, **options)
+    return Engine(space, *surrogates.values(), **options)
 
 
 def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:

@@ -76,14 +76,14 @@ def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> di
     return by_name
 
 
-def responses_of(trial: Trial, directions: Mapping[str | None, str]) -> tuple[float, ...]:
-    """Returns the values of a complete trial by objective, higher is better; None is the name of a single one."""
-    values = [trial.value if name is None else trial._values[name] for name in directions]
+def responses_of(trial: Trial, directions: Mapping[str, str]) -> tuple[float, ...]:
+    """Returns the values of a complete trial by objective, higher is better."""
+    values = [trial._values.get(name, trial.value) for name in directions]
     signs = [1.0 if direction == "maximize" else -1.0 for direction in directions.values()]
     return tuple(sign * (value or 0.0) for sign, value in zip(signs, values, strict=True))
 
 
-def front_of(trials: Sequence[Trial], directions: Mapping[str | None, str]) -> tuple[Trial, ...]:
+def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Trial, ...]:
     """Returns the complete, feasible trials that no other one dominates, in the order of their numbers."""
     feasible = [trial for trial in trials if trial.state == "complete" and trial.is_feasible]
     if not feasible:

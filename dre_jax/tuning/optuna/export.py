@@ -47,7 +47,7 @@ def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None
       >>> to_study(optimizer).best_params == optimizer.best.params
       True
     """
-    directions: Any = list(optimizer.directions.values()) or [optimizer.direction]
+    directions = optimizer.named_directions.values()
     study = study_of_trials(optimizer.space, optimizer.trials, directions, storage=storage, name=name)
     if optimizer.directions:
         with warnings.catch_warnings():
@@ -59,13 +59,13 @@ def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None
 def study_of_trials(
     space: Space,
     trials: Iterable[Trial],
-    directions: Any,
+    directions: Iterable[Any],
     *,
     storage: str | BaseStorage | None = None,
     name: str | None = None,
 ) -> Study:
     """Returns a new study of Optuna with trials of a search space; see `to_study`."""
-    study = optuna.create_study(study_name=name, storage=storage, directions=directions)
+    study = optuna.create_study(study_name=name, storage=storage, directions=[*directions])
     translation = translation_of(space)
     for trial in trials:
         study.add_trial(_frozen(trial, translation))

@@ -19,7 +19,7 @@ from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.objectives.engine import ObjectivesEngine
+from dre_jax.tuning.objectives.engine import engine_of
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
     TrialReader,
@@ -254,14 +254,9 @@ class DRESampler(BaseSampler):
     def _engine_for(self, space: Space, n_objectives: int) -> Engine:
         """Returns the engine of a space; the last engine is cached with its arrays on the device."""
         engine = self._engine
-        if engine is None or engine.space != space or engine.n_objectives != n_objectives:
-            surrogates = self._surrogates_for(n_objectives)
-            more: dict[str, Any] = {"seed": self._seed, "config": self._config}
-            if n_objectives == 1:
-                engine = Engine(space, surrogates[0], **more)
-            else:
-                engine = ObjectivesEngine(space, {str(i): one for i, one in enumerate(surrogates)}, **more)
-            self._engine = engine
+        if engine is None or engine.space != space or len(engine.surrogates) != n_objectives:
+            surrogates = {str(i): one for i, one in enumerate(self._surrogates_for(n_objectives))}
+            self._engine = engine = engine_of(space, surrogates, seed=self._seed, config=self._config)
         return engine
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.space.encoding import INVALID, Code, NumberCode
+from dre_jax.tuning.space.encoding import INVALID, NumberCode, level_code
+from dre_jax.tuning.space.parameters import Categorical
 from dre_jax.tuning.space.space import Space
 
 
@@ -105,8 +106,10 @@ def with_absence(space: Space, names: Collection[str]) -> Space:
     """
     codes = dict(space.codes)
     for name in names:
-        code: Code = space.code(name)
-        if isinstance(code, NumberCode):
+        code, parameter = space.code(name), space[name]
+        if isinstance(parameter, Categorical) and isinstance(code, NumberCode):
+            codes[name] = level_code(parameter, can_be_missing=True)
+        elif isinstance(code, NumberCode):
             codes[name] = replace(code, missing=True)
         elif INVALID not in code.columns:
             codes[name] = replace(code, columns=(*code.columns, INVALID))

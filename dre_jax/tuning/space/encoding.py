@@ -22,7 +22,7 @@ INVALID = "INVALID"
 
 @dataclass(frozen=True)
 class NumberCode:
-    """Encoding of a number by bounds other than its own."""
+    """Encoding of a number, or of the position among ordered choices, in one column."""
 
     scale: Scale
     empty: float = 0.0
@@ -35,7 +35,7 @@ class NumberCode:
 
 @dataclass(frozen=True)
 class LevelCode:
-    """Encoding of levels by other names than their own."""
+    """Encoding of levels in one column each."""
 
     names: tuple[str, ...]
     """The level of each choice; `INVALID` for a choice that is encoded as not set."""
@@ -48,11 +48,17 @@ Code = NumberCode | LevelCode
 
 def default_code(parameter: Parameter) -> Code:
     """Returns the encoding of a hyperparameter by its own bounds or choices."""
-    if isinstance(parameter, Categorical):
-        names = levels_of(parameter.choices)
-        extra = (INVALID,) if parameter.when and not parameter.ordered else ()
-        return LevelCode(names, (*names, *extra))
-    return NumberCode(Scale(parameter.low, parameter.high, parameter.log), missing=bool(parameter.when))
+    if not isinstance(parameter, Categorical):
+        return NumberCode(Scale(parameter.low, parameter.high, parameter.log), missing=bool(parameter.when))
+    if parameter.ordered:
+        return NumberCode(Scale(0.0, len(parameter.choices) - 1.0), missing=bool(parameter.when))
+    return level_code(parameter, can_be_missing=bool(parameter.when))
+
+
+def level_code(parameter: Categorical, *, can_be_missing: bool) -> LevelCode:
+    """Returns the encoding of choices by their texts, with a level for none of them if they can be missing."""
+    names = levels_of(parameter.choices)
+    return LevelCode(names, (*names, INVALID) if can_be_missing else names)
 
 
 def check_code(name: str, parameter: Parameter, code: Code) -> None:
@@ -78,18 +84,15 @@ def check_code(name: str, parameter: Parameter, code: Code) -> None:
         raise ConfigError(f"a value that counts as not set needs a flag, but the code of {name!r} is {code!r}")
 
 
-def columns_of(name: str, parameter: Parameter, code: Code, own_code: bool) -> Iterator[Column]:
-    """Yields the columns of a hyperparameter; ``own_code`` if its code is not the default one."""
-    if isinstance(code, NumberCode):
-        yield Column(name, "int" if isinstance(parameter, Int) else "float", name, code.scale.log)
-        if code.missing:
-            yield Column(missing_column(name), "missing", name)
-    elif isinstance(parameter, Categorical) and parameter.ordered and not own_code:
-        yield Column(name, "ordinal", name)
-        if parameter.when:
-            yield Column(missing_column(name), "missing", name)
-    else:
+def columns_of(name: str, parameter: Parameter, code: Code) -> Iterator[Column]:
+    """Yields the columns of a hyperparameter."""
+    if isinstance(code, LevelCode):
         yield from (Column(level_column(name, level), "level", name) for level in code.columns)
+        return
+    kind = {Categorical: "ordinal", Int: "int", Float: "float"}[type(parameter)]
+    yield Column(name, kind, name, code.scale.log)
+    if code.missing:
+        yield Column(missing_column(name), "missing", name)
 
 
 def is_absent(name: str, code: Code, row: Mapping[str, float]) -> bool:
@@ -100,20 +103,14 @@ def is_absent(name: str, code: Code, row: Mapping[str, float]) -> bool:
     return has_flag and row[level_column(name, INVALID)] >= 0.5
 
 
-def decode_value(name: str, parameter: Parameter, code: Code, own_code: bool, row: Mapping[str, float]) -> Choice:
-    """Returns the value in columns, by name; ``own_code`` if the hyperparameter's code is not the default one."""
-    if isinstance(parameter, Categorical):
-        if parameter.ordered and not own_code:
-            last = len(parameter.choices) - 1
-            return parameter.choices[round(min(max(row[name], 0.0), 1.0) * last)]
-        assert isinstance(code, LevelCode)
-        strength = [row[level_column(name, level)] for level in code.names]
-        return parameter.choices[int(np.argmax(strength))]
-    assert isinstance(code, NumberCode)
+def decode_value(name: str, parameter: Parameter, code: Code, row: Mapping[str, float]) -> Choice:
+    """Returns the value in columns, by name."""
+    if isinstance(code, LevelCode):
+        return nearest_value(parameter, int(np.argmax([row[level_column(name, level)] for level in code.names])))
     if code.unset is not None and code.missing and row[missing_column(name)] >= 0.5:
         return nearest_value(parameter, code.unset)
-    x = code.scale.from_unit(min(max(row[name], 0.0), 1.0))
-    return nearest_value(parameter, float(x))
+    x = float(code.scale.from_unit(min(max(row[name], 0.0), 1.0)))
+    return nearest_value(parameter, round(x) if isinstance(parameter, Categorical) else x)
 
 
 def number_part(
@@ -158,7 +155,6 @@ def level_part(
     parameter: Categorical,
     theirs: Categorical,
     code: Code,
-    own: bool,
     position: Mapping[str, int],
     alternatives: tuple[Conditions, ...],
 ) -> Level:
@@ -169,20 +165,14 @@ def level_part(
       parameter: how it is searched.
       theirs: the categorical of the space that encodes it, of which it may have fewer choices.
       code: how it is encoded.
-      own: whether the code was given with that space, and is not the hyperparameter's own.
       position: of columns, by name.
       alternatives: conditions of which one must hold for it to be active.
     """
-    n = len(parameter.choices)
-    assert isinstance(code, LevelCode)
     index = [theirs.index(choice) for choice in parameter.choices]
-    if theirs.ordered and not own:
-        last = max(len(theirs.choices) - 1, 1)
-        if theirs.when:
-            rows: tuple[tuple[float, ...], ...] = (*((i / last, 0.0) for i in index), (0.0, 1.0))
-            return Level(n, (position[name], position[missing_column(name)]), rows, parameter.ordered, alternatives)
-        return Level(n, (position[name],), (*((i / last,) for i in index), (0.0,)), parameter.ordered, alternatives)
-    columns = tuple(position[level_column(name, level)] for level in code.columns)
-    names = [*(code.names[i] for i in index), INVALID]
-    rows = tuple(tuple(float(column == level) for column in code.columns) for level in names)
-    return Level(n, columns, rows, parameter.ordered, alternatives)
+    columns = tuple(position[column.name] for column in columns_of(name, theirs, code))
+    if isinstance(code, LevelCode):
+        names = [*(code.names[i] for i in index), INVALID]
+        rows = [tuple(float(column == level) for column in code.columns) for level in names]
+    else:
+        rows = [*((float(code.scale.to_unit(i)), 0.0)[: len(columns)] for i in index), (0.0, 1.0)[: len(columns)]]
+    return Level(len(index), columns, tuple(rows), parameter.ordered, alternatives)

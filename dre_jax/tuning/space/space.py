@@ -95,7 +95,7 @@ class Space(Mapping[str, Parameter]):
         columns = [
             column
             for name, parameter in self._parameters.items()
-            for column in columns_of(name, parameter, self.code(name), name in self.codes)
+            for column in columns_of(name, parameter, self.code(name))
         ]
         self._order = tuple(column.name for column in columns) if order is None else tuple(order)
         by_name = {column.name: column for column in columns}
@@ -144,9 +144,9 @@ class Space(Mapping[str, Parameter]):
             )
             code = target.code(name)
             if isinstance(parameter, Categorical):
-                theirs, own = target[name], name in target.codes
+                theirs = target[name]
                 assert isinstance(theirs, Categorical)
-                parts.append(level_part(name, parameter, theirs, code, own, position, conditions))
+                parts.append(level_part(name, parameter, theirs, code, position, conditions))
             else:
                 parts.append(number_part(name, parameter, code, position, conditions))
         rules = tuple(layout_rule(rule, self._parameters, index) for rule in self.rules)
@@ -255,7 +255,7 @@ class Space(Mapping[str, Parameter]):
         for name in self.sequence:
             code = self.code(name)
             if self.is_active(name, decoded) and not (drop_absent and is_absent(name, code, row_values)):
-                decoded[name] = decode_value(name, self._parameters[name], code, name in self.codes, row_values)
+                decoded[name] = decode_value(name, self._parameters[name], code, row_values)
         return {name: decoded[name] for name in self if name in decoded}
 
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
