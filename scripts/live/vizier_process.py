@@ -32,6 +32,7 @@ def designer(start: dict[str, Any]) -> Any:
             problem.search_space.root.add_categorical_param(name, choices)
     goal = pyvizier.ObjectiveMetricGoal.MINIMIZE
     problem.metric_information.append(pyvizier.MetricInformation(name="loss", goal=goal))
+    jax.config.update("jax_enable_x64", True)  # as Vizier's service does
     rng = jax.random.PRNGKey(start["seed"])
     pad = padding.PaddingSchedule(num_trials=padding.PaddingType.MULTIPLES_OF_10)
     if start["past"] is None:
@@ -46,7 +47,7 @@ def completed(trials: Any, numbers: Any = None) -> list[Any]:
     from vizier import pyvizier
 
     result = []
-    for number, (configuration, loss) in zip(numbers or itertools.count(1), trials, strict=False):
+    for (configuration, loss), number in zip(trials, numbers or itertools.count(1), strict=False):
         trial = pyvizier.Trial(id=number, parameters=configuration)
         trial.complete(pyvizier.Measurement({"loss": loss}))
         result.append(trial)
