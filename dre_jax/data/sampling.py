@@ -18,17 +18,8 @@ from dre_jax.data.tasks import TaskTable
 from dre_jax.runtime.jit import jit_eager_calls
 
 
-class Spans(NamedTuple):
-    """Where the rows of each task lie: all that drawing reads of a `TaskTable`."""
-
-    start: Array
-    """i32[T]: first row of each task."""
-    size: Array
-    """i32[T]: rows of each task."""
-
-
 class TaskSpans(NamedTuple):
-    """Rows of some of a table's tasks, for draws from these only."""
+    """Rows of all or some of a table's tasks: all that drawing reads of a `TaskTable`."""
 
     start: Array
     """i32[..., T]: first row of each task."""
@@ -119,7 +110,7 @@ def skip(index: Array, skipped: Array) -> Array:
     return index + jnp.sum(before[None, :] <= index[:, None], axis=-1, dtype=jnp.int32)
 
 
-def sample_rows(table: TaskTable | Spans, bits: Array, *, n_support: int = 20, n_query: int = 100) -> ListRows:
+def sample_rows(table: TaskTable | TaskSpans, bits: Array, *, n_support: int = 20, n_query: int = 100) -> ListRows:
     """A task uniformly, then support and query rows, distinct and disjoint.
 
     A task with fewer than ``n_support + n_query`` rows gives shorter, masked lists: a fifth of it feeds the deep set.
@@ -130,7 +121,7 @@ def sample_rows(table: TaskTable | Spans, bits: Array, *, n_support: int = 20, n
       n_support: K.
       n_query: Q.
     """
-    task = uniform_below(bits[0], jnp.int32(table.start.shape[-1]))
+    task = uniform_below(bits[0], jnp.int32(table.n_tasks))
     start, size = table.start[task], table.size[task]
     k = jnp.minimum(support_size(size, n_support), size)
     q = jnp.minimum(size - k, n_query)
@@ -178,7 +169,7 @@ def sample_lists(
     return sample_many(table, bits, n_support=n_support, n_query=n_query)
 
 
-def sample_many(table: TaskTable | Spans, bits: Array, *, n_support: int, n_query: int) -> ListRows:
+def sample_many(table: TaskTable | TaskSpans, bits: Array, *, n_support: int, n_query: int) -> ListRows:
     """`sample_rows` for u32[..., 1 + K + Q]."""
     one = partial(sample_rows, table, n_support=n_support, n_query=n_query)
     for _ in bits.shape[:-1]:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data.sampling import ListRows, Spans, sample_many
+from dre_jax.data.sampling import ListRows, TaskSpans, sample_many
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, RankedList, rank_sorted
 from dre_jax.methods.dre.ensemble import Support, scale_response
@@ -60,7 +60,7 @@ def step_lists(source: ListSource, bits: Array, config: MetaTrainConfig) -> Samp
     return read_lists(source, bits, config)
 
 
-def draw_rows(tasks: TaskTable | Spans, bits: Array, config: MetaTrainConfig) -> ListRows:
+def draw_rows(tasks: TaskTable | TaskSpans, bits: Array, config: MetaTrainConfig) -> ListRows:
     """Returns the rows that random bits select, with the same leading dimensions."""
     return sample_many(tasks, bits, n_support=config.n_support, n_query=config.n_query)
 

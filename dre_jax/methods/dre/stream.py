@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
 
-from dre_jax.data.sampling import ListRows, Spans
+from dre_jax.data.sampling import ListRows, TaskSpans
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.dre.host_table import GatheredRows, HostTable
@@ -82,7 +82,8 @@ class StreamedFeed:
         self._model, self._config = model, config
         self._table, self._cpu = HostTable(tasks), _drawing_device()
         self._key = jax.device_put(key, self._cpu)
-        self._spans = Spans(*jax.device_put((self._table.start, self._table.size), self._cpu))
+        spans = self._table.start, self._table.size, np.int32(len(tasks))
+        self._spans = TaskSpans(*jax.device_put(spans, self._cpu))
         members = (model.members,) if config.own_lists else ()
         self._lists = *members, config.lists_per_step
         self.most = max(1, PORTION_BYTES // bytes_per_step(model, config, next(iter(tasks.values())).n_columns))
@@ -147,7 +148,7 @@ def _drawing_device() -> jax.Device:
 
 @partial(jax.jit, static_argnames=("sizes", "model", "config"))
 def _step_rows(
-    spans: Spans,
+    spans: TaskSpans,
     key: Array,
     steps: Array,
     first: list[Array],
@@ -162,7 +163,7 @@ def _step_rows(
 
 
 @partial(jax.jit, static_argnames=("model", "config"))
-def _evaluation_rows(spans: Spans, key: Array, model: ModelConfig, config: MetaTrainConfig) -> ListRows:
+def _evaluation_rows(spans: TaskSpans, key: Array, model: ModelConfig, config: MetaTrainConfig) -> ListRows:
     return draw_rows(spans, evaluation_bits(model, config, key), config)
 
 
