@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dre_jax.data.files import find_json, has_json, place, read_json
+from dre_jax.data.files import existing_json, place, read_json
 from dre_jax.errors import DataError
 
 DESCRIPTORS = "meta-dataset-descriptors"
@@ -81,9 +81,9 @@ def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any
     Raises:
       DataError: for a file that cannot be read.
     """
-    if not has_json(folder, DESCRIPTORS):
+    path = existing_json(folder, DESCRIPTORS)
+    if path is None:
         return None
-    path = find_json(folder, DESCRIPTORS)
     content = read_json(path)
     descriptor = content.get(space) if isinstance(content, dict) else None
     if descriptor is None:

@@ -42,19 +42,15 @@ def find_json(folder: str | os.PathLike[str], name: str) -> Path:
     if not os.path.isdir(folder):
         problem = "is a file" if os.path.exists(folder) else "does not exist"
         raise DataError(f"the data must be a folder, but {folder} {problem}")
-    path = _json_there(folder, name)
+    path = existing_json(folder, name)
     if path is None:
         raise DataError(f"{folder} must hold {name}.json or {name}.json.gz, but has neither")
     return path
 
 
-def has_json(folder: str | os.PathLike[str], name: str) -> bool:
-    """Returns whether `find_json` finds one."""
-    return _json_there(Path(folder), name) is not None
-
-
-def _json_there(folder: Path, name: str) -> Path | None:
-    paths = (folder / f"{name}.json", folder / f"{name}.json.gz")
+def existing_json(folder: str | os.PathLike[str], name: str) -> Path | None:
+    """Returns the path as `find_json` does, or None."""
+    paths = (Path(folder, f"{name}.json"), Path(folder, f"{name}.json.gz"))
     return next((path for path in paths if os.path.isfile(path)), None)
 
 

@@ -60,16 +60,16 @@ class Objective(NamedTuple):
         dataset: str,
         *,
         n_columns: int,
-        ranges: Ranges | None = None,
+        ranges: Ranges,
     ) -> Objective:
-        """The surrogate of a task whose table has D columns; `ranges` are those of `read_ranges`, if it was called.
+        """The surrogate of a task whose table has D columns; `ranges` are those of `read_ranges`.
 
         Raises:
           MissingExtraError: without xgboost.
           DataError: where the model or its range is missing or malformed, or it has other columns than the table.
         """
         name = surrogate_name(space, dataset)
-        low, high = _range(folder, name, read_ranges(folder) if ranges is None else ranges)
+        low, high = _range(folder, name, ranges)
         xgboost = import_extra(*XGBOOST)
         path = Path(folder) / f"{name}.json"
         if not path.is_file():

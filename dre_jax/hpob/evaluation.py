@@ -15,7 +15,7 @@ import numpy as np
 
 from dre_jax import native
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
-from dre_jax.data.files import has_json, make_folder, place, remove_left_over, stamp
+from dre_jax.data.files import existing_json, make_folder, place, remove_left_over, stamp
 from dre_jax.data.hpob import Outline, files_of
 from dre_jax.errors import ConfigError, DataError, MethodError, import_extra
 from dre_jax.hpob.compiled_runs import CompiledRunner, ContinuousRunner
@@ -118,8 +118,8 @@ class Evaluation:
     def _load(self, name: str) -> SearchSpace:
         splits = {self.plan.split}
         if self._runner.learns:
-            validation = files_of(self.plan.mode).get("validation")
-            has_validation = validation is not None and has_json(self.plan.data, validation)  # a method may do without
+            validation = files_of(self.plan.mode).get("validation")  # a method may do without
+            has_validation = validation is not None and existing_json(self.plan.data, validation) is not None
             splits |= {"train", "validation"} if has_validation else {"train"}
         return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits), columns=self.plan.columns)
 

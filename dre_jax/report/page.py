@@ -36,7 +36,7 @@ class Section(NamedTuple):
     """By unit ("tasks", "runs") and trial."""
     figures: Mapping[str, Path]
     """PNG files by name, as `draw_all` gives them."""
-    summary: Mapping[str, Any] = {}
+    summary: Mapping[str, Any]
     """`summary.json`; read for the reference of wins and losses and for where the results come from."""
     text: tuple[str, ...] = ()
     """Paragraphs before the results."""
@@ -85,9 +85,8 @@ def _resource(name: str) -> str:
 
 def _content(section: Section) -> dict[str, Any]:
     """Variables of the template for one section."""
-    comparison = section.comparison
-    at = sorted({trial for tests in section.significances.values() for trial in tests}) or [comparison.n_trials]
-    reference = section.summary.get("win_tie_loss", {}).get("reference", comparison.methods[0])
+    comparison, summary = section.comparison, section.summary
+    at = sorted(section.significances["tasks"])
     several = len(comparison.methods) > 1
     return {
         "title": section.title,
@@ -100,11 +99,11 @@ def _content(section: Section) -> dict[str, Any]:
         "averages": [page_tables.averages(comparison, at, over) for over in ("runs", "spaces")],
         "diagrams": _figures(section, [name for name in section.figures if name.startswith("cd-")]),
         "units": [_unit(comparison, unit, tests) for unit, tests in section.significances.items()] if several else [],
-        "wins": page_tables.wins(comparison, reference, at) if several else None,
+        "wins": page_tables.wins(comparison, summary["win_tie_loss"]["reference"], at) if several else None,
         "grids": _figures(section, ("rank-spaces", "regret-spaces")),
         "spaces": [page_tables.spaces(comparison, trial) for trial in at],
-        "files": _files(section.summary),
-        "versions": ", ".join(f"{name} {version}" for name, version in section.summary.get("versions", {}).items()),
+        "files": _files(summary["files"]),
+        "versions": ", ".join(f"{name} {version}" for name, version in summary["versions"].items()),
     }
 
 
@@ -119,9 +118,7 @@ def _finding(comparison: Comparison, significances: Significances, trial: int) -
     best, lowest = comparison.methods[first], comparison.methods[least]
     text = f"After {trial} trials {best} has the best average rank, {number(float(rank[first]), 2)}, and "
     text += f"{'also' if best == lowest else lowest} the lowest average regret, {number(float(regret[least]))}."
-    tests = significances.get("tasks", {}).get(trial)
-    if tests is None:
-        return text
+    tests = significances["tasks"][trial]
     p = tests.wilcoxon_p[tests.methods.index(best)]
     tied = [name for name, value in zip(tests.methods, p, strict=True) if name != best and value > tests.alpha]
     if not tied:
@@ -137,11 +134,7 @@ def _unit(comparison: Comparison, unit: str, tests: Mapping[int, Significance]) 
     }
 
 
-def _files(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _files(files: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Sources of the results, one per method."""
-    return [
-        {"method": method}
-        | file
-        | {"meta": json.dumps(file["meta"], indent=2, ensure_ascii=False) if file["meta"] else ""}
-        for method, file in summary.get("files", {}).items()
-    ]
+    metas = (json.dumps(file["meta"], indent=2, ensure_ascii=False) if file["meta"] else "" for file in files.values())
+    return [{"method": method, **files[method], "meta": meta} for method, meta in zip(files, metas, strict=True)]

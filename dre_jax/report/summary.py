@@ -65,12 +65,11 @@ def summarise(
     )
 
 
-def write_summary(summary: Mapping[str, Any], out: Path) -> dict[str, Path]:
-    """`summary.json`, and `ranks.csv` and `regret.csv`: a column for the trial and one for each method, pooled."""
+def write_summary(summary: Mapping[str, Any], out: Path) -> None:
+    """Writes `summary.json`, `ranks.csv` and `regret.csv`: a column for the trial and one for each method, pooled."""
     write_json(out / "summary.json", summary, indent=1)
     for name, key in (("ranks.csv", "average_rank"), ("regret.csv", "average_regret")):
         write_text(out / name, _csv(summary["methods"], summary[key]))
-    return {name: out / name for name in ("summary.json", "ranks.csv", "regret.csv")}
 
 
 def _averages(comparison: Comparison, at: Sequence[int], over: Over) -> dict[str, Any]:

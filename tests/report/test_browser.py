@@ -62,7 +62,8 @@ def test_in_a_browser(make_comparison, tmp_path):
     comparison, page = make_comparison(4, names=["d", "b", "a", "c"]), tmp_path / "report.html"
     tests = significances(comparison, (20,))
     figures = draw_all(comparison, tests["tasks"], tmp_path, "Title")
-    write_page(page, "The title", [Section("", comparison, tests, figures)])
+    summary = {"win_tie_loss": {"reference": "d"}, "files": {}, "versions": {}}
+    write_page(page, "The title", [Section("", comparison, tests, figures, summary)])
     assert "CONSOLE" not in browse(page, tmp_path / "p1", "--dump-dom").stderr
     # The page allows no script but its own, so the harness goes into a copy that allows all.
     content = re.sub("<meta http-equiv=.Content-Security-Policy[^>]*>", "", page.read_text())
