@@ -16,7 +16,6 @@ from benchmarks.suite.peers import PeerWork
 from benchmarks.torch_best import Layout, Trainer
 from benchmarks.torch_reference import Ensemble, Table, adam, draw_lists, fine_tune, host_tree, suggest, tensors
 from benchmarks.torch_reference import train_step as plain_step
-from dre_jax.hpob.evaluation import peak_memory
 from dre_jax.methods.dre.model_config import preset
 
 Doing = Callable[[int], Any]
@@ -52,16 +51,15 @@ def ready(work: PeerWork) -> tuple[float, str]:
     return time.perf_counter() - begin, note
 
 
-def go(amount: int) -> tuple[float, int]:
-    """Returns the seconds of so many epochs or steps, and the peak bytes."""
+def go(amount: int) -> float:
+    """Returns the seconds of so many epochs or steps."""
     ((work, do),) = _doing
-    on_cpu = work.device == "cpu"
-    synchronise = (lambda: None) if on_cpu else torch.cuda.synchronize
+    synchronise = (lambda: None) if work.device == "cpu" else torch.cuda.synchronize
     synchronise()
     begin = time.perf_counter()
     do(amount)
     synchronise()
-    return time.perf_counter() - begin, peak_memory() if on_cpu else torch.cuda.max_memory_allocated()
+    return time.perf_counter() - begin
 
 
 def tables_of(work: PeerWork) -> list[Table]:

@@ -96,33 +96,29 @@ def team(work: PeerWork, processes: int) -> Iterator[Callable[[str, Any], list[A
         yield call
 
 
-def measure(work: PeerWork, way: Way, *, part: int, whole: int, repeats: int) -> tuple[Timing, int]:
-    """Measures a trial of ``whole`` epochs, or one step of meta-training; also returns a process's peak bytes.
+def measure(work: PeerWork, way: Way, *, part: int, whole: int, repeats: int) -> Timing:
+    """Measures a trial of ``whole`` epochs, or one step of meta-training.
 
     ``part`` epochs or steps are timed, ``repeats`` times.
     """
-    units, peaks = way.units(work), [0]
+    units = way.units(work)
     with team(way.work(work), way.processes) as call:
         first_s, note = max(call("ready", way.work(work)))
 
         def go(amount: int) -> list[float]:
             """Returns the seconds until the last process is through."""
-            answers = [call("go", amount) for _ in range(repeats)]
-            peaks.append(max(peak for each in answers for _, peak in each))
-            return [max(seconds for seconds, _ in each) for each in answers]
+            return [max(call("go", amount)) for _ in range(repeats)]
 
         note = "; ".join(filter(None, (way.words(work), note)))
         compile_s = first_s if work.peer == "best" else None
         if work.kind == "meta-train":
-            result = replace(timing(go(part), part * units, note=note), compile_s=compile_s)
-        else:
-            none = timing(go(0), units)
-            some = replace(timing(go(part), units, note=note), compile_s=compile_s)
-            result = at_epochs(none, some, part, whole)
-        return result, peaks[-1]
+            return replace(timing(go(part), part * units, note=note), compile_s=compile_s)
+        none = timing(go(0), units)
+        some = replace(timing(go(part), units, note=note), compile_s=compile_s)
+        return at_epochs(none, some, part, whole)
 
 
 def fastest(work: PeerWork, ways: Sequence[Way], *, part: int, whole: int, repeats: int) -> tuple[Timing, Way]:
     fit = [way for way in ways if not way.split_members or work.members % way.processes == 0]
-    times = [(measure(work, way, part=part, whole=whole, repeats=repeats)[0], way) for way in fit]
+    times = [(measure(work, way, part=part, whole=whole, repeats=repeats), way) for way in fit]
     return min(times, key=lambda pair: pair[0].median)

@@ -162,7 +162,7 @@ def suggest_row(bench: Bench, name: str) -> Row:
         work = PeerWork(peer=peer, kind="trial", device=bench.device or "cpu", history=30)
         part = min(bench.eager_epochs if peer == "eager" else 200, bench.epochs)
         way = Way(processes=1, threads=1, compiled=peer == "best")
-        alone[peer] = peers.measure(work, way, part=part, whole=bench.epochs, repeats=2)[0]
+        alone[peer] = peers.measure(work, way, part=part, whole=bench.epochs, repeats=2)
     return Row(
         name=name,
         unit="call, warm",

@@ -84,9 +84,8 @@ def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
 def test_peers(peer, kind, preset):
     pytest.importorskip("torch", reason="torch is not installed")
     work = PeerWork(peer=peer, kind=kind, columns=3, members=2, history=12, candidates=20, preset=preset)
-    result, peak = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
+    result = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
     assert result.median > 0
-    assert peak > 1e7
     assert "one process of 1 threads" in result.note
 
 
