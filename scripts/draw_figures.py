@@ -224,15 +224,14 @@ def budgets(name: str, page: str, at: Sequence[int], docs: Path, out: Path) -> l
     return draw_dots(out, name, list(table["method"]), series, REGRET, 0.21)
 
 
-def tuners(name: str, keys: Sequence[str], names: Mapping[Any, str], docs: Path, out: Path) -> list[Path]:
-    """The regret of tuners of a page's table over trials; errors over families of functions would overlap."""
-    table = read_table(docs / "results" / f"{name}.md", [*keys, "regret at 5"]).set_index(list(keys))
+def live(docs: Path, out: Path) -> list[Path]:
+    """The regret of tuners on live functions over trials; errors over families of functions would overlap."""
+    table = read_table(docs / "results" / "live.md", ["past", "tuner", "regret at 5"]).set_index(["past", "tuner"])
     table = table[[head for head in table if head.startswith("regret at ")]]
     at = [int(head.rpartition(" ")[2]) for head in table]
-    curves = [Curve(label, at, *numbers(table.loc[key])) for key, label in names.items()]
-    if name == "live":
-        curves = [curve._replace(error=[0.0] * len(at)) for curve in curves]
-    return draw_curves(out, name, curves)
+    return draw_curves(
+        out, "live", [Curve(label, at, numbers(table.loc[key])[0], [0.0] * len(at)) for key, label in LIVE.items()]
+    )
 
 
 def speed(docs: Path, out: Path) -> list[Path]:
@@ -251,13 +250,6 @@ LIVE = {
     ("none", "gp"): "no past",
     ("none", "tpe"): "Optuna's TPE",
 }
-PRETRAINED = {
-    "pretrained": "shipped surrogate",
-    "gp": "Gaussian process",
-    "tpe": "Optuna's TPE",
-    "random": "random search",
-    "default": "the model's defaults",
-}
 REGRET = "mean regret, lower is better"
 PEERS = {"as the published code, eager PyTorch": "x eager", "as the best PyTorch we can write": "x best"}
 SPEED = {
@@ -272,8 +264,7 @@ PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "recommended": partial(budgets, "recommended", "results/recommended.md", (5, 10, 25)),
     "methods": partial(budgets, "methods", "results/methods.md", (10, 25, 50)),
     "losses": partial(budgets, "losses", "results/losses.md", (10, 25, 50)),
-    "live": partial(tuners, "live", ("past", "tuner"), LIVE),
-    "pretrained": partial(tuners, "pretrained", ("tuner",), PRETRAINED),
+    "live": live,
     "speed": speed,
 }
 """By name; each writes its files from the folder of the pages to another."""

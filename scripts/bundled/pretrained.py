@@ -95,17 +95,11 @@ def metrics_of(estimator: Any, problem: Problem) -> dict[str, float]:
         return {}
 
 
-def tasks_of(family: Family) -> dict[str, Problem]:
-    """Returns the tasks of a family: every other one has standardised columns, targets have three scales."""
-    fitting = [p for p in all_problems() if (family.classifier if p.classes else family.regressor)]
-    return {p.name: _scaled(p, i) for i, p in enumerate(fitting)}
-
-
 def table_tasks(family: Family) -> dict[str, Problem]:
-    """Returns the tasks of a family's table."""
-    half = SIZES[family.name].half
-    # Standardised columns alternate, so two of four are kept.
-    return {name: one for i, (name, one) in enumerate(tasks_of(family).items()) if not half or i % 4 < 2}
+    """Returns the tasks of a family's table: every other one has standardised columns, targets have three scales."""
+    fitting = [p for p in all_problems() if (family.classifier if p.classes else family.regressor)]
+    # Standardised columns alternate, so half of the tasks are two of four.
+    return {p.name: _scaled(p, i) for i, p in enumerate(fitting) if not SIZES[family.name].half or i % 4 < 2}
 
 
 def _scaled(problem: Problem, number: int) -> Problem:
