@@ -27,12 +27,18 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 
 DESIGNS = "bo-initializations"
 _TRAIN, _VALIDATION, _TEST = (f"meta-{split}-dataset" for split in SPLITS)
-_V3 = {"train": _TRAIN, "validation": _VALIDATION, "test": _TEST}
-_AUGMENTED = _V3 | {"train": f"{_TRAIN}-augmented"}
-# Which file feeds which split. v1 and v2 then put everything into the test split, as HPO-B's handler does.
-_FILES = {"v1": _AUGMENTED, "v2": _V3, "v3": _V3, "v3-test": {"test": _TEST}, "v3-train-augmented": _AUGMENTED}
+_AUGMENTED = f"{_TRAIN}-augmented"
+_Files = dict[str, tuple[str, ...]]
+_V3: _Files = {"train": (_TRAIN,), "validation": (_VALIDATION,), "test": (_TEST,)}
+# The files of each split. The first decides which search spaces there are; of a dataset in several, the last counts.
+_FILES: dict[str, _Files] = {
+    "v1": {"train": (), "validation": (), "test": (_AUGMENTED, _TEST, _VALIDATION)},
+    "v2": {"train": (), "validation": (), "test": (_TRAIN, _TEST, _VALIDATION)},
+    "v3": _V3,
+    "v3-test": {"test": (_TEST,)},
+    "v3-train-augmented": _V3 | {"train": (_AUGMENTED,)},
+}
 MODES = tuple(_FILES)
-MERGED = ("v1", "v2")
 # A min-max scaling done in another precision may leave the unit cube by a rounding error.
 _UNIT_TOLERANCE = 1e-6
 _NAMES_SHOWN = 20
@@ -48,9 +54,7 @@ def list_spaces(folder: str | os.PathLike[str], mode: str = "v3") -> list[str]:
     >>> list_spaces(bundled.path())[:2]
     ['svm', 'random-forest']
     """
-    stems = files_of(mode)
-    stems_read = [stems["train"]] if mode in MERGED else stems.values()
-    paths = [find_json(folder, stem) for stem in stems_read]
+    paths = [find_json(folder, stems[0]) for stems in files_of(mode).values() if stems]
     return list(dict.fromkeys(space for path in paths for space in list_spaces_of_file(path)))
 
 
@@ -68,7 +72,7 @@ def load_space(
     file), `v2` (all of v3 merged into the test split) and `v1` (the same with the larger training file). A space that
     a file lacks has an empty split. `v3-test` leaves out the designs of the other splits' datasets.
     `splits` names those that are wanted: the files of the others are not opened, and their splits are empty (the
-    training file is by far the largest, and only what learns from past tasks needs it). v1 and v2 read all files.
+    training file is by far the largest, and only what learns from past tasks needs it).
     `columns="fixed"` corrects the columns that HPO-B left on a raw scale, see `dre_jax.data.raw_columns`.
 
     Raises `ConfigError` for an unknown mode, and `DataError` for files that are missing or malformed, an unknown space,
@@ -85,20 +89,20 @@ def load_space(
     2
     """
     one_of("columns", columns, COLUMNS)
-    stems = files_of(mode, splits)
-    paths = {split: find_json(folder, stem) for split, stem in stems.items()}
+    paths = {split: [find_json(folder, stem) for stem in stems] for split, stems in files_of(mode, splits).items()}
     designs_path = find_json(folder, DESIGNS)
-    read = {split: _read_tasks(path, space) for split, path in paths.items()}
-    _check_known(folder, space, mode, read)
+    read = {path: _read_tasks(path, space) for files in paths.values() for path in files}
+    is_known = any(read[files[0]] for files in paths.values() if files)
+    if not is_known and space not in (available := list_spaces(folder, mode)):  # which reads the files again
+        raise DataError(f"{folder}: unknown space {space!r}; mode {mode} knows {_names(available)}")
+    if not any(read.values()):
+        raise DataError(f"{folder}: space {space!r} must hold at least one task, but it has none")
     _check_columns(space, paths, read)
-    if mode in MERGED:
-        # In the order of HPO-B's handler, in case a dataset occurs in two files.
-        read = {"test": read["train"] | read["test"] | read["validation"]}
-    tables = {name: task for tasks in read.values() for name, task in tasks.items()}
-    designs = _read_designs(designs_path, space, tables, complete=len(paths) == len(SPLITS))
-    n_columns = next(task.n_columns for tasks in read.values() for task in tasks.values())
-    described = read_columns(folder, space, n_columns)
-    result = SearchSpace(space, **read, designs=designs, columns=described)
+    splits = {split: {n: task for path in files for n, task in read[path].items()} for split, files in paths.items()}
+    tables = {name: task for tasks in splits.values() for name, task in tasks.items()}
+    designs = _read_designs(designs_path, space, tables, complete=len(read) == len(SPLITS))
+    described = read_columns(folder, space, next(iter(tables.values())).n_columns)
+    result = SearchSpace(space, **splits, designs=designs, columns=described)
     _warn(result)
     return fix_columns(folder, result) if columns == "fixed" else result
 
@@ -114,7 +118,7 @@ def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace],
         raise DataError(f"every space must have its own name, but got {_names([space.name for space in spaces])}")
     folder = Path(folder)
     make_folder(folder)
-    parts: dict[str, list[Mapping[str, Any]]] = {stem: [s.split(split) for s in spaces] for split, stem in _V3.items()}
+    parts: dict[str, list[Mapping[str, Any]]] = {s: [one.split(split) for one in spaces] for split, (s,) in _V3.items()}
     parts[DESIGNS] = [space.designs for space in spaces]
     for plain in [folder / f"{stem}.json" for stem in parts if compress]:
         if plain.exists():
@@ -123,17 +127,17 @@ def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace],
         _write(folder / f"{stem}.json{'.gz' if compress else ''}", [space.name for space in spaces], values)
 
 
-def files_of(mode: str, splits: Collection[str] | None = None) -> dict[str, str]:
-    """The file, without its ending, that feeds each of the wanted splits in a mode.
+def files_of(mode: str, splits: Collection[str] | None = None) -> _Files:
+    """The files, without their endings, that feed each of the wanted splits in a mode.
 
     Raises `ConfigError` for an unknown mode or split, or one that the mode does not read.
 
     >>> files_of("v3", ["test"])
-    {'test': 'meta-test-dataset'}
+    {'test': ('meta-test-dataset',)}
     """
     one_of("the mode", mode, MODES)
     files = _FILES[mode]
-    if splits is None or mode in MERGED:
+    if splits is None:
         return files
     for split in splits:
         if split not in files:
@@ -163,22 +167,12 @@ def _read_tasks(path: Path, space: str) -> dict[str, Task]:
     return {name: Task(name, *checks.table(value, place(path, space, name))) for name, value in tables}
 
 
-def _check_known(folder: str | os.PathLike[str], space: str, mode: str, splits: dict[str, dict[str, Task]]) -> None:
-    if any(splits.values()) and (mode not in MERGED or splits["train"]):
-        return
-    available = list_spaces(folder, mode)
-    if space not in available:
-        raise DataError(f"{folder}: unknown space {space!r}; mode {mode} knows {_names(available)}")
-    if not any(splits.values()):
-        raise DataError(f"{folder}: space {space!r} must hold at least one task, but it has none")
-
-
-def _check_columns(space: str, paths: dict[str, Path], splits: dict[str, dict[str, Task]]) -> None:
-    everything = [(split, task) for split, tasks in splits.items() for task in tasks.values()]
-    first_split, first = everything[0]
-    for split, task in everything:
+def _check_columns(space: str, paths: dict[str, list[Path]], tasks: dict[Path, dict[str, Task]]) -> None:
+    everything = [(split, path, task) for split in paths for path in paths[split] for task in tasks[path].values()]
+    first_split, _, first = everything[0]
+    for _, path, task in everything:
         if task.n_columns != first.n_columns:
-            where = place(paths[split], space, task.name)
+            where = place(path, space, task.name)
             like = f"{first.n_columns} like dataset {first.name!r} of the {first_split} split"
             raise DataError(
                 f"{where}: X must have as many columns in the whole space, {like}, but has {task.n_columns}"
@@ -265,15 +259,12 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
     >>> outline(bundled.path(), "test")["svm"].n_columns
     14
     """
-    stems = files_of(mode, [split])
-    # The order of HPO-B's handler, see `load_space`.
-    order = ("train", "test", "validation") if mode in MERGED else (split,)
     datasets: dict[str, dict[str, None]] = {}
     columns: dict[str, int] = {}
-    for part in order if split == "test" or mode not in MERGED else ():
-        path = find_json(folder, stems[part])
+    for number, stem in enumerate(files_of(mode, [split])[split]):
+        path = find_json(folder, stem)
         for space, dataset, first in iter_everything(path, first_only=True):
-            if mode in MERGED and part != "train" and space not in datasets:
+            if number and space not in datasets:
                 continue
             datasets.setdefault(space, {})[dataset] = None
             if first is not None and space not in columns:

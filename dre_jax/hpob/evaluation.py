@@ -118,8 +118,8 @@ class Evaluation:
     def _load(self, name: str) -> SearchSpace:
         splits = {self.plan.split}
         if self._runner.learns:
-            validation = files_of(self.plan.mode).get("validation")  # a method may do without
-            has_validation = validation is not None and existing_json(self.plan.data, validation) is not None
+            validation = files_of(self.plan.mode).get("validation", ())  # a method may do without
+            has_validation = all(existing_json(self.plan.data, stem) for stem in validation)
             splits |= {"train", "validation"} if has_validation else {"train"}
         return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits), columns=self.plan.columns)
 

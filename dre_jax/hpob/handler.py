@@ -17,7 +17,7 @@ import numpy as np
 
 from dre_jax.data import checks
 from dre_jax.data.files import find_json, place
-from dre_jax.data.hpob import DESIGNS, MERGED, files_of, outline
+from dre_jax.data.hpob import DESIGNS, files_of, outline
 from dre_jax.data.json_stream import iter_datasets, list_spaces
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import Objective, read_ranges, run_continuous
@@ -86,9 +86,6 @@ def check_designs(value: Any, where: str) -> None:
             raise DataError(f"{where}, seed {seed!r}: an initial design must be a list of row numbers")
 
 
-_LOADED = {"meta_train_data": "train", "meta_validation_data": "validation"}
-
-
 class HPOBHandler:
     """The benchmark's tables, surrogates, and two loops that evaluate a method.
 
@@ -132,20 +129,13 @@ class HPOBHandler:
         self.mode = mode
         self.surrogates_dir = str(surrogates_dir)
         self._root = Path(root_dir)
-        files = {split: find_json(root_dir, stem) for split, stem in files_of(mode).items()}
+        for split, stems in files_of(mode).items():
+            paths = [find_json(root_dir, stem) for stem in stems]
+            setattr(self, f"meta_{split}_data", LazySpaces(paths, checks.table) if paths else None)
         self.bo_initializations = LazySpaces([find_json(root_dir, DESIGNS)], check_designs)
-        if mode in MERGED:
-            order = [files[split] for split in ("train", "test", "validation")]
-            self.meta_test_data = LazySpaces(order, checks.table)
-            self.meta_train_data = self.meta_validation_data = None
-            return
-        self.meta_test_data = LazySpaces([files["test"]], checks.table)
-        for name, split in _LOADED.items():
-            if split in files:
-                setattr(self, name, LazySpaces([files[split]], checks.table))
 
     def __getattr__(self, name: str) -> Any:
-        if name in _LOADED:
+        if name in ("meta_train_data", "meta_validation_data"):
             raise AttributeError(f"mode {self.mode} has no {name}; mode='v3' has")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
