@@ -36,7 +36,7 @@ def designer(start: dict[str, Any]) -> Any:
     rng = jax.random.PRNGKey(start["seed"])
     pad = padding.PaddingSchedule(num_trials=padding.PaddingType.MULTIPLES_OF_10)
     if start["past"] is None:
-        return gp_ucb_pe.VizierGPUCBPEBandit(problem, rng=rng)
+        return gp_ucb_pe.VizierGPUCBPEBandit(problem, rng=rng, padding_schedule=pad)
     made = gp_bandit.VizierGPBandit(problem, rng=rng, padding_schedule=pad)
     made.set_priors([algorithms.CompletedTrials(completed(zip(*study, strict=True))) for study in start["past"]])
     return made
