@@ -8,9 +8,8 @@ import pytest
 
 from dre_jax import RandomSearch, Suggester
 from dre_jax.data import bundled, load_space
-from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.handler import HPOBHandler
-from dre_jax.search.host import run_host
 
 
 def stated(tables, designs, method, space, dataset, seed, n_trials):
@@ -141,55 +140,3 @@ def test_ids_that_are_not_there():
     for method in (None, object()):
         with pytest.raises(ConfigError, match="observe_and_suggest"):
             handler.evaluate(method, "svm", dataset, "test0")
-
-
-def tiny(folder, y):
-    """The handler of one task with these responses."""
-    x = np.linspace(0, 1, len(y))[:, None].tolist()
-    table = {"s": {"d": {"X": x, "y": [[value] for value in y]}}}
-    (folder / "meta-test-dataset.json").write_text(json.dumps(table))
-    (folder / "bo-initializations.json").write_text(json.dumps({"s": {"d": {"test0": [1, 2]}}}))
-    return HPOBHandler(folder)
-
-
-def test_a_constant_task_and_a_table_that_runs_out(tmp_path):
-    assert tiny(tmp_path, [0.7] * 6).evaluate(Random(), "s", "d", "test0", 3) == [0.5] * 4
-    assert tiny(tmp_path, [1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 9)[2:] == [1.0] * 8
-    assert tiny(tmp_path, [1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 0) == [0.25]
-    broken = type("Peer", (), {"observe_and_suggest": lambda *_: 1 // 0})()
-    with pytest.raises(ZeroDivisionError):  # what a method raises is its own
-        tiny(tmp_path, [1.0, 0.0, 0.5]).evaluate(broken, "s", "d", "test0")
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (4, "but returned 4"),
-        (-1, "but returned -1"),
-        (1.0, "but returned 1.0 of type float"),
-        (True, "but returned True"),
-        (np.array([1]), "of type ndarray"),
-    ],
-)
-def test_answers_that_are_no_index(tmp_path, answer, said):
-    rule = "method Peer: observe_and_suggest must return the index of one of the 4 rows of X_pen"
-    peer = type("Peer", (), {"observe_and_suggest": lambda self, X_obs, y_obs, X_pen: answer})()
-    with pytest.raises(MethodError, match=f"{rule}.*{said}"):
-        tiny(tmp_path, [1.0, 0.0, 0.5, 2.0, 1.5, 1.2]).evaluate(peer, "s", "d", "test0", 3)
-
-
-def test_arguments_are_named_where_they_can_be():
-    """HPO-B's newer handlers name them; a class may count on that, or have other names for them."""
-
-    class Swapped:
-        def observe_and_suggest(self, X_pen, y_obs, X_obs):
-            assert len(X_pen) > len(X_obs)
-            return 0
-
-    class Other:
-        def observe_and_suggest(self, x, y, candidates):
-            assert len(candidates) > len(x)
-            return 0
-
-    for method in (Swapped(), Other()):
-        assert run_host(method, np.eye(9), np.arange(9.0), np.array([4]), 2).tolist() == [0.5] * 3

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from dre_jax import Task, run_tasks
+from dre_jax.errors import MethodError
 from dre_jax.search.host import run_host
 from tests.known_methods import NEAREST
 
@@ -49,3 +50,43 @@ def test_what_a_method_does_to_its_arguments_stays_with_it():
     expected = run_host(NearestHost(), task.X, task.y, design, 20)
     np.testing.assert_array_equal(run_host(Vandal(), task.X, task.y, design, 20), expected)
     np.testing.assert_array_equal(task.X, before)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (4, "but returned 4"),
+        (-1, "but returned -1"),
+        (1.0, "but returned 1.0 of type float"),
+        (True, "but returned True"),
+        (np.array([1]), "of type ndarray"),
+    ],
+)
+def test_answers_that_are_no_index(answer, said):
+    rule = "method Peer: observe_and_suggest must return the index of one of the 4 rows of X_pen"
+    peer = type("Peer", (), {"observe_and_suggest": lambda self, X_obs, y_obs, X_pen: answer})()
+    with pytest.raises(MethodError, match=f"{rule}.*{said}"):
+        run_host(peer, np.eye(6), np.arange(6.0), np.array([1, 2]), 3)
+
+
+def test_arguments_are_named_where_they_can_be():
+    """HPO-B's newer handlers name them; a class may count on that, or have other names for them."""
+
+    class Swapped:
+        def observe_and_suggest(self, X_pen, y_obs, X_obs):
+            assert len(X_pen) > len(X_obs)
+            return 0
+
+    class Other:
+        def observe_and_suggest(self, x, y, candidates):
+            assert len(candidates) > len(x)
+            return 0
+
+    for method in (Swapped(), Other()):
+        assert run_host(method, np.eye(9), np.arange(9.0), np.array([4]), 2).tolist() == [0.5] * 3
+
+
+def test_what_a_method_raises_is_let_through():
+    broken = type("Peer", (), {"observe_and_suggest": lambda *_: 1 // 0})()
+    with pytest.raises(ZeroDivisionError):
+        run_host(broken, np.eye(3), np.arange(3.0), np.array([0]), 2)
