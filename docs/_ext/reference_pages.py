@@ -18,7 +18,7 @@ FILES = "reference/files.rst"
 MORE = ("data.bundled", "errors", "methods.dre", "tuning.optuna", "tuning.sklearn")
 
 
-def rooms():
+def documented_modules():
     """Yields the modules whose public names are documented; `dre_jax` itself passes on names of others."""
     yield dre_jax
     inside = [module.name for module in pkgutil.iter_modules(dre_jax.__path__) if module.ispkg]
@@ -28,18 +28,18 @@ def rooms():
             yield module
 
 
-def home(thing, name):
-    """The full name under which a name of `dre_jax` is documented: that of the room where it is public."""
-    (found,) = {
-        room.__name__
-        for room in rooms()
-        if room is not dre_jax and name in room.__all__ and getattr(room, name) is thing
+def documented_name(thing, name):
+    """Returns the full name under which a name of `dre_jax` is documented: that in the module where it is public."""
+    (module,) = {
+        module.__name__
+        for module in documented_modules()
+        if module is not dre_jax and name in module.__all__ and getattr(module, name) is thing
     }
-    return f"{found}.{name}"
+    return f"{module}.{name}"
 
 
 def first_line(thing):
-    """The summary of a docstring, without what follows it in its paragraph."""
+    """Returns the summary of a docstring, without what follows it in its paragraph."""
     paragraph = (inspect.getdoc(thing) or "").split("\n\n")[0]
     return " ".join(paragraph.splitlines()).split(": ")[0].rstrip(".")
 
@@ -50,14 +50,14 @@ def summary(module):
     for name in module.__all__:
         thing = getattr(module, name)
         if callable(thing) and str(getattr(thing, "__module__", "")).startswith("dre_jax"):  # no alias of a type
-            target = home(thing, name) if module is dre_jax else f"{module.__name__}.{name}"
+            target = documented_name(thing, name) if module is dre_jax else f"{module.__name__}.{name}"
             yield f"   * - :py:obj:`~{target}`"
             yield f"     - {first_line(thing)}"
     yield ""
 
 
 def page(module):
-    """The page of a module, in reStructuredText as docstrings are."""
+    """Returns the page of a module, in reStructuredText as docstrings are."""
     name = module.__name__
     # `Optimizer` has a part of its methods from a base class that has no page.
     options = {"dre_jax": "   :no-members:\n", "dre_jax.tuning": "   :inherited-members: Mapping, tuple\n"}.get(
@@ -66,8 +66,8 @@ def page(module):
     return f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n{options}"
 
 
-def says(path):
-    """What a file says it is for: the first sentence of its docstring, or of the comment at its head."""
+def purpose(path):
+    """Returns the purpose of a file: the first sentence of its docstring, or of the comment at its head."""
     if path.suffix == ".py":
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
     else:
@@ -76,18 +76,18 @@ def says(path):
 
 
 def file_page():
-    """The page of all files, a table a folder."""
+    """Returns the page of all files, a table for each folder."""
     root = Path(dre_jax.__file__).parent
-    found = sorted(
+    files = sorted(
         (path.relative_to(root) for kind in ("py", "h", "cc") for path in root.rglob(f"*.{kind}")),
         key=lambda path: (path.parent.parts, path.name),
     )
     lines = ["Files", "=====", "", "What each file of ``dre_jax/`` says of itself.", ""]
-    for folder, paths in groupby(found, key=lambda path: path.parent):
+    for folder, paths in groupby(files, key=lambda path: path.parent):
         title = f"{Path('dre_jax', folder)}/"
         lines += [title, "-" * len(title), "", ".. list-table::", "   :widths: auto", ""]
         for path in paths:
-            lines += [f"   * - ``{path.name}``", f"     - {says(root / path)}"]
+            lines += [f"   * - ``{path.name}``", f"     - {purpose(root / path)}"]
         lines.append("")
     return "\n".join(lines)
 
@@ -96,7 +96,7 @@ def write_pages(app):
     """Writes the pages that have changed, before Sphinx reads any, and takes away those of modules that are gone."""
     folder = Path(app.srcdir) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {folder / f"{module.__name__}.rst": page(module) for module in rooms()}
+    texts = {folder / f"{module.__name__}.rst": page(module) for module in documented_modules()}
     for path in folder.glob("*.rst"):
         if path not in texts:
             path.unlink()
@@ -118,11 +118,11 @@ def find_name(app, env, node, contents):
     target = node.get("reftarget", "").removesuffix("()").lstrip("~.")
     if node.get("refdomain") != "py" or not target:
         return None
-    found = [name for name in env.domaindata["py"]["objects"] if name == target or name.endswith(f".{target}")]
-    if len(found) != 1:
+    matches = [name for name in env.domaindata["py"]["objects"] if name == target or name.endswith(f".{target}")]
+    if len(matches) != 1:
         return None
     return env.get_domain("py").resolve_xref(
-        env, node["refdoc"], app.builder, node["reftype"], found[0], node, contents
+        env, node["refdoc"], app.builder, node["reftype"], matches[0], node, contents
     )
 
 

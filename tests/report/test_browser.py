@@ -42,10 +42,10 @@ seen.byName = [[...table.tBodies[0].rows].map((row) => row.cells[0].dataset.valu
 seen.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 Promise.all([...document.images].map((image) => image.decode())).finally(() => {
   seen.images = [...document.images].map((image) => image.naturalWidth);
-  const found = document.createElement("pre");
-  found.id = "seen";
-  found.textContent = JSON.stringify(seen);
-  document.body.append(found);
+  const output = document.createElement("pre");
+  output.id = "seen";
+  output.textContent = JSON.stringify(seen);
+  document.body.append(output);
 });
 """
 

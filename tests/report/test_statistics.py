@@ -99,14 +99,14 @@ def test_too_few_for_friedman(n_methods, n_runs, designs):
     assert result.cliques or n_methods < 5
 
 
-def slow_cliques(found):
+def slow_cliques(tests):
     """Every stretch of the rank order without a separated pair, and of those the ones that no other holds."""
-    order = [found.methods[i] for i in np.argsort(found.average_rank, kind="stable")]
-    at = {name: i for i, name in enumerate(found.methods)}
+    order = [tests.methods[i] for i in np.argsort(tests.average_rank, kind="stable")]
+    at = {name: i for i, name in enumerate(tests.methods)}
     stretches = [
         order[i:j]
         for i, j in combinations(range(len(order) + 1), 2)
-        if all(found.wilcoxon_p[at[one], at[two]] > found.alpha for one, two in combinations(order[i:j], 2))
+        if all(tests.wilcoxon_p[at[one], at[two]] > tests.alpha for one, two in combinations(order[i:j], 2))
     ]
     largest = [s for s in stretches if not any(set(s) < set(other) for other in stretches)]
     return tuple(tuple(stretch) for stretch in largest if len(stretch) > 1)
