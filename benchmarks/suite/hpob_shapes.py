@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-DESIGNS, DESIGN_ROWS, TRIALS = 5, 5, 100
+DESIGNS, DESIGN_ROWS = 5, 5
 
 
 class SpaceShape(NamedTuple):

@@ -19,7 +19,7 @@ from dre_jax.checks import one_of
 from dre_jax.data import checks
 from dre_jax.data.columns import DESCRIPTORS, Column, columns_of, read_descriptor
 from dre_jax.data.files import atomic_writer, find_json, make_folder, place
-from dre_jax.data.json_stream import iter_datasets, iter_everything
+from dre_jax.data.json_stream import iter_datasets, open_index
 from dre_jax.data.json_stream import list_spaces as list_spaces_of_file
 from dre_jax.data.raw_columns import COLUMNS, fix_columns
 from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task
@@ -107,24 +107,19 @@ def load_space(
     return fix_columns(folder, result) if columns == "fixed" else result
 
 
-def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace], *, compress: bool = False) -> None:
+def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace]) -> None:
     """Writes the four v3 files, each at once or not at all, into `folder`, which is created if need be.
 
-    `compress` writes `.json.gz`. Reading gives back equal arrays. Raises `DataError` when two spaces share a name, when
-    a file cannot be written, and when `compress` meets a plain file, which readers would prefer to the new one.
+    Reading gives back equal arrays. Raises `DataError` when two spaces share a name, or a file cannot be written.
     """
     spaces = list(spaces)
     if len({space.name for space in spaces}) < len(spaces):
         raise DataError(f"every space must have its own name, but got {_names([space.name for space in spaces])}")
     folder = Path(folder)
     make_folder(folder)
-    parts: dict[str, list[Mapping[str, Any]]] = {s: [one.split(split) for one in spaces] for split, (s,) in _V3.items()}
-    parts[DESIGNS] = [space.designs for space in spaces]
-    for plain in [folder / f"{stem}.json" for stem in parts if compress]:
-        if plain.exists():
-            raise DataError(f"compressed files must not lie beside plain ones, but {plain} exists")
-    for stem, values in parts.items():
-        _write(folder / f"{stem}.json{'.gz' if compress else ''}", [space.name for space in spaces], values)
+    for split, (stem,) in _V3.items():
+        _write(folder / f"{stem}.json", {space.name: space.split(split) for space in spaces})
+    _write(folder / f"{DESIGNS}.json", {space.name: space.designs for space in spaces})
 
 
 def files_of(mode: str, splits: Collection[str] | None = None) -> _Files:
@@ -209,10 +204,10 @@ def _names(names: list[str]) -> str:
     return ", ".join(names[:_NAMES_SHOWN]) + more if names else "none"
 
 
-def _write(path: Path, names: list[str], values: list[Mapping[str, Any]]) -> None:
+def _write(path: Path, content: Mapping[str, Mapping[str, Any]]) -> None:
     with atomic_writer(path) as stream:
         stream.write(b"{")
-        for index, (name, datasets) in enumerate(zip(names, values, strict=True)):
+        for index, (name, datasets) in enumerate(content.items()):
             stream.write(f"{',' if index else ''}{json.dumps(name)}:{{".encode())
             _write_datasets(stream, datasets, place(path, name))
             stream.write(b"}")
@@ -262,14 +257,17 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
     datasets: dict[str, dict[str, None]] = {}
     columns: dict[str, int] = {}
     for number, stem in enumerate(files_of(mode, [split])[split]):
-        path = find_json(folder, stem)
-        for space, dataset, first in iter_everything(path, first_only=True):
-            if number and space not in datasets:
-                continue
-            datasets.setdefault(space, {})[dataset] = None
-            if first is not None and space not in columns:
-                columns[space] = checks.table(first, place(path, space, dataset))[0].shape[1]
-    seeds = _seeds(folder)
+        with open_index(find_json(folder, stem)) as index:
+            for space, names in index.spaces.items():
+                if not names or (number and space not in datasets):
+                    continue
+                datasets.setdefault(space, {}).update(dict.fromkeys(names))
+                if space not in columns:
+                    first = next(iter(names))
+                    x, _ = checks.table(index.load(space, first), place(index.path, space, first))
+                    columns[space] = x.shape[1]
+    with open_index(find_json(folder, DESIGNS)) as index:  # a small file: row numbers only
+        seeds = {space: {n: tuple(index.load(space, n)) for n in names} for space, names in index.spaces.items()}
     return {
         space: Outline(
             space,
@@ -280,11 +278,3 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
         )
         for space, names in datasets.items()
     }
-
-
-def _seeds(folder: str | os.PathLike[str]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Space -> dataset -> the names of its designs. The file is small: row numbers only."""
-    seeds: dict[str, dict[str, tuple[str, ...]]] = {}
-    for space, dataset, designs in iter_everything(find_json(folder, DESIGNS)):
-        seeds.setdefault(space, {})[dataset] = tuple(designs)
-    return seeds

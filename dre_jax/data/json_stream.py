@@ -29,7 +29,7 @@ TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|\{|\}|"', re.DOTALL)
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class _Index(NamedTuple):
+class Index(NamedTuple):
     """Where the datasets of a file lie."""
 
     path: Path
@@ -38,13 +38,14 @@ class _Index(NamedTuple):
     """Space -> dataset -> first byte, and the byte after the last."""
 
     def load(self, space: str, dataset: str) -> Any:
+        """Returns the object of a dataset."""
         begin, end = self.spaces[space][dataset]
         return parse_json(self.text[begin:end], place(self.path, space, dataset), lambda position: begin + position)
 
 
 def list_spaces(path: str | os.PathLike[str]) -> list[str]:
     """The search spaces of a file, in its order. Raises `DataError` as `iter_datasets` does."""
-    with _open_index(path) as index:
+    with open_index(path) as index:
         return list(index.spaces)
 
 
@@ -55,24 +56,14 @@ def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[st
     for a file that is missing, empty, cut off, not JSON or not made of objects, and for a space or dataset that occurs
     twice; the message names the file and, where known, position, space and dataset.
     """
-    with _open_index(path) as index:
+    with open_index(path) as index:
         for dataset in index.spaces.get(space, {}):
             yield dataset, index.load(space, dataset)
 
 
-def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -> Iterator[tuple[str, str, Any]]:
-    """Space, name and object of all datasets, in the file's order; with `first_only` None but for each space's first.
-
-    Raises `DataError` as `iter_datasets` does.
-    """
-    with _open_index(path) as index:
-        for space, datasets in index.spaces.items():
-            for number, dataset in enumerate(datasets):
-                yield space, dataset, None if first_only and number else index.load(space, dataset)
-
-
 @contextlib.contextmanager
-def _open_index(path: str | os.PathLike[str]) -> Iterator[_Index]:
+def open_index(path: str | os.PathLike[str]) -> Iterator[Index]:
+    """Yields the index of a file. Raises `DataError` as `iter_datasets` does."""
     path = Path(path)
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(open_binary(path))
@@ -82,7 +73,7 @@ def _open_index(path: str | os.PathLike[str]) -> Iterator[_Index]:
             stream.flush()
         empty = os.fstat(stream.fileno()).st_size == 0
         text = b"" if empty else stack.enter_context(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-        yield _Index(path, text, _locate_datasets(text, path))
+        yield Index(path, text, _locate_datasets(text, path))
 
 
 def _locate_datasets(text: bytes | mmap.mmap, path: Path) -> dict[str, dict[str, tuple[int, int]]]:

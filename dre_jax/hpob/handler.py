@@ -57,7 +57,12 @@ class LazySpaces(Mapping[str, Datasets]):
         if space not in self._read:
             if space not in self._names:
                 raise KeyError(space)
-            self._read[space] = {name: value for path in self._paths for name, value in self._datasets(path, space)}
+            datasets: Datasets = {}
+            for path in self._paths:
+                for name, value in iter_datasets(path, space):
+                    self._check(value, place(path, space, name))
+                    datasets[name] = value
+            self._read[space] = datasets
         return self._read[space]
 
     def __iter__(self) -> Iterator[str]:
@@ -72,11 +77,6 @@ class LazySpaces(Mapping[str, Datasets]):
     @cached_property
     def _names(self) -> list[str]:
         return list_spaces(self._paths[0])
-
-    def _datasets(self, path: Path, space: str) -> Iterator[tuple[str, Any]]:
-        for name, value in iter_datasets(path, space):
-            self._check(value, place(path, space, name))
-            yield name, value
 
 
 def check_designs(value: Any, where: str) -> None:
