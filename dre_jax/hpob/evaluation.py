@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -82,12 +81,11 @@ class Evaluation:
             self._runner.close()
 
     def summary(self) -> str:
-        """Returns a line with the mean regret over the runs and the peak memory of the process."""
+        """Returns a line with the mean regret over the runs."""
         regret = np.array([1.0 - trace for *_, trace in self._results.runs()])
         at = sorted({t for t in (5, 10, 25, 50, 100) if t <= self.plan.trials} | {self.plan.trials})
         means = ", ".join(f"{regret[:, t].mean():.4f} at {t}" for t in at) if len(regret) else "unknown after all"
-        line = f"{self.plan.label}: {len(regret)} runs, mean regret {means} trials, saved in {self.out}"
-        return f"{line}, peak memory {peak_memory() / 1e6:,.0f} MB"
+        return f"{self.plan.label}: {len(regret)} runs, mean regret {means} trials, saved in {self.out}"
 
     def failures(self) -> str:
         """Returns a line on the runs that failed."""
@@ -198,20 +196,6 @@ class Evaluation:
             facts[name] = {**facts[name], **value} if name in facts else value
         # As it will be read back: tuples become lists.
         return json.loads(json.dumps(facts))
-
-
-def peak_memory() -> int:
-    """Returns the peak memory of this process since the program started, in bytes."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # Not `getrusage`: on Linux that begins with what the parent had when it started this process.
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return 1024 * int(line.split()[1])
-    import resource  # which Windows lacks
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _add_run(results: Results, space: str, dataset: str, seed: str, trace: np.ndarray) -> Results:

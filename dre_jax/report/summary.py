@@ -60,7 +60,7 @@ def summarise(
             "missing": comparison.missing,
             "outside": comparison.outside,
             "files": {name: _file(file) for name, file in files.items()},
-            "versions": _versions(),
+            "versions": {"dre_jax": __version__} | {name: version(name) for name in ("numpy", "scipy", "matplotlib")},
         }
     )
 
@@ -129,10 +129,6 @@ def _file(file: ResultFile) -> dict[str, Any]:
         "trials": max(by_length),
         "meta": file.results.meta,
     }
-
-
-def _versions() -> dict[str, str]:
-    return {"dre_jax": __version__} | {name: version(name) for name in ("numpy", "scipy", "matplotlib")}
 
 
 def _plain(value: Any) -> Any:

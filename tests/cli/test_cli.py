@@ -52,12 +52,9 @@ def test_evaluate_from_a_checkpoint(cli, trained, tmp_path, evaluate):
     assert len(traces) == 2 * n_tasks
     assert {len(trace) for trace in traces} == {3}
     mean = np.mean([1 - trace[2] for trace in traces])
-    facts = f"dre: {2 * n_tasks} runs, mean regret {mean:.4f} at 2 trials, saved in {out}, peak memory "
-    assert printed.startswith(facts)
-    assert printed.endswith(" MB\n")
-    status, printed, error = cli(*command, "--quiet")
-    assert (status, error, printed.count("\n")) == (0, "", 1)
-    assert printed.startswith(facts)
+    facts = f"dre: {2 * n_tasks} runs, mean regret {mean:.4f} at 2 trials, saved in {out}\n"
+    assert printed == facts
+    assert cli(*command, "--quiet") == (0, facts, "")
 
 
 def test_methods(cli):
