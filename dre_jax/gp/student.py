@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import cholesky_solve, invert_factor, safe_cholesky
-from dre_jax.gp.regression import ConditionedGP, matmul
+from dre_jax.gp.cholesky import invert_factor, safe_cholesky
+from dre_jax.gp.regression import ConditionedGP, PreparedGP, condition_gp, matmul, predict_signal, prepare_gp
 
 
 class ConditionedStudentT(NamedTuple):
@@ -27,12 +27,19 @@ class ConditionedStudentT(NamedTuple):
 
     gp: ConditionedGP
     """The Gaussian process of the same covariance."""
+    prepared: PreparedGP
+    """The same, prepared for predictions."""
     scale: Array
     """Scalar s: the squared scale of the predictive t density is s times the Gaussian process' variance."""
     variance_scale: Array
     """Scalar s (nu + n) / (nu + n - 2): the predictive variance is this times the Gaussian process' variance."""
     log_density: Array
     """Scalar: log-density of the observations, up to a term that depends on their number alone."""
+
+    def predict(self, cross: Array, prior: Array) -> tuple[Array, Array]:
+        """Returns the predictive mean and variance of the signal; arguments as in `predict_signal`."""
+        mean, variance = predict_signal(self.prepared, cross, prior)
+        return mean, self.variance_scale * variance
 
 
 def condition_student_t(
@@ -54,19 +61,20 @@ def condition_student_t(
       >>> float(near.variance_scale)
       1.0
     """
-    lower, _ = safe_cholesky(matrix)
-    return _of_factor(lower, cholesky_solve(lower, y), y, where, degrees_of_freedom)
+    gp = condition_gp(matrix, y, where)
+    scales_and_density = _scales_and_density(gp.lower, gp.weights, y, where, degrees_of_freedom)
+    return ConditionedStudentT(gp, prepare_gp(gp), *scales_and_density)
 
 
-def _of_factor(
+def _scales_and_density(
     lower: Array, weights: Array, y: Array, where: Array, degrees_of_freedom: Array | float
-) -> ConditionedStudentT:
+) -> tuple[Array, Array, Array]:
+    """Returns the last three fields of `ConditionedStudentT`."""
     squares, count = matmul(y, weights), jnp.sum(where, dtype=y.dtype)
     log_determinant = jnp.sum(jnp.log(jnp.diagonal(lower)))
     log_density = -0.5 * (degrees_of_freedom + count) * jnp.log1p(squares / degrees_of_freedom) - log_determinant
     total = degrees_of_freedom + squares
-    scale, variance_scale = total / (degrees_of_freedom + count), total / (degrees_of_freedom + count - 2.0)
-    return ConditionedStudentT(ConditionedGP(lower, weights, where), scale, variance_scale, log_density)
+    return total / (degrees_of_freedom + count), total / (degrees_of_freedom + count - 2.0), log_density
 
 
 @jax.custom_vjp
@@ -86,8 +94,8 @@ def _forward(
     # The inverse of the factor serves the value and the gradient: one triangular system in place of four.
     inverse = invert_factor(lower)
     weights = matmul(matmul(inverse, y), inverse)
-    conditioned = _of_factor(lower, weights, y, where, degrees_of_freedom)
-    return conditioned.log_density, (inverse, weights, where, conditioned.scale)
+    scale, _, log_density = _scales_and_density(lower, weights, y, where, degrees_of_freedom)
+    return log_density, (inverse, weights, where, scale)
 
 
 def _backward(residuals: tuple[Array, Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None, None]:

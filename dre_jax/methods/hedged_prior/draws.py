@@ -17,7 +17,8 @@ from jax import Array
 
 from dre_jax.gp.cholesky import cholesky_solve
 from dre_jax.gp.fourier import sample_matern52
-from dre_jax.gp.regression import ConditionedGP, matmul, observation_noise
+from dre_jax.gp.regression import matmul, observation_noise
+from dre_jax.gp.student import ConditionedStudentT
 from dre_jax.methods.hedged_prior import task_process
 from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, PriorPosterior, scale_variances
 from dre_jax.methods.hedged_prior.params import HedgedPriorParams
@@ -28,9 +29,10 @@ from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
     Prior,
     PriorFeatures,
+    Trials,
     prior_covariance,
 )
-from dre_jax.methods.hedged_prior.task_process import TaskProcess, Trials
+from dre_jax.methods.hedged_prior.task_process import TaskProcess
 from dre_jax.runtime.blocks import by_blocks
 
 
@@ -73,18 +75,18 @@ def _sample_learned(
     """Samples a function f[m, D] -> f[m] from one of J priors under one of H hypotheses, component j H + h."""
     member, number = jnp.divmod(component, len(hypotheses.log_weight))
     prior, conditioned = _take(member, (priors, posteriors))
-    gp, scale, hypothesis = _take(number, (conditioned.gp, conditioned.variance_scale, hypotheses))
+    student_t, hypothesis = _take(number, (conditioned.student_t, hypotheses))
     prior = scale_variances(prior, hypothesis)
     prior_key, noise_key = jax.random.split(key)
     function = sample_prior(prior, conditioned.features, prior_key)
     noise_var = observation_noise(prior.log_noise_var, trials.noise_var)
-    weights = _pathwise_weights(gp, scale, function(conditioned.features), noise_var, noise_key)
+    residual = _condition_sample(student_t, function(conditioned.features), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
         features = prior.compute_features(config, rows)
         features = features._replace(trend=features.trend - conditioned.trend_mean)
-        cross = jnp.where(gp.where[:, None], prior_covariance(conditioned.features, features, prior), 0.0)
-        return hypothesis.slope_mean * features.trend + matmul(weights, cross) + jnp.sqrt(scale) * function(features)
+        cross = prior_covariance(conditioned.features, features, prior)
+        return hypothesis.slope_mean * features.trend + residual(cross, function(features))
 
     return values
 
@@ -93,19 +95,18 @@ def _sample_process(
     config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, component: Array, key: Array
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of the processes of the task."""
-    process, gp, _, scale, _ = _take(component, posterior.task_posteriors)
+    process, student_t, _ = _take(component, posterior.task_posteriors)
     trials, trend_means = posterior.trials, posterior.past[0].trend_mean
     prior_key, noise_key = jax.random.split(key)
     function = sample_process_prior(process, trials, prior_key)
     noise_var = observation_noise(process.log_noise_var, trials.noise_var)
-    weights = _pathwise_weights(gp, scale, function(trials.x, trials.trend), noise_var, noise_key)
+    residual = _condition_sample(student_t, function(trials.x, trials.trend), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
         trends = jax.vmap(lambda prior: prior.compute_features(config, rows).trend)(params.priors)
         trend = jnp.mean(trends - trend_means[:, None], axis=0)
         cross = task_process.task_covariance(process, trials.x, rows, trials.trend, trend)
-        cross = jnp.where(gp.where[:, None], cross, 0.0)
-        return process.trend_weight * trend + matmul(weights, cross) + jnp.sqrt(scale) * function(rows, trend)
+        return process.trend_weight * trend + residual(cross, function(rows, trend))
 
     return values
 
@@ -114,11 +115,18 @@ def _take(index: Array, tree: Any) -> Any:
     return jax.tree.map(lambda a: a[index], tree)
 
 
-def _pathwise_weights(gp: ConditionedGP, scale: Array, prior_sample: Array, noise_var: Array, key: Array) -> Array:
-    """Returns the weights f[n] of the trials that condition a sample of the prior on them (Matheron's rule)."""
-    noise = jnp.sqrt(noise_var) * jax.random.normal(key, prior_sample.shape, prior_sample.dtype)
-    residual = jnp.where(gp.where, prior_sample + noise, 0.0)
-    return gp.weights - jnp.sqrt(scale) * cholesky_solve(gp.lower, residual)
+def _condition_sample(
+    student_t: ConditionedStudentT, at_trials: Array, noise_var: Array, key: Array
+) -> Callable[[Array, Array], Array]:
+    """Conditions a sample of the prior on the trials (Matheron's rule), given its values f[n] there.
+
+    The function that it returns maps the covariance f[n, m] of the trials and other points, and the sample's values
+    f[m] there, to those of the posterior, f[m].
+    """
+    gp, deviation = student_t.gp, jnp.sqrt(student_t.variance_scale)
+    noise = jnp.sqrt(noise_var) * jax.random.normal(key, at_trials.shape, at_trials.dtype)
+    weights = gp.weights - deviation * cholesky_solve(gp.lower, jnp.where(gp.where, at_trials + noise, 0.0))
+    return lambda cross, sample: matmul(weights, jnp.where(gp.where[:, None], cross, 0.0)) + deviation * sample
 
 
 def sample_process_prior(process: TaskProcess, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:

@@ -17,6 +17,7 @@ from dre_jax.methods.hedged_prior.folds import Folds, HeldOut
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
     Prior,
+    Trials,
     covariance_and_residuals,
     history_features,
     uninformed_priors,
@@ -35,16 +36,15 @@ def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTabl
     """
 
     def of_history(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
-        y = standardise(table.response[rows], where).y
-        features, _ = history_features(config, prior, table.x[rows], where)
+        trials = Trials(table.x[rows], standardise(table.response[rows], where).y, where)
+        features, _ = history_features(config, prior, trials)
 
         def density(where: Array) -> Array:
-            return condition_student_t(
-                *covariance_and_residuals(prior, features, y, where), where, config.degrees_of_freedom
-            ).log_density
+            moments = covariance_and_residuals(prior, features, trials._replace(where=where))
+            return condition_student_t(*moments, where, config.degrees_of_freedom).log_density
 
         all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
-        return jnp.where(jnp.any(y != 0.0), all_trials - known_trials, 0.0)
+        return jnp.where(jnp.any(trials.y != 0.0), all_trials - known_trials, 0.0)
 
     def of_fold(prior: Prior, held_out: HeldOut) -> Array:
         return jax.lax.map(lambda history: of_history(prior, *history), held_out)

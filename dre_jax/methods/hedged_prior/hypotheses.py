@@ -24,12 +24,12 @@ from jax import Array
 
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
-from dre_jax.gp.regression import ConditionedGP, PreparedGP, prepare_gp
-from dre_jax.gp.student import condition_student_t
+from dre_jax.gp.student import ConditionedStudentT, condition_student_t
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
     Prior,
     PriorFeatures,
+    Trials,
     covariance_and_residuals,
     history_features,
 )
@@ -116,45 +116,23 @@ class PriorPosterior(NamedTuple):
     """Features of the trials."""
     trend_mean: Array
     """Scalar: the mean of m over the trials."""
-    gp: ConditionedGP
+    student_t: ConditionedStudentT
     """Conditioned processes; H in front."""
-    prepared: PreparedGP
-    """Those processes, prepared for predictions."""
-    variance_scale: Array
-    """f[H]: `ConditionedStudentT.variance_scale`."""
     log_weight: Array
     """f[H]: log pi_h + log p(y | h, j)."""
 
 
 def condition_prior(
-    config: LearnedPriorConfig,
-    hypotheses: HypothesisArrays,
-    prior: Prior,
-    x: Array,
-    y: Array,
-    where: Array,
-    noise_var: Array | None = None,
+    config: LearnedPriorConfig, hypotheses: HypothesisArrays, prior: Prior, trials: Trials
 ) -> PriorPosterior:
-    """Returns one member's posterior given a history.
+    """Returns one member's posterior given a history, under each of H hypotheses."""
+    features, trend_mean = history_features(config, prior, trials)
+    varied = jnp.any(trials.where & (trials.y != 0.0))
 
-    Args:
-      config: sizes of the prior.
-      hypotheses: H hypotheses.
-      prior: of the member.
-      x: f[n, D].
-      y: f[n], standardised responses.
-      where: bool[n], the filled slots.
-      noise_var: f[n], known error variances of single responses, on the scale of ``y``; None for none.
-    """
-    features, trend_mean = history_features(config, prior, jnp.where(where[:, None], x, 0.0), where)
-    varied = jnp.any(where & (y != 0.0))
-
-    def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedGP, PreparedGP, Array, Array]:
-        scaled = scale_variances(prior, hypothesis)
-        moments = covariance_and_residuals(scaled, features, y, where, hypothesis.slope_mean, noise_var)
-        student_t = condition_student_t(*moments, where, config.degrees_of_freedom)
+    def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedStudentT, Array]:
+        moments = covariance_and_residuals(scale_variances(prior, hypothesis), features, trials, hypothesis.slope_mean)
+        student_t = condition_student_t(*moments, trials.where, config.degrees_of_freedom)
         # Equal responses do not identify the variance scale, so they must not change the weights.
-        log_weight = hypothesis.log_weight + jnp.where(varied, student_t.log_density, 0.0)
-        return student_t.gp, prepare_gp(student_t.gp), student_t.variance_scale, log_weight
+        return student_t, hypothesis.log_weight + jnp.where(varied, student_t.log_density, 0.0)
 
     return PriorPosterior(features, trend_mean, *jax.vmap(condition_on)(hypotheses))

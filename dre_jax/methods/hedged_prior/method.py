@@ -37,7 +37,7 @@ from dre_jax.methods.hedged_prior.posterior import (
     past_weight,
     predict_mixture,
 )
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, fix_columns, pad_columns, unvaried_columns
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Trials, fix_columns, pad_columns, unvaried_columns
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import explain_training, train_priors
 from dre_jax.methods.hedged_prior.training_steps import PriorTraining
@@ -179,7 +179,7 @@ class HedgedPrior:
         """Returns the mixture given a history, whose responses are standardised here."""
         y, deviation = standardise(history.response, history.where)
         noise_var = None if history.noise_var is None else history.noise_var / deviation**2
-        return condition_mixture(self.prior, self.processes, params, history.x, y, history.where, noise_var)
+        return condition_mixture(self.prior, self.processes, params, Trials(history.x, y, history.where, noise_var))
 
     def sample_posterior(
         self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array

@@ -19,14 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from dre_jax.gp.regression import PreparedGP, predict_signal
+from dre_jax.gp.student import ConditionedStudentT
 from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, PriorPosterior, condition_prior, scale_variances
 from dre_jax.methods.hedged_prior.params import HedgedPriorParams
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Prior, prior_covariance, prior_variance
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Prior, Trials, prior_covariance, prior_variance
 from dre_jax.methods.hedged_prior.task_process import (
     TaskPosterior,
     TaskProcessConfig,
-    Trials,
     condition_processes,
     log_shares,
     task_covariance,
@@ -77,37 +76,22 @@ class HedgedPosterior(NamedTuple):
 
 
 def condition_mixture(
-    config: LearnedPriorConfig,
-    process_config: TaskProcessConfig,
-    params: HedgedPriorParams,
-    x: Array,
-    y: Array,
-    where: Array,
-    noise_var: Array | None = None,
+    config: LearnedPriorConfig, process_config: TaskProcessConfig, params: HedgedPriorParams, trials: Trials
 ) -> HedgedPosterior:
-    """Conditions the mixture on a history.
-
-    Args:
-      config: sizes of the learned priors.
-      process_config: settings of the processes of the task.
-      params: learned priors, hypotheses and hyperpriors.
-      x: f[n, D], the trials in the order of their evaluation.
-      y: f[n], their standardised responses.
-      where: bool[n], the filled slots.
-      noise_var: f[n], known error variances of single responses, on the scale of ``y``; None for none.
-    """
-    x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
+    """Conditions the mixture on a history, trials in the order of their evaluation; any numbers in empty slots."""
+    x, y, where = trials.x, trials.y, trials.where
+    trials = trials._replace(x=jnp.where(where[:, None], x, 0.0), y=jnp.where(where, y, 0.0))
 
     def condition(hypotheses: HypothesisArrays, priors: Any) -> PriorPosterior:
-        return jax.vmap(lambda prior: condition_prior(config, hypotheses, prior, x, y, where, noise_var))(priors)
+        return jax.vmap(lambda prior: condition_prior(config, hypotheses, prior, trials))(priors)
 
     groups = list(prior_groups(params))
     past = tuple(condition(hypotheses, priors) for hypotheses, priors, _ in groups)
     trend = jnp.mean(past[0].features.trend, axis=0)
-    trials = Trials(x, jnp.where(where, trend, 0.0), y, where, noise_var)
+    trials = trials._replace(trend=jnp.where(where, trend, 0.0))
     tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
     # Equal responses do not identify the variance scale, so they must not change the weights.
-    task_evidence = jnp.where(jnp.any(where & (y != 0.0)), tasks.log_density, 0.0)
+    task_evidence = jnp.where(jnp.any(where & (trials.y != 0.0)), tasks.log_density, 0.0)
     log_transfer = jax.nn.log_sigmoid(params.transfer_log_odds)
     log_weights = [
         log_transfer - math.log(len(one.log_weight)) + one.log_weight.ravel() + log_share
@@ -147,26 +131,26 @@ def component_moments(
 ) -> tuple[Array, Array]:
     """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + C + K, m]."""
 
-    def moments_of(hypotheses: HypothesisArrays, priors: Any, conditioned: PriorPosterior) -> tuple[Array, ...]:
+    def moments_of(hypotheses: HypothesisArrays, priors: Any, posteriors: PriorPosterior) -> tuple[Array, ...]:
         """Returns means and variances f[J H, m], and trends f[J, m]."""
 
         def member_moments(args: tuple[Prior, PriorPosterior]) -> tuple[Array, Array, Array]:
-            prior, given = args
+            prior, conditioned = args
             features = prior.compute_features(config, new)
-            features = features._replace(trend=features.trend - given.trend_mean)
+            features = features._replace(trend=features.trend - conditioned.trend_mean)
 
-            def moments(hypothesis: HypothesisArrays, prepared: PreparedGP, scale: Array) -> tuple[Array, Array]:
+            def moments(hypothesis: HypothesisArrays, student_t: ConditionedStudentT) -> tuple[Array, Array]:
                 scaled = scale_variances(prior, hypothesis)
-                cross = prior_covariance(given.features, features, scaled)
-                residual, variance = predict_signal(prepared, cross, prior_variance(features, scaled))
-                return hypothesis.slope_mean * features.trend + residual, scale * variance
+                cross = prior_covariance(conditioned.features, features, scaled)
+                residual, variance = student_t.predict(cross, prior_variance(features, scaled))
+                return hypothesis.slope_mean * features.trend + residual, variance
 
-            return *jax.vmap(moments)(hypotheses, given.prepared, given.variance_scale), features.trend
+            return *jax.vmap(moments)(hypotheses, conditioned.student_t), features.trend
 
         # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in
         # float64, are few.
         map_members = jax.vmap(member_moments) if new.dtype == jnp.float64 else partial(lax.map, member_moments)
-        means, variances, trends = map_members((priors, conditioned))
+        means, variances, trends = map_members((priors, posteriors))
         return means.reshape(-1, new.shape[0]), variances.reshape(-1, new.shape[0]), trends
 
     groups = [
@@ -178,8 +162,8 @@ def component_moments(
 
     def process_moments(task: TaskPosterior) -> tuple[Array, Array]:
         cross = task_covariance(task.process, trials.x, new, trials.trend, trend)
-        residual, variance = predict_signal(task.prepared, cross, task_variance(task.process, trend))
-        return task.process.trend_weight * trend + residual, task.variance_scale * variance
+        residual, variance = task.student_t.predict(cross, task_variance(task.process, trend))
+        return task.process.trend_weight * trend + residual, variance
 
     tasks = jax.vmap(process_moments)(posterior.task_posteriors)
     means, variances = (jnp.concatenate([*(group[i] for group in groups), tasks[i]]) for i in range(2))
@@ -207,9 +191,9 @@ def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> A
     parts = []
     for (hypotheses, priors, _), conditioned in zip(prior_groups(params), posterior.past, strict=True):
         log_noise_var = priors.log_noise_var[:, None] + hypotheses.log_noise_variance_factor[None, :]
-        parts.append((jnp.exp(log_noise_var) * conditioned.variance_scale).ravel())
+        parts.append((jnp.exp(log_noise_var) * conditioned.student_t.variance_scale).ravel())
     tasks = posterior.task_posteriors
-    parts.append(jnp.exp(tasks.process.log_noise_var) * tasks.variance_scale)
+    parts.append(jnp.exp(tasks.process.log_noise_var) * tasks.student_t.variance_scale)
     return jnp.sqrt(jnp.concatenate(parts))
 
 

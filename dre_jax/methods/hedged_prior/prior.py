@@ -91,6 +91,34 @@ class LearnedPriorConfig:
         """The network phi."""
         return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
 
+class Trials(NamedTuple):
+    """A history of n slots."""
+
+    x: Array
+    """f[n, D]"""
+    y: Array
+    """f[n]: standardised responses, 0 in empty slots."""
+    where: Array
+    """bool[n]: the filled slots."""
+    noise_var: Array | None = None
+    """f[n]: known error variances of single responses, on the scale of ``y``; None for none."""
+    trend: Any = None
+    """f[n]: the mean over members of m minus its mean over the trials; None if it is not computed yet."""
+
+
+def observe(trials: Trials, signal: Array, mean: Array, log_noise_var: Array) -> tuple[Array, Array]:
+    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n].
+
+    Args:
+      trials: the observations.
+      signal: f[n, n], prior covariance of the signal.
+      mean: f[n], prior mean.
+      log_noise_var: scalar, log E.
+    """
+    matrix = add_noise(signal, observation_noise(log_noise_var, trials.noise_var), trials.where)
+    return matrix, jnp.where(trials.where, trials.y - mean, 0.0)
+
+
 
 class PriorFeatures(NamedTuple):
     """Inputs of the covariance of a prior at n configurations."""
@@ -334,13 +362,13 @@ def clip_prior(prior: LearnedPrior) -> LearnedPrior:
     return prior._replace(**clipped)
 
 
-def history_features(config: LearnedPriorConfig, prior: Prior, x: Array, where: Array) -> tuple[PriorFeatures, Array]:
-    """Returns the features of trials f[n, D] with a centred trend, and the mean of m over the trials, a scalar.
+def history_features(config: LearnedPriorConfig, prior: Prior, trials: Trials) -> tuple[PriorFeatures, Array]:
+    """Returns the features of trials with a centred trend, and the mean of m over the trials, a scalar.
 
     The trend is centred because the responses are.
     """
-    features = prior.compute_features(config, x)
-    trend_mean = masked_mean(features.trend, where)
+    features = prior.compute_features(config, trials.x)
+    trend_mean = masked_mean(features.trend, trials.where)
     return features._replace(trend=features.trend - trend_mean), trend_mean
 
 
@@ -363,23 +391,8 @@ def prior_variance(features: PriorFeatures, prior: Prior) -> Array:
 
 
 def covariance_and_residuals(
-    prior: Prior,
-    features: PriorFeatures,
-    y: Array,
-    where: Array,
-    slope_mean: Array | float = 1.0,
-    noise_var: Array | None = None,
+    prior: Prior, features: PriorFeatures, trials: Trials, slope_mean: Array | float = 1.0
 ) -> tuple[Array, Array]:
-    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n].
-
-    Args:
-      prior: of the responses.
-      features: of the trials, with a centred trend.
-      y: f[n], standardised responses.
-      where: bool[n], the filled slots.
-      slope_mean: mean of the slope a.
-      noise_var: f[n], error variances of single responses in addition to E, on the scale of ``y``; None for none.
-    """
-    noise = observation_noise(prior.log_noise_var, noise_var)
-    matrix = add_noise(prior_covariance(features, features, prior), noise, where)
-    return matrix, jnp.where(where, y - slope_mean * features.trend, 0.0)
+    """Returns `observe` of trials with these features, of a centred trend, under a prior and a mean of its slope a."""
+    signal = prior_covariance(features, features, prior)
+    return observe(trials, signal, slope_mean * features.trend, prior.log_noise_var)

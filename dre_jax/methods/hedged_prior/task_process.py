@@ -33,14 +33,20 @@ from jax import Array, lax
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import matern52, squared_distances
-from dre_jax.gp.regression import ConditionedGP, PreparedGP, add_noise, observation_noise, prepare_gp
-from dre_jax.gp.student import condition_student_t, log_student_t_density
+from dre_jax.gp.student import ConditionedStudentT, condition_student_t, log_student_t_density
 from dre_jax.methods.hedged_prior.length_scale_prior import (
     GENERIC_LENGTHSCALE,
     LengthScalePrior,
     log_length_scale_prior,
 )
-from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, SLOPE_VARIANCE, UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
+from dre_jax.methods.hedged_prior.prior import (
+    OFFSET_VAR,
+    SLOPE_VARIANCE,
+    UNINFORMED_LENGTHSCALES,
+    UNINFORMED_NOISE_VAR,
+    Trials,
+    observe,
+)
 from dre_jax.optim.quasi_newton import maximise_in_box
 
 T = TypeVar("T")
@@ -107,21 +113,6 @@ class TaskHyperpriors(NamedTuple):
     """From past tasks."""
 
 
-class Trials(NamedTuple):
-    """A history of C slots with the values of the trend."""
-
-    x: Array
-    """f[C, D]"""
-    trend: Array
-    """f[C]: m minus its mean over the trials."""
-    y: Array
-    """f[C]: standardised responses, 0 in empty slots."""
-    where: Array
-    """bool[C]: the filled slots."""
-    noise_var: Array | None = None
-    """f[C]: known error variances of single responses, on the scale of ``y``; None for none."""
-
-
 def pad_columns(hyperpriors: TaskHyperpriors, width: int) -> TaskHyperpriors:
     """Returns priors for more columns, all of which are zero, so that their length scales do not change any result."""
 
@@ -185,20 +176,15 @@ def task_variance(process: TaskProcess, trend: Array) -> Array:
 
 def task_covariance_and_residuals(process: TaskProcess, trials: Trials) -> tuple[Array, Array]:
     """Returns the covariance of the observations, f[C, C], and the observations minus their prior mean, f[C]."""
-    matrix = task_covariance(process, trials.x, trials.x, trials.trend, trials.trend)
-    matrix = add_noise(matrix, observation_noise(process.log_noise_var, trials.noise_var), trials.where)
-    return matrix, jnp.where(trials.where, trials.y - process.trend_weight * trials.trend, 0.0)
+    signal = task_covariance(process, trials.x, trials.x, trials.trend, trials.trend)
+    return observe(trials, signal, process.trend_weight * trials.trend, process.log_noise_var)
 
 
 class TaskPosterior(NamedTuple):
     """A process given the trials."""
 
     process: TaskProcess
-    gp: ConditionedGP
-    prepared: PreparedGP
-    """The same, prepared for predictions."""
-    variance_scale: Array
-    """Scalar: `ConditionedStudentT.variance_scale`."""
+    student_t: ConditionedStudentT
     log_density: Array
     """Scalar: log-density of the trials; of a fitted process the prequential one."""
 
@@ -215,8 +201,7 @@ def condition_processes(
     def condition(process: TaskProcess, gain: Array) -> TaskPosterior:
         moments = task_covariance_and_residuals(process, trials)
         student_t = condition_student_t(*moments, trials.where, degrees_of_freedom)
-        log_density = student_t.log_density + gain
-        return TaskPosterior(process, student_t.gp, prepare_gp(student_t.gp), student_t.variance_scale, log_density)
+        return TaskPosterior(process, student_t, student_t.log_density + gain)
 
     return jax.vmap(condition)(processes, gain)
 

@@ -28,6 +28,7 @@ from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPrior,
     LearnedPriorConfig,
+    Trials,
     clip_prior,
     covariance_and_residuals,
     history_features,
@@ -99,10 +100,9 @@ def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, resp
       where: bool[n].
     """
     y = standardise(response, where).y
-    features, _ = history_features(config, prior, x, where)
-    value = log_student_t_density(
-        *covariance_and_residuals(prior, features, y, where), where, jnp.asarray(config.degrees_of_freedom, y.dtype)
-    )
+    trials = Trials(x, y, where)
+    moments = covariance_and_residuals(prior, history_features(config, prior, trials)[0], trials)
+    value = log_student_t_density(*moments, where, jnp.asarray(config.degrees_of_freedom, y.dtype))
     varied = jnp.any(y != 0.0)
     return jnp.where(varied, -value / jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0), 0.0)
 

@@ -24,11 +24,11 @@ from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, gather_rows, misranked
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
+from dre_jax.methods.hedged_prior.prior import Trials
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
     TaskProcess,
     TaskProcessConfig,
-    Trials,
     fixed_processes,
     task_covariance_and_residuals,
 )
@@ -191,7 +191,7 @@ def _compare(
     prior = generic_prior(x.shape[1])
     processes = fixed_processes(TaskProcessConfig(), TaskHyperpriors(prior, prior))
     normal = jax.random.normal(jax.random.key(0), (_SAMPLES, x.shape[0]), x.dtype)
-    without = _log_density(processes, Trials(x, jnp.zeros_like(y), y, where))
+    without = _log_density(processes, Trials(x, y, where, trend=jnp.zeros_like(y)))
 
     def compare(study: tuple[SourceTasks, GPParams]) -> tuple[Array, Array, Array]:
         task, params = study
@@ -201,7 +201,7 @@ def _compare(
         lower, _ = safe_cholesky(signal_covariance(params, x, x), jnp.exp(params.log_scale))
         unrelated = _kendall(matmul(normal, lower.T), level, where)
         error = jnp.sqrt(jnp.mean(unrelated**2))
-        densities = [_log_density(processes, Trials(x, jnp.zeros_like(y), y - s * mean, where)) for s in _SLOPES]
+        densities = [_log_density(processes, Trials(x, y - s * mean, where, trend=jnp.zeros_like(y))) for s in _SLOPES]
         gain = jax.nn.logsumexp(jnp.stack(densities)) - jnp.log(len(_SLOPES)) - without
         return _kendall(mean, level, where), error, gain
 

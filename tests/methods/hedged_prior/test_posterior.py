@@ -23,7 +23,7 @@ from dre_jax.methods.hedged_prior.posterior import (
     mean_and_improvement,
     predict_mixture,
 )
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, init
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Trials, init
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from tests.oracles import in_slots, learned_prior, log_augmented_improvement, matern52
 
@@ -94,7 +94,7 @@ def make_params(priors, transfer=TRANSFER, common=None):
 def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None):
     """Returns weights f[J, H], f[C] and f[K]; mean, variance and log expected improvement of the mixture."""
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
-    posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where, errors)
+    posterior = condition_mixture(CONFIG, PROCESSES, params, Trials(x, y, where, errors))
     moments = predict_mixture(CONFIG, params, posterior, new)
     log_weight = improvement_weights(params, posterior, N_FIXED, INTERPOLATION)
     improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT), log_weight)[1]
@@ -213,7 +213,7 @@ def test_sampled_functions_have_the_moments_of_the_mixture(has_common, priors, m
 
     @jax.jit
     def draw(keys, x, y, where):
-        posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where, errors)
+        posterior = condition_mixture(CONFIG, PROCESSES, params, Trials(x, y, where, errors))
         return jax.vmap(lambda key: sample_responses(CONFIG, params, posterior, new, key))(keys)
 
     result = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import multivariate_t, zscore
 
 from dre_jax.methods.hedged_prior.length_scale_prior import GENERIC_LENGTHSCALE, generic_prior
+from dre_jax.methods.hedged_prior.prior import Trials
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
     TaskProcessConfig,
-    Trials,
     condition_processes,
     fit_sequence,
     fixed_processes,
@@ -37,7 +37,8 @@ def waves(n, seed=0):
 
 
 def trials_of(x, trend, y):
-    return Trials(*in_slots(CAPACITY, x, trend, y, fill=(0.7, 0.7, 0.0)))
+    x, trend, y, where = in_slots(CAPACITY, x, trend, y, fill=(0.7, 0.7, 0.0))
+    return Trials(x, y, where, trend=trend)
 
 
 def log_density(process, x, trend, y):

@@ -22,6 +22,7 @@ from dre_jax.methods.hedged_prior.held_out import fit_mixture_weights, held_out_
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
+    Trials,
     clip_prior,
     history_features,
     init,
@@ -153,7 +154,7 @@ def test_uninformed_priors_are_isotropic_processes():
         assert (m == 0.0).all()
         np.testing.assert_allclose(sum(parts), 1.0 + matern52(x / (share * np.sqrt(COLUMNS))), rtol=1e-5)
         assert float(jnp.exp(one.log_noise_var)) == pytest.approx(1e-3)
-        seen = history_features(CONFIG, one, jnp.asarray(x, jnp.float32), jnp.ones(5, bool))[0]
+        seen = history_features(CONFIG, one, Trials(jnp.asarray(x, jnp.float32), None, jnp.ones(5, bool)))[0]
         np.testing.assert_allclose(prior_covariance(seen, seen, one), sum(parts), rtol=1e-4)
 
 
