@@ -29,9 +29,9 @@ from torch import Tensor, nn
 
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import tie_levels, unit_scale
-from dre_jax.methods.baselines.host_tables import log_expected_improvement
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.search.acquisition import log_expected_improvement
 
 EPSILON = 1e-10
 _SMALLEST_DEVIATION = 1e-9
@@ -251,7 +251,7 @@ def expected_improvement(ranks: np.ndarray, logarithm: bool) -> np.ndarray:
     mean, deviation = ranks.mean(axis=0), np.maximum(ranks.std(axis=0), _SMALLEST_DEVIATION)
     gain, deviation = mean[-1] - mean[:-1], deviation[:-1]
     if logarithm:
-        return log_expected_improvement(gain, deviation, 0.0)
+        return log_expected_improvement(-gain, deviation, 0.0, np)
     z = gain / deviation
     return gain * stats.norm.cdf(z) + deviation * stats.norm.pdf(z)
 

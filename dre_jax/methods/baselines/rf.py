@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import import_extra
-from dre_jax.methods.baselines.host_tables import best_row, log_expected_improvement, seed
+from dre_jax.methods.baselines.host_tables import best_row, seed
 from dre_jax.methods.entry import Entry
+from dre_jax.search.acquisition import log_expected_improvement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,9 @@ class RandomForest:
         forest = self.grow(x, np.asarray(y_obs, np.float64).reshape(-1))
         target = float(predict(forest, x)[0].max())
         mean, variance = predict(forest, np.asarray(X_pen))
-        return best_row(log_expected_improvement(mean, np.sqrt(variance), target))
+        # In thousandths: deviations count as 1e-9 at least, and those of a forest may be smaller.
+        cost, deviation = 1e3 * (target - mean), 1e3 * np.sqrt(variance)
+        return best_row(log_expected_improvement(cost, deviation, 0.0, np))
 
     def grow(self, x: np.ndarray, y: np.ndarray) -> Any:
         """Fits scikit-learn's forest to f64[n, D] and f64[n]."""
