@@ -20,9 +20,9 @@ from dre_jax.methods.dre import (
     native_steps,
     scores,
 )
-from dre_jax.methods.dre.fine_tuning import _native_epochs, _scan_epochs, draw_epochs, fine_tune
-from dre_jax.methods.dre.lists import draw_step_bits, step_lists
-from dre_jax.methods.dre.steps import _scan_steps
+from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.lists import draw_steps_bits, read_lists
+from dre_jax.methods.dre.steps import scan_steps
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.runtime import devices
 
@@ -98,20 +98,17 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
     params = init(model, d, KEY)
 
     @jax.jit
-    def draw(keys):
-        bits = jax.vmap(lambda key: draw_step_bits(key, model.members, config))(keys)
-        return step_lists(data, bits, config)
+    def draw(key):
+        return read_lists(data, draw_steps_bits(key, jnp.arange(steps), model.members, config), config)
 
-    drawn, begin = draw(jax.random.split(KEY, steps)), (params, jax.jit(zero_moments)(params))
+    drawn, begin = draw(KEY), (params, jax.jit(zero_moments)(params))
 
-    def by_native(data, *args):
-        return native_steps.native_steps(model, loss.name, data.x, data.response, *args, wants_losses=True)
-
-    ways = jax.jit(by_native), jax.jit(partial(_scan_steps, model, config))
+    by_native = partial(native_steps.native_steps, wants_losses=True)
+    ways = [jax.jit(partial(way, model, loss.name, data.x, data.response)) for way in (by_native, scan_steps)]
 
     # Steps of no size: the moments are then sums over gradients at one place, each step's of other lists.
     still = StepSizes(np.zeros(steps, np.float32), np.ones(steps, np.float32))
-    ((same, result), some_losses), ((_, expected), expected_losses) = (way(data, begin, drawn, still) for way in ways)
+    ((same, result), some_losses), ((_, expected), expected_losses) = (way(begin, drawn, still) for way in ways)
     np.testing.assert_allclose(some_losses, expected_losses, rtol=1e-5)
     jax.tree.map(np.testing.assert_array_equal, same, params)
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), result.first, expected.first)
@@ -119,28 +116,12 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
     assert max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected.first)) > 1e-2
 
     moving = step_sizes(config.learning_rates(), jnp.arange(steps))
-    (end, some_losses), (expected_end, expected_losses) = (way(data, begin, drawn, moving) for way in ways)
+    (end, some_losses), (expected_end, expected_losses) = (way(begin, drawn, moving) for way in ways)
     np.testing.assert_allclose(some_losses, expected_losses, rtol=2e-4)
     assert_same_ensemble(model, end[0], expected_end[0], data.x[:20], params)
     # The first moment is the gradient's running mean: of the last layer, no ensemble hides it.
     kernel = [moments.first.scorers["out_kernel"] for _, moments in (end, expected_end)]
     np.testing.assert_allclose(*kernel, atol=1e-2 * np.abs(kernel[1]).max())
-
-
-@pytest.mark.parametrize(
-    ("name", "n", "d"), [("odd", 17, 3), pytest.param("one deep set", 20, 4, marks=pytest.mark.thorough)]
-)
-def test_fine_tuning_is_that_of_the_scan(name, n, d):
-    model, config = MODELS[name], FineTuneConfig(epochs=5, learning_rate=1e-3)
-    params, (x, response, level, where) = init(model, d, KEY), history(n, d, n + 3)
-    epochs = jax.jit(draw_epochs, static_argnums=0)(config, response, level, where, KEY)
-    sizes = step_sizes(config.learning_rates(), jnp.arange(5))
-    result = jax.jit(_native_epochs, static_argnums=(0, 1))("listmle", model, params, x, response, epochs, sizes)
-    # A scan multiplies what is in empty slots by zero.
-    scan = jax.jit(_scan_epochs, static_argnums=(0, 1))
-    epochs = epochs._replace(ranked=jax.tree.map(jnp.nan_to_num, epochs.ranked))
-    expected = scan("listmle", model, params, jnp.nan_to_num(x), jnp.nan_to_num(response), epochs, sizes)
-    assert_same_ensemble(model, result, expected, jax.random.uniform(KEY, (20, d)), params)
 
 
 # Which steps are done by the C++.

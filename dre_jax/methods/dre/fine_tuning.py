@@ -12,16 +12,15 @@ from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 
 from dre_jax.data.sampling import draw_without_replacement, skip, support_size
-from dre_jax.losses import LOSSES, PositionWeights, rank_sorted
-from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
+from dre_jax.losses import PositionWeights, rank_sorted
+from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.native_steps import native_steps, supports_native
+from dre_jax.methods.dre.steps import Carry, scan_steps
 from dre_jax.methods.dre.tpu import fit_members, layout_of, masks_of, pack, supports_kernel, unpack
 from dre_jax.methods.dre.training_config import FineTuneConfig
-from dre_jax.optim.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
-
-Carry = tuple[EnsembleParams, Moments]
+from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 
 _UNROLL = 2  # epochs in a turn of the loop: on a CPU 8 to 10 % less time than one, and no more is gained by four
 
@@ -76,10 +75,10 @@ def fine_tune(
     if config.epochs == 0:
         return params
     epochs, steps = _draw(config, response, level, where, key)
-    scanned, by_native = (partial(way, config.loss.name, model) for way in (_scan_epochs, _native_epochs))
+    scanned = partial(fit_epochs, partial(scan_steps, model, config.loss.name, unroll=_UNROLL))
     elsewhere: dict[str, Callable[..., EnsembleParams]] = {}
     if supports_native(model, config.loss.name, x, own_lists=False):
-        elsewhere["cpu"] = by_native
+        elsewhere["cpu"] = partial(fit_epochs, partial(native_steps, model, config.loss.name, wants_losses=False))
     if supports_kernel(model, config.loss.name, x):
 
         def run(params: EnsembleParams, x: Array, response: Array, level: Array, where: Array, key: Array) -> Any:
@@ -101,46 +100,18 @@ def _draw(
     return draw_epochs(config, response, level, where, key), steps
 
 
-def _scan_epochs(
-    loss_name: str,
-    model: ModelConfig,
+def fit_epochs(
+    take_steps: Callable[..., tuple[Carry, Array]],
     params: EnsembleParams,
     x: Array,
     response: Array,
     epochs: SampledLists,
     steps: StepSizes,
 ) -> EnsembleParams:
-    loss_of = LOSSES[loss_name].fn
-
-    def epoch(carry: Carry, inputs: tuple[SampledLists, StepSizes]) -> tuple[Carry, None]:
-        params, moments = carry
-        one, step = inputs
-
-        def loss(params: EnsembleParams) -> Array:
-            support = Support(x[one.support], response[one.support], one.support_where)
-            member_scores = scores(model, params, support, x[one.query])
-            lists = jax.tree.map(lambda a: jnp.broadcast_to(a, member_scores.shape), one.ranked)
-            # The sum over members: each member sees the gradient of its own loss.
-            return jnp.sum(loss_of(member_scores, lists))
-
-        return apply_gradient(params, jax.grad(loss)(params), moments, step), None
-
-    return lax.scan(epoch, (params, zero_moments(params)), (epochs, steps), unroll=_UNROLL)[0][0]
-
-
-def _native_epochs(
-    loss_name: str,
-    model: ModelConfig,
-    params: EnsembleParams,
-    x: Array,
-    response: Array,
-    epochs: SampledLists,
-    steps: StepSizes,
-) -> EnsembleParams:
-    """Returns what `_scan_epochs` returns, computed by `dre_jax.native`."""
-    # The list of an epoch is all members' only one.
+    """Returns the parameters after the epochs, by `scan_steps` or `native_steps` of a model and a loss."""
+    # An epoch has one list, which all members share.
     lists, start = jax.tree.map(lambda a: a[:, None, None], epochs), (params, zero_moments(params))
-    return native_steps(model, loss_name, x, response, start, lists, steps, wants_losses=False)[0][0]
+    return take_steps(x, response, start, lists, steps)[0][0]
 
 
 def epochs_in_lanes(

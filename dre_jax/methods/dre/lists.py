@@ -31,9 +31,9 @@ class SampledLists(NamedTuple):
     ranked: RankedList
     """[..., Q]"""
 
-    def read_support(self, table: TaskTable) -> Support:
-        """Returns the features and responses of the support."""
-        return Support(table.x[self.support], table.response[self.support], self.support_where)
+    def read_support(self, x: Array, response: Array) -> Support:
+        """Returns the features and responses of the support, of a table f32[R, D] and f32[R]."""
+        return Support(x[self.support], response[self.support], self.support_where)
 
 
 def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Array:
@@ -41,23 +41,15 @@ def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Ar
     return jax.random.bits(key, (*shape, 1 + config.n_support + config.n_query), jnp.uint32)
 
 
-def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> Array:
-    """Returns the bits of one step: [members, lists_per_step], or [lists_per_step] if members share their lists."""
-    return draw_bits(key, (*((members,) if config.own_lists else ()), config.lists_per_step), config)
+def lists_shape(members: int, config: MetaTrainConfig) -> tuple[int, int]:
+    """Returns the numbers of members and of lists in a step; members that share lists count as one."""
+    return members if config.own_lists else 1, config.lists_per_step
 
 
 def draw_steps_bits(key: Array, steps: Array, members: int, config: MetaTrainConfig) -> Array:
-    """Returns the bits of steps i32[steps]; those of a step depend on the key and on its number alone."""
+    """Returns the bits of steps i32[steps], [steps, *lists_shape]; a step's depend on the key and its number alone."""
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
-    return jax.vmap(lambda key: draw_step_bits(key, members, config))(keys)
-
-
-def step_lists(source: ListSource, bits: Array, config: MetaTrainConfig) -> SampledLists:
-    """Returns the lists of many steps, [steps, members, lists]; members that share lists count as one."""
-    if not config.own_lists:
-        bits = bits[:, None]
-        source = source if isinstance(source, TaskTable) else jax.tree.map(lambda a: a[:, None], source)
-    return read_lists(source, bits, config)
+    return jax.vmap(lambda key: draw_bits(key, lists_shape(members, config), config))(keys)
 
 
 def draw_rows(tasks: TaskTable | TaskSpans, bits: Array, config: MetaTrainConfig) -> ListRows:

@@ -45,8 +45,8 @@ def _carry_spec(model: ModelConfig) -> tuple[EnsembleParams, Moments]:
 
 
 def lists_spec(own_lists: bool) -> P:
-    """Returns the partition of arrays [steps, members, lists, ...], or [steps, lists, ...] of shared lists."""
-    return P(None, MEMBERS, LISTS) if own_lists else P(None, LISTS)
+    """Returns the partition of arrays [steps, members, lists, ...]; shared lists have one member."""
+    return P(None, MEMBERS if own_lists else None, LISTS)
 
 
 def shard_over_mesh(

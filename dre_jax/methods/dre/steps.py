@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES
 from dre_jax.methods.dre.ensemble import EnsembleParams, init, member_axes, member_scores
 from dre_jax.methods.dre.host_table import GatheredRows
@@ -21,7 +20,6 @@ from dre_jax.methods.dre.lists import (
     draw_bits,
     draw_steps_bits,
     read_lists,
-    step_lists,
     table_of,
 )
 from dre_jax.methods.dre.mesh import mean_over_lists, shard_over_mesh
@@ -43,17 +41,19 @@ def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Arra
 
 
 def _member_losses(
-    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: SampledLists
+    model: ModelConfig, loss: str, x: Array, response: Array, params: EnsembleParams, lists: SampledLists
 ) -> Array:
-    """Returns the mean loss f32[M] of each member over its own lists [M, B]."""
+    """Returns the mean loss f32[M] of each member over its own lists [M, B], or over those of all members, [1, B]."""
 
     def of_member(params: EnsembleParams, lists: SampledLists) -> Array:
         def scores(one: SampledLists) -> Array:
-            return member_scores(model, params, one.read_support(table), table.x[one.query])
+            return member_scores(model, params, one.read_support(x, response), x[one.query])
 
-        return jnp.mean(LOSSES[config.loss.name].fn(jax.vmap(scores)(lists), lists.ranked))
+        return jnp.mean(LOSSES[loss].fn(jax.vmap(scores)(lists), lists.ranked))
 
-    return jax.vmap(of_member, in_axes=(member_axes(model), 0))(params, lists)
+    axis = None if len(lists.support) == 1 else 0
+    lists = jax.tree.map(lambda a: a[0], lists) if axis is None else lists
+    return jax.vmap(of_member, in_axes=(member_axes(model), axis))(params, lists)
 
 
 @partial(jax.jit, static_argnames=("model", "config", "n_steps", "mesh"), donate_argnames="state")
@@ -104,42 +104,45 @@ def _do_steps(
 
     Where other devices have lists of the same members, ``average`` takes the mean over them.
     """
-    table, lists = table_of(source), step_lists(source, bits, config)
-    scanned = partial(_scan_steps, model, config, average=average or (lambda tree: tree))
+    table, lists = table_of(source), read_lists(source, bits, config)
+    arguments = table.x, table.response, start, lists, sizes
+    scanned = partial(scan_steps, model, config.loss.name, average=average or (lambda tree: tree))
     if average is None and supports_native(model, config.loss.name, table.x, own_lists=config.own_lists):
-
-        def by_native(table: TaskTable, *args: Any) -> tuple[Carry, Array]:
-            return native_steps(model, config.loss.name, table.x, table.response, *args, wants_losses=True)
-
-        return lax.platform_dependent(table, start, lists, sizes, cpu=by_native, default=scanned)
-    return scanned(table, start, lists, sizes)
+        by_native = partial(native_steps, model, config.loss.name, wants_losses=True)
+        return lax.platform_dependent(*arguments, cpu=by_native, default=scanned)
+    return scanned(*arguments)
 
 
-def _scan_steps(
+def scan_steps(
     model: ModelConfig,
-    config: MetaTrainConfig,
-    table: TaskTable,
+    loss: str,
+    x: Array,
+    response: Array,
     start: Carry,
     lists: SampledLists,
     sizes: StepSizes,
+    *,
     average: Callable[[Any], Any] = lambda tree: tree,
+    unroll: int = 1,
 ) -> tuple[Carry, Array]:
-    members = jax.tree.leaves(start[0].scorers)[0].shape[0]
+    """Does steps of Adam for the members in ``start``; arguments and results as of `native_steps`.
+
+    ``average`` takes the mean of gradients and losses over devices; ``unroll`` is the number of steps in one iteration.
+    """
 
     def step(carry: Carry, inputs: tuple[SampledLists, StepSizes]) -> tuple[Carry, Array]:
         params, moments = carry
         lists, size = inputs
-        lists = jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape[1:])), lists)
 
-        def loss(params: EnsembleParams) -> tuple[Array, Array]:
-            each = _member_losses(model, config, params, table, lists)
+        def total(params: EnsembleParams) -> tuple[Array, Array]:
+            each = _member_losses(model, loss, x, response, params, lists)
             # The sum over members: each member sees the gradient of its own loss.
             return jnp.sum(each), each
 
-        gradient, losses = average(jax.grad(loss, has_aux=True)(params))
+        gradient, losses = average(jax.grad(total, has_aux=True)(params))
         return apply_gradient(params, gradient, moments, size), losses
 
-    return lax.scan(step, start, (lists, sizes))
+    return lax.scan(step, start, (lists, sizes), unroll=unroll)
 
 
 def portion(config: MetaTrainConfig) -> int:
@@ -157,5 +160,5 @@ def evaluate(
     model: ModelConfig, config: MetaTrainConfig, source: ListSource, params: EnsembleParams, key: Array
 ) -> Array:
     """Returns the mean loss over fixed lists, a scalar; the same key gives the same lists."""
-    lists = read_lists(source, evaluation_bits(model, config, key), config)
-    return jnp.mean(_member_losses(model, config, params, table_of(source), lists))
+    table, lists = table_of(source), read_lists(source, evaluation_bits(model, config, key), config)
+    return jnp.mean(_member_losses(model, config.loss.name, table.x, table.response, params, lists))

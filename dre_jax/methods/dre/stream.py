@@ -22,7 +22,7 @@ from dre_jax.data.sampling import ListRows, TaskSpans
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.dre.host_table import GatheredRows, HostTable
-from dre_jax.methods.dre.lists import draw_rows, draw_steps_bits
+from dre_jax.methods.dre.lists import draw_rows, draw_steps_bits, lists_shape
 from dre_jax.methods.dre.mesh import lists_spec, replicate
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluation_bits
@@ -84,8 +84,7 @@ class StreamedFeed:
         self._key = jax.device_put(key, self._cpu)
         spans = self._table.start, self._table.size, np.int32(len(tasks))
         self._spans = TaskSpans(*jax.device_put(spans, self._cpu))
-        members = (model.members,) if config.own_lists else ()
-        self._lists = *members, config.lists_per_step
+        self._lists = lists_shape(model.members, config)
         self.most = max(1, PORTION_BYTES // bytes_per_step(model, config, next(iter(tasks.values())).n_columns))
         self._sharding = None if mesh is None else NamedSharding(mesh, lists_spec(config.own_lists))
         self._threads = ThreadPoolExecutor(devices.cores())
@@ -134,8 +133,7 @@ def bytes_per_step(model: ModelConfig, config: MetaTrainConfig, n_columns: int) 
       >>> bytes_per_step(ModelConfig(), MetaTrainConfig(lists_per_step=100), 16)
       8760000
     """
-    lists = config.lists_per_step * (model.members if config.own_lists else 1)
-    return lists * (config.n_support + config.n_query) * (4 * n_columns + 9)
+    return prod(lists_shape(model.members, config)) * (config.n_support + config.n_query) * (4 * n_columns + 9)
 
 
 def _drawing_device() -> jax.Device:

@@ -11,7 +11,7 @@ import pytest
 from dre_jax.data import build_table, bundled
 from dre_jax.losses import LOSSES, listmle
 from dre_jax.methods.dre import LossConfig, MetaTrainConfig, ModelConfig, Support, scores
-from dre_jax.methods.dre.lists import draw_bits, draw_step_bits, draw_steps_bits, read_lists
+from dre_jax.methods.dre.lists import draw_bits, draw_steps_bits, read_lists
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
@@ -43,7 +43,7 @@ def test_the_first_loss_is_the_mean_over_members_of_their_lists(table):
     support, _, query, _ = draw(table, jax.random.fold_in(KEY, 0), (MODEL.members, CONFIG.lists_per_step), CONFIG)
     expected = [loss_of_list(table, params, support[i], query[i])[i[0]] for i in np.ndindex(support.shape[:2])]
     np.testing.assert_allclose(train(MODEL, CONFIG, table, state, KEY, 5)[1][0], np.mean(expected), rtol=1e-4)
-    bits = [draw_steps_bits(KEY, jnp.array([1]), 3, CONFIG)[0], draw_step_bits(jax.random.fold_in(KEY, 1), 3, CONFIG)]
+    bits = [draw_steps_bits(KEY, jnp.array([1]), 3, CONFIG)[0], draw_bits(jax.random.fold_in(KEY, 1), (3, 2), CONFIG)]
     np.testing.assert_array_equal(*bits)
 
 

@@ -14,7 +14,7 @@ from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, rank_sorted
 from dre_jax.methods.dre import EnsembleParams, ModelConfig, Support, fine_tune, scores
 from dre_jax.methods.dre.lists import SampledLists
-from dre_jax.methods.dre.steps import _scan_steps
+from dre_jax.methods.dre.steps import scan_steps
 from dre_jax.methods.dre.training_config import PAPER_LOSS, FineTuneConfig, MetaTrainConfig
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.search import AcquisitionConfig, acquire_by_rank, mean_and_deviation, mean_tie_ranks
@@ -95,7 +95,7 @@ def read_lists(table, rows, config):
     return SampledLists(np.maximum(support, 0), support >= 0, safe, ranked)
 
 
-train = jax.jit(_scan_steps, static_argnums=(0, 1))
+train = jax.jit(scan_steps, static_argnums=(0, 1))
 ranked_of = jax.jit(rank_sorted, static_argnums=3)
 nothing_yet = jax.jit(zero_moments)
 
@@ -114,7 +114,8 @@ def test_meta_training(context):
         if still:  # steps of no size over the first lists alone: Adam's first moment approaches their gradient
             lists = jax.tree.map(lambda a: np.broadcast_to(np.asarray(a)[:1], a.shape), lists)
             sizes = StepSizes(sizes.size * 0.0, sizes.floor + 1.0)
-        (params, moments), losses = train(model, config, table, (start, nothing_yet(start)), lists, sizes)
+        begin = start, nothing_yet(start)
+        (params, moments), losses = train(model, "listmle", table.x, table.response, begin, lists, sizes)
         return params, moments, np.asarray(losses).sum(axis=1)
 
     params, moments, losses = go(np.float32, still=True)

@@ -11,7 +11,8 @@ import pytest
 
 from dre_jax.losses import rank_sorted
 from dre_jax.methods.dre import FineTuneConfig, LossConfig, ModelConfig, Support, init, scores
-from dre_jax.methods.dre.fine_tuning import _scan_epochs, draw_epochs, epochs_in_lanes, fine_tune
+from dre_jax.methods.dre.fine_tuning import draw_epochs, epochs_in_lanes, fine_tune, fit_epochs
+from dre_jax.methods.dre.steps import scan_steps
 from dre_jax.methods.dre.tpu import layout_of, masks_of, supports_kernel
 from dre_jax.methods.dre.tpu.kernel import max_groups_per_pass
 from dre_jax.optim.adam import step_sizes
@@ -68,7 +69,8 @@ def test_the_kernel_equals_the_scan(name):
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         h, params, epochs, steps = widen(arguments)
         lanes = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
-        expected, wanted_scores = tuned(partial(_scan_epochs, "listmle", model), model, h, params, epochs, steps)
+        scan = partial(fit_epochs, partial(scan_steps, model, "listmle"))
+        expected, wanted_scores = tuned(scan, model, h, params, epochs, steps)
         result, found_scores = tuned(lanes, model, h, params, epochs, steps)
         # The weights of the positions are float32 there too.
         chex.assert_trees_all_close(result, expected, atol=3e-6)
