@@ -115,19 +115,12 @@ def test_smooth_tasks_are_not_mistaken_for_perfect_ones():
         assert np.min(losses(sources, own, history, y_standard, jax.random.key(3))) > 0.2
 
 
-def slow_kernel_weight(predicted, y, bandwidth):
-    """Equations 8, 9 and 11 of Wistuba et al. 2016, pair by pair."""
-    pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if y[i] > y[j]]
-    distance = sum(predicted[i] < predicted[j] for i, j in pairs) / len(pairs)
-    t = distance / bandwidth
-    return 0.75 * (1 - t * t) if t <= 1 else 0.0
-
-
 def test_kernel_weights_are_the_loops(sources, history):
     result = np.asarray(jax.jit(source_weights)(sources, history, 0.3))
-    y = np.asarray(history.response)[:8]
-    means = np.asarray(means_of(sources, history.x))[:, :8]
-    np.testing.assert_allclose(result, [*(slow_kernel_weight(row, y, 0.3) for row in means), 0.75], atol=1e-6)
+    level, means = -np.asarray(history.response), np.asarray(means_of(sources, history.x))
+    # Equations 8, 9 and 11 of Wistuba et al. 2016.
+    distances = np.array([slow_misranked(row, level, np.arange(11) < 8) for row in means]) / 0.3
+    np.testing.assert_allclose(result, np.append(np.maximum(0.75 * (1 - distances**2), 0.0), 0.75), atol=1e-6)
     assert result[:3].min() > 0.3
     assert result[3:5].max() < result[:3].min()
 
