@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -24,28 +26,70 @@ def one_of(what: str, value: object, known: Iterable[str]) -> None:
         raise ConfigError(f"{what} must be one of {', '.join(names)}, but got {value!r}")
 
 
-def at_least(least: int, config: Any, *names: str) -> None:
-    """Fields of a configuration that must not fall below a number; NaN does.
+def at_least(least: int, name: str, value: Any) -> None:
+    """A number that must not fall below another; NaN does."""
+    if not value >= least:
+        raise ConfigError(f"{name} >= {least} must hold, but got {name}={value}")
+
+
+def _positive(name: str, value: Any) -> None:
+    if not value > 0:
+        raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
+
+
+def _layer_sizes(name: str, value: Any, *, empty: bool = False) -> None:
+    if (not value and not empty) or any(size < 1 for size in value):
+        raise ConfigError(f"{name} must list positive layer sizes, but got {name}={value}")
+
+
+T = TypeVar("T")
+Positive = Annotated[T, _positive]
+NonNegative = Annotated[T, partial(at_least, 0)]
+AtLeastOne = Annotated[T, partial(at_least, 1)]
+AtLeastTwo = Annotated[T, partial(at_least, 2)]
+Layers = Annotated[tuple[int, ...], _layer_sizes]
+"""Sizes of layers, one or more."""
+AnyLayers = Annotated[tuple[int, ...], partial(_layer_sizes, empty=True)]
+
+
+class Checked:
+    """A dataclass whose fields must be as their annotations say: `Positive[int]`, for example, or a `Literal`.
+
+    A field that is None is as it should be.
 
     Example:
-      >>> from types import SimpleNamespace
-      >>> at_least(1, SimpleNamespace(steps=0), "steps")
+      >>> from dataclasses import dataclass
+      >>> @dataclass
+      ... class Training(Checked):
+      ...     steps: AtLeastOne[int]
+      >>> Training(0)
       Traceback (most recent call last):
       ...
       dre_jax.errors.ConfigError: steps >= 1 must hold, but got steps=0
     """
-    for name in names:
-        value = getattr(config, name)
-        if not value >= least:
-            raise ConfigError(f"{name} >= {least} must hold, but got {name}={value}")
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for name, rule in _rules(kind):
+            value = getattr(self, name)
+            if value is not None:
+                rule(name, value)
 
 
-def positive(config: Any, *names: str) -> None:
-    """Fields of a configuration that must be above zero; NaN is not."""
-    for name in names:
-        value = getattr(config, name)
-        if not value > 0:
-            raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
+@cache
+def _rules(kind: type) -> list[tuple[str, Callable[[str, Any], None]]]:
+    """Returns the fields of a class that have rules, each with a function that checks its value."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [(name, rule) for name, hint in hints.items() for rule in _rules_of(hint)]
+
+
+def _rules_of(hint: Any) -> Iterator[Callable[[str, Any], None]]:
+    if get_origin(hint) is Literal:
+        yield partial(one_of, known=get_args(hint))
+    yield from getattr(hint, "__metadata__", ())
+    if get_origin(hint) in (Union, UnionType):
+        for part in get_args(hint):
+            yield from _rules_of(part)
 
 
 def check_seed(seed: object) -> None:
@@ -59,14 +103,6 @@ def check_seed(seed: object) -> None:
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
-
-
-def layer_sizes(config: Any, *names: str, empty: bool = False) -> None:
-    """Fields of a configuration that list the sizes of layers, at least one unless there may be none."""
-    for name in names:
-        sizes = getattr(config, name)
-        if (not sizes and not empty) or any(size < 1 for size in sizes):
-            raise ConfigError(f"{name} must list positive layer sizes, but got {name}={sizes}")
 
 
 def parse_names(text: str, option: str) -> list[str]:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeVar, get_args
+from typing import Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from dre_jax.checks import at_least, one_of, positive
+from dre_jax.checks import Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import Kernel
 from dre_jax.gp.regression import GPParams, log_marginal_likelihood
@@ -28,7 +28,7 @@ Optimiser = Literal["adam", "bfgs"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPConfig:
+class GPConfig(Checked):
     """Maximisation of the posterior density of the hyperparameters.
 
     Raises:
@@ -37,9 +37,9 @@ class GPConfig:
 
     optimiser: Optimiser = "adam"
     """"adam", or projected "bfgs", which needs a third of the steps."""
-    steps: int = 100
+    steps: NonNegative[int] = 100
     """Maximum number of points evaluated from each start, the start included."""
-    learning_rate: float = 0.2
+    learning_rate: Positive[float] = 0.2
     """Initial learning rate of Adam; a cosine decays it to zero."""
     first_lengths: tuple[float, float] = (0.08, 0.5)
     """Initial length scales, in units of the square root of the number of columns: short ones with little noise, and
@@ -51,7 +51,7 @@ class GPConfig:
     """Initial log noise variances: responses are exact, or mostly noise."""
     log_noise_prior: tuple[float, float] = (-6.0, 2.0)
     """Mean and standard deviation of the Gaussian prior of the log noise variance."""
-    least_noise: float = 1e-6
+    least_noise: Positive[float] = 1e-6
     """Lower bound of the noise variance; at least 8 times the machine epsilon."""
     kernel: Kernel = "matern52"
     """Correlation function of the signal."""
@@ -61,11 +61,7 @@ class GPConfig:
     median, which suits the residual of an informative mean."""
 
     def __post_init__(self) -> None:
-        at_least(0, self, "steps")
-        positive(self, "learning_rate", "least_noise")
-        one_of("optimiser", self.optimiser, get_args(Optimiser))
-        one_of("kernel", self.kernel, get_args(Kernel))
-        one_of("density_of", self.density_of, get_args(DensityOf))
+        super().__post_init__()
         if min(self.first_lengths) <= 0:
             raise ConfigError(f"first_lengths > 0 must hold, but got first_lengths={self.first_lengths}")
 

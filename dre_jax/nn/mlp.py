@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.checks import at_least, layer_sizes, one_of
+from dre_jax.checks import AnyLayers, AtLeastOne, Checked
 from dre_jax.nn.initial import add_inputs, draw
 
 Activation = Literal["tanh", "relu"]
@@ -22,7 +22,7 @@ _UNIFORM_DEVIATION = 1.0 / math.sqrt(12.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MLPConfig:
+class MLPConfig(Checked):
     """Sizes of a perceptron with a linear output.
 
     Raises:
@@ -33,17 +33,12 @@ class MLPConfig:
       'tanh'
     """
 
-    hidden: tuple[int, ...]
+    hidden: AnyLayers
     """Widths of the hidden layers; empty for a linear map."""
     activation: Activation = "tanh"
     """Activation function after every hidden layer."""
-    outputs: int = 1
+    outputs: AtLeastOne[int] = 1
     """Width of the output."""
-
-    def __post_init__(self) -> None:
-        layer_sizes(self, "hidden", empty=True)
-        at_least(1, self, "outputs")
-        one_of("activation", self.activation, get_args(Activation))
 
 
 def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]:

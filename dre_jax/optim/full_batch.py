@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 import jax.numpy as jnp
 import optax
 from jax import Array
 
-from dre_jax.checks import at_least, one_of, positive
+from dre_jax.checks import Checked, NonNegative, Positive
 from dre_jax.optim.descent import begin, descend
 from dre_jax.optim.schedule import Schedule, make_schedule
 
@@ -20,21 +20,17 @@ _UNROLL = 2  # steps in one iteration of the loop, as in fine-tuning
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistoryFitConfig:
+class HistoryFitConfig(Checked):
     """Fitting to a history.
 
     Raises:
       ConfigError: if a number is out of range or a name is unknown.
     """
 
-    steps: int
+    steps: NonNegative[int]
     """Number of Adam steps before every trial."""
-    learning_rate: float
+    learning_rate: Positive[float]
     """Initial learning rate of Adam; a cosine decays it to zero."""
-
-    def __post_init__(self) -> None:
-        at_least(0, self, "steps")
-        positive(self, "learning_rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +39,6 @@ class FullBatchConfig(HistoryFitConfig):
 
     schedule: Schedule = "constant"
     """Schedule of the learning rate: constant, or a cosine decay to zero."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
         """Returns the schedule of the learning rate."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dre_jax.checks import at_least, one_of
+from dre_jax.checks import AtLeastTwo, Checked, NonNegative, one_of
 from dre_jax.errors import ConfigError
 from dre_jax.methods import find
 from dre_jax.search.method import Method
@@ -44,7 +44,7 @@ class Observation(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineConfig:
+class EngineConfig(Checked):
     """Settings of an engine.
 
     Raises:
@@ -60,14 +60,14 @@ class EngineConfig:
     the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
     they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
     a method averages (Thompson sampling), whether others run or not."""
-    max_history: int = 192
+    max_history: AtLeastTwo[int] = 192
     """Maximum number of trials that a method gets, pending ones included: the best quarter, and others that are evenly
     spaced in time."""
     failed_radius: float = 0.02
     """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
     failure_model: bool = True
     """Whether the probability of success is learned from failed trials; constraints are always learned."""
-    belief_weight: float = 5.0
+    belief_weight: NonNegative[float] = 5.0
     """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
     stopping_error: float = 0.05
     """Share of the best trials that `Optimizer.should_stop` may stop."""
@@ -76,9 +76,8 @@ class EngineConfig:
     spent. By default it counts the same throughout."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
-        at_least(2, self, "max_history")
-        at_least(0, self, "belief_weight")
         if self.budget is not None and not self.budget > 0:
             raise ConfigError(f"the budget must be positive, but got {self.budget!r}")
         if not 0 < self.stopping_error < 1:

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.checks import at_least, positive
+from dre_jax.checks import AtLeastOne, Checked, Positive
 from dre_jax.errors import ConfigError
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll
 from dre_jax.methods.entry import Entry
@@ -35,7 +35,7 @@ _FITTING = FullBatchConfig(steps=200, learning_rate=0.02)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepEnsemble(ByResponse, NoMetaLearning):
+class DeepEnsemble(ByResponse, NoMetaLearning, Checked):
     """An ensemble fitted to the history before every trial.
 
     Raises:
@@ -46,20 +46,19 @@ class DeepEnsemble(ByResponse, NoMetaLearning):
       200
     """
 
-    members: int = 5
+    members: AtLeastOne[int] = 5
     """M."""
     network: MLPConfig = _NETWORK
     """A member; its outputs are the mean, and the variance before the softplus."""
     fitting: FullBatchConfig = _FITTING
     """Training of the members."""
-    least_variance: float = 1e-6
+    least_variance: Positive[float] = 1e-6
     """Floor of the predicted variance, of responses whose variance is one (Lakshminarayanan et al., section 2.2)."""
 
     def __post_init__(self) -> None:
-        at_least(1, self, "members")
+        super().__post_init__()
         if self.network.outputs != 2:
             raise ConfigError(f"the network must have 2 outputs, but got outputs={self.network.outputs}")
-        positive(self, "least_variance")
 
     def predict(
         self, params: None, history: History, y: Array, candidates: Candidates, key: Array

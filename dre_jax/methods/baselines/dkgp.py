@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.checks import layer_sizes, one_of
+from dre_jax.checks import AnyLayers, Checked, Layers
 from dre_jax.gp.kernels import Kernel, correlation, squared_distances_by_products
 from dre_jax.gp.regression import add_noise, condition_gp, log_gaussian_density, predict_signal, prepare_gp
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
@@ -42,26 +42,21 @@ _FIRST_NOISE = math.log(1e-2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepKernelConfig:
+class DeepKernelConfig(Checked):
     """Sizes of the network and of the deep set.
 
     Raises:
       ConfigError: where a size is not positive, or the kernel is unknown.
     """
 
-    layers: tuple[int, ...] = (32, 32, 32, 32)
+    layers: Layers = (32, 32, 32, 32)
     """Outputs of the network's layers; the last are the features."""
-    phi: tuple[int, ...] = (32, 32, 32)
+    phi: Layers = (32, 32, 32)
     """Layers of the deep set before the mean."""
-    rho: tuple[int, ...] = ()
+    rho: AnyLayers = ()
     """Layers of the deep set after the mean, the last as wide as the landmark features; empty for no deep set."""
     kernel: Kernel = "matern52"
     """Correlation of features."""
-
-    def __post_init__(self) -> None:
-        layer_sizes(self, "layers", "phi")
-        layer_sizes(self, "rho", empty=True)
-        one_of("kernel", self.kernel, get_args(Kernel))
 
     @property
     def has_landmarks(self) -> bool:

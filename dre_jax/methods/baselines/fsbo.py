@@ -35,7 +35,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from dre_jax.checks import positive
+from dre_jax.checks import Checked, Positive
 from dre_jax.data import SearchSpace
 from dre_jax.data.sampling import sample_lists, without_support
 from dre_jax.data.tasks import TaskTable, build_table
@@ -62,7 +62,7 @@ _PORTION = 1000  # steps whose batches are drawn at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelTraining:
+class KernelTraining(Checked):
     """Meta-training of a deep kernel.
 
     The steps take half a minute on a core, and are worth it: with 30,000 FSBO's regret at 10 trials on the validation
@@ -73,19 +73,16 @@ class KernelTraining:
       ConfigError: where a number is out of range.
     """
 
-    steps: int = 100_000
+    steps: Positive[int] = 100_000
     """Adam steps, each on a batch of one task."""
-    batch: int = 50
+    batch: Positive[int] = 50
     """Rows of a task that a likelihood is taken of."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive[float] = 1e-3
     """Adam's, at the start, of network and kernel alike; it falls to zero along a cosine."""
     rescale: bool = True
     """Puts responses on random scales; else they stay on the table's."""
-    support: int = 20
+    support: Positive[int] = 20
     """At most so many rows feed the deep set, if there is one; sizes from 1 on are drawn, to match short histories."""
-
-    def __post_init__(self) -> None:
-        positive(self, "steps", "batch", "learning_rate", "support")
 
 
 class Batches(NamedTuple):

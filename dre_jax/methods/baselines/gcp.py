@@ -24,7 +24,7 @@ import numpy.typing as npt
 import optax
 from jax import Array
 
-from dre_jax.checks import positive
+from dre_jax.checks import Checked, Positive
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.fit import GPConfig, fit_gp
@@ -91,7 +91,7 @@ _LEAST_VARIANCE = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantileConfig:
+class QuantileConfig(Checked):
     """Sizes and training of the network (Salinas, Shen and Perrone 2020, section 4.1 and appendix).
 
     Raises:
@@ -102,17 +102,17 @@ class QuantileConfig:
     """Hidden layers, ReLU."""
     dropout: float = 0.1
     """Share of the hidden units that is left out in a training step."""
-    steps: int = 3000
+    steps: Positive[int] = 3000
     """Adam steps."""
-    batch: int = 64
+    batch: Positive[int] = 64
     """Rows of a step."""
-    learning_rate: float = 0.01
+    learning_rate: Positive[float] = 0.01
     """Adam's, at the start; it falls to zero along a cosine, where the authors go down in three steps."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"0 <= dropout < 1 must hold, but got dropout={self.dropout}")
-        positive(self, "steps", "batch", "learning_rate")
 
     @property
     def network(self) -> mlp.MLPConfig:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from dre_jax.checks import at_least, layer_sizes, one_of, positive
+from dre_jax.checks import AtLeastOne, Checked, Layers, Positive, one_of
 from dre_jax.nn.initial import Initialiser
 
 Context = Literal["own", "shared", "none"]
@@ -13,7 +13,7 @@ ResponseScale = Literal["support", "table"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(Checked):
     """Sizes of an ensemble of scorers and of the deep set in front of them.
 
     Raises:
@@ -24,34 +24,25 @@ class ModelConfig:
       6
     """
 
-    members: int = 10
+    members: AtLeastOne[int] = 10
     """Scorers in the ensemble."""
-    hidden: tuple[int, ...] = (32, 32, 32, 32)
+    hidden: Layers = (32, 32, 32, 32)
     """Hidden layers of a scorer."""
     context: Context = "own"
     """Deep set: each member its own, one shared by all, or none."""
-    phi: tuple[int, ...] = (32, 32, 32)
+    phi: Layers = (32, 32, 32)
     """Layers of the deep set before the mean."""
-    rho: tuple[int, ...] = (32, 32, 16)
+    rho: Layers = (32, 32, 16)
     """Layers of the deep set after the mean; the last is the size of the context."""
     response_scale: ResponseScale = "support"
     """Responses as the deep set sees them: min-max over the support, or as given: a list's in meta-training on its
     table's scale, and a history's on its own (on the table's, if HPO-B's handler calls the method)."""
-    range_limit: float | None = None
+    range_limit: Positive[float] | None = None
     """k of the range controller k * tanh(a * s) of the thesis; None leaves the scores free."""
     range_slope: float = 0.01
     """a of the range controller."""
     initialiser: Initialiser = "lecun_normal"
     """Weights at random: LeCun normal with zero biases (Flax), or PyTorch's uniform +-1/sqrt(inputs) for both."""
-
-    def __post_init__(self) -> None:
-        at_least(1, self, "members")
-        layer_sizes(self, "hidden", "phi", "rho")
-        names = {"context": Context, "response_scale": ResponseScale, "initialiser": Initialiser}
-        for name, choices in names.items():
-            one_of(name, getattr(self, name), get_args(choices))
-        if self.range_limit is not None:
-            positive(self, "range_limit")
 
     def scorer_inputs(self, n_columns: int) -> int:
         """Returns the width of a scorer's input: the columns of the space and the context."""

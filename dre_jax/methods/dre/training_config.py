@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
 
 import optax
 
-from dre_jax.checks import at_least, one_of, positive
+from dre_jax.checks import Checked, NonNegative, Positive, one_of
 from dre_jax.losses import LOSSES, PositionWeights
 from dre_jax.optim.schedule import Schedule, make_schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class LossConfig:
+class LossConfig(Checked):
     """The loss over a list.
 
     Raises:
@@ -30,12 +29,12 @@ class LossConfig:
     """Weights of the positions."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("loss", self.name, LOSSES)
-        one_of("weights", self.weights, get_args(PositionWeights))
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetaTrainConfig:
+class MetaTrainConfig(Checked):
     """Meta-training of one search space (the paper, Algorithm 1).
 
     Raises:
@@ -46,15 +45,15 @@ class MetaTrainConfig:
       100
     """
 
-    steps: int = 5000
+    steps: Positive[int] = 5000
     """Adam steps."""
-    lists_per_step: int = 1
+    lists_per_step: Positive[int] = 1
     """Lists that each member draws for a step."""
-    n_support: int = 20
+    n_support: Positive[int] = 20
     """Rows that feed the deep set."""
-    n_query: int = 100
+    n_query: Positive[int] = 100
     """Rows that are ranked."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive[float] = 1e-3
     """Adam's, at the start."""
     schedule: Schedule = "constant"
     """Learning rate over the steps."""
@@ -62,19 +61,12 @@ class MetaTrainConfig:
     """The loss."""
     own_lists: bool = True
     """Members draw lists of their own; otherwise all learn from the same."""
-    evaluate_every: int = 1000
+    evaluate_every: Positive[int] = 1000
     """Steps between two entries of the loss history, and between two checkpoints."""
-    evaluation_lists: int = 64
+    evaluation_lists: Positive[int] = 64
     """Fixed lists a member that the training and the validation loss are measured on."""
-    patience: int | None = None
+    patience: Positive[int] | None = None
     """Evaluations without a better validation loss before training stops, keeping the best; None trains to the end."""
-
-    def __post_init__(self) -> None:
-        positive(self, "steps", "lists_per_step", "n_support", "n_query", "evaluate_every", "evaluation_lists")
-        positive(self, "learning_rate")
-        if self.patience is not None:
-            positive(self, "patience")
-        one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
         """Returns the schedule of the learning rate."""
@@ -82,7 +74,7 @@ class MetaTrainConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FineTuneConfig:
+class FineTuneConfig(Checked):
     """Fine-tuning before a trial (the paper, Algorithm 2, line 3; the thesis on restarts and cosine annealing).
 
     Raises:
@@ -93,19 +85,14 @@ class FineTuneConfig:
       'constant'
     """
 
-    epochs: int = 100
+    epochs: NonNegative[int] = 100
     """Full-batch Adam steps at every trial; 0 does not fine-tune."""
-    learning_rate: float = 3e-4
+    learning_rate: Positive[float] = 3e-4
     """Adam's, at the start."""
     schedule: Schedule = "constant"
     """Learning rate over the epochs."""
     loss: LossConfig = LossConfig()
     """The loss."""
-
-    def __post_init__(self) -> None:
-        at_least(0, self, "epochs")
-        positive(self, "learning_rate")
-        one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
         """Returns the schedule of the learning rate."""

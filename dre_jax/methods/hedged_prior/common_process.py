@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from dre_jax.checks import at_least
+from dre_jax.checks import Checked, NonNegative
 from dre_jax.data import Task
 from dre_jax.errors import ConfigError
 from dre_jax.gp.cholesky import invert_factor, safe_cholesky
@@ -53,28 +53,28 @@ _IGNORE = 20.0  # log length scale of a column that does not matter
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommonProcessConfig:
+class CommonProcessConfig(Checked):
     """Which past tasks have a common process, and how it is fitted.
 
     Raises:
       ConfigError: if a number is out of range.
     """
 
-    rows: int = 400
+    rows: NonNegative[int] = 400
     """Maximum number of past trials; of more, each task keeps its share: the best fourth of it, and random ones. 0
     disables the process."""
-    task_rows: int = 40
+    task_rows: NonNegative[int] = 40
     """There is no process if a task would keep fewer than so many trials, and not all: many trials train networks."""
-    steps: int = 60
+    steps: NonNegative[int] = 60
     """Maximum number of points that the fit of the hyperparameters evaluates after its start."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
     """Hypotheses of how the process applies to a new task."""
-    interpolation: float = 0.5
+    interpolation: NonNegative[float] = 0.5
     """Weight, in the expected improvement, of the task's fixed processes if the mixture takes all variance for noise;
     see `dre_jax.methods.hedged_prior.posterior.improvement_weights`. 0 leaves the mixture's weights."""
 
     def __post_init__(self) -> None:
-        at_least(0, self, "rows", "task_rows", "steps", "interpolation")
+        super().__post_init__()
         if self.interpolation >= 1.0:
             raise ConfigError(f"interpolation < 1 must hold, but got interpolation={self.interpolation}")
 

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax.checks import at_least, positive
+from dre_jax.checks import Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t
 from dre_jax.methods.hedged_prior.prior import (
@@ -36,7 +36,7 @@ from dre_jax.methods.hedged_prior.prior import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hypothesis:
+class Hypothesis(Checked):
     """A change of a learned prior: the mean of its slope, and factors of its variances. The defaults change nothing.
 
     Raises:
@@ -44,22 +44,21 @@ class Hypothesis:
         is not finite.
     """
 
-    weight: float
+    weight: Positive[float]
     """pi_h; weights are divided by their sum."""
     slope_mean: float = 1.0
     """Mean of the slope a of the learned trend m: 0 drops the trend, -1 reverses it."""
-    slope_variance_factor: float = 1.0
+    slope_variance_factor: NonNegative[float] = 1.0
     """Factor of A, the variance of the slope."""
-    feature_variance_factor: float = 1.0
+    feature_variance_factor: NonNegative[float] = 1.0
     """Factor of G, the variance of the process over learned features."""
-    ard_variance_factor: float = 1.0
+    ard_variance_factor: NonNegative[float] = 1.0
     """Factor of F, the variance of the process over the columns."""
-    noise_variance_factor: float = 1.0
+    noise_variance_factor: Positive[float] = 1.0
     """Factor of E, the noise variance."""
 
     def __post_init__(self) -> None:
-        positive(self, "weight", "noise_variance_factor")
-        at_least(0, self, "slope_variance_factor", "feature_variance_factor", "ard_variance_factor")
+        super().__post_init__()
         infinite = [name for name, value in vars(self).items() if not math.isfinite(value)]
         if infinite:
             raise ConfigError(f"{infinite[0]} must be finite, but got {getattr(self, infinite[0])}")

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from dre_jax.checks import at_least, positive
+from dre_jax.checks import AtLeastOne, AtLeastTwo, Checked, Positive
 from dre_jax.data import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.gp.fit import GPConfig, clip_hyperparameters, maximise_from_starts
@@ -36,28 +36,23 @@ _LOG_NOISE, _LARGE_LOG_NOISE = -6.0, -1.0  # the density often has a local maxim
 
 
 @dataclass(frozen=True, kw_only=True)
-class LengthScaleConfig:
+class LengthScaleConfig(Checked):
     """Settings of the fits to past tasks.
 
     Raises:
       ConfigError: if a number is out of range.
     """
 
-    rows: int = 64
+    rows: AtLeastTwo[int] = 64
     """Maximum number of trials of a task, drawn at random."""
-    tasks: int = 64
+    tasks: AtLeastOne[int] = 64
     """Maximum number of tasks; the first ones are used."""
-    steps: int = 40
+    steps: AtLeastOne[int] = 40
     """Number of points that Adam evaluates, the start included."""
-    learning_rate: float = 0.2
+    learning_rate: Positive[float] = 0.2
     """Initial learning rate of Adam; a cosine decays it to zero."""
-    strength: float = 3.0
+    strength: Positive[float] = 3.0
     """Number of tasks that the generic prior counts as."""
-
-    def __post_init__(self) -> None:
-        at_least(2, self, "rows")
-        at_least(1, self, "tasks", "steps")
-        positive(self, "learning_rate", "strength")
 
 
 class LengthScalePrior(NamedTuple):

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from dre_jax.checks import layer_sizes, positive
+from dre_jax.checks import Checked, Layers, Positive
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.cholesky import safe_cholesky
@@ -59,25 +59,24 @@ _LOG_LENGTHSCALE_STD = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnedPriorConfig:
+class LearnedPriorConfig(Checked):
     """Sizes of the networks.
 
     Raises:
       ConfigError: if a size is not positive or ``degrees_of_freedom`` is not above 2.
     """
 
-    trend: tuple[int, ...] = (50, 50)
+    trend: Layers = (50, 50)
     """Hidden layers of m."""
-    layers: tuple[int, ...] = (32, 32, 32, 32)
+    layers: Layers = (32, 32, 32, 32)
     """Layers of phi; the last are the features."""
-    members: int = 2
+    members: Positive[int] = 2
     """Number of priors, each with its own initial weights and training histories."""
     degrees_of_freedom: float = 5.0
     """nu > 2, so that predictions have a variance. A small nu means an uncertain variance scale of the task."""
 
     def __post_init__(self) -> None:
-        layer_sizes(self, "trend", "layers")
-        positive(self, "members")
+        super().__post_init__()
         if not self.degrees_of_freedom > 2.0:
             raise ConfigError(f"degrees_of_freedom > 2 must hold, but got {self.degrees_of_freedom}")
 
@@ -90,6 +89,7 @@ class LearnedPriorConfig:
     def feature_network(self) -> mlp.MLPConfig:
         """The network phi."""
         return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
+
 
 class Trials(NamedTuple):
     """A history of n slots."""
@@ -117,7 +117,6 @@ def observe(trials: Trials, signal: Array, mean: Array, log_noise_var: Array) ->
     """
     matrix = add_noise(signal, observation_noise(log_noise_var, trials.noise_var), trials.where)
     return matrix, jnp.where(trials.where, trials.y - mean, 0.0)
-
 
 
 class PriorFeatures(NamedTuple):

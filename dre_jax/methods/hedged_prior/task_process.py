@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from dre_jax.checks import at_least, positive
+from dre_jax.checks import Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import matern52, squared_distances
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t, log_student_t_density
@@ -61,7 +61,7 @@ _CAPACITIES = (32, 96, 192)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskProcessConfig:
+class TaskProcessConfig(Checked):
     """Settings of the fixed and the fitted processes.
 
     Raises:
@@ -70,7 +70,7 @@ class TaskProcessConfig:
 
     lengthscales: tuple[float, ...] = UNINFORMED_LENGTHSCALES
     """Length scales of the fixed processes, which have no trend, in units of the root of the number of columns."""
-    noise_var: float = UNINFORMED_NOISE_VAR
+    noise_var: Positive[float] = UNINFORMED_NOISE_VAR
     """E of the fixed processes, and its initial value in fits."""
     initial_lengthscales: tuple[float, ...] = (0.15, 0.5)
     """Initial length scales of fitted processes without a trend, in units of the square root of the number of columns.
@@ -78,12 +78,11 @@ class TaskProcessConfig:
     from."""
     fitted_weight: float = 0.5
     """Total weight of the fitted processes before the first trial; the fixed ones have the remaining weight."""
-    steps: int = 8
+    steps: NonNegative[int] = 8
     """Maximum number of points that a fit evaluates after its start; 0 disables fits."""
 
     def __post_init__(self) -> None:
-        at_least(0, self, "steps")
-        positive(self, "noise_var")
+        super().__post_init__()
         if not 0.0 < self.fitted_weight < 1.0:
             raise ConfigError(f"0 < fitted_weight < 1 must hold, but got fitted_weight={self.fitted_weight}")
         for name in ("lengthscales", "initial_lengthscales"):

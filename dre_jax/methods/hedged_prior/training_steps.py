@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from dre_jax.checks import at_least, one_of, positive
+from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, at_least
 from dre_jax.data.sampling import TaskSpans, without_support
 from dre_jax.data.tasks import TaskTable
 from dre_jax.errors import ConfigError
@@ -44,46 +44,41 @@ _INITIAL_LOG_ARD_VAR = -1.0  # of log F, if the initial length scales are those 
 
 
 @dataclass(frozen=True, kw_only=True)
-class PriorTraining:
+class PriorTraining(Checked):
     """Settings of the training of priors.
 
     Raises:
       ConfigError: if a number is out of range.
     """
 
-    steps: int | None = None
+    steps: Positive[int] | None = None
     """Number of Adam steps; by default held-out trials choose it, up to 5000."""
-    tasks: int = 8
+    tasks: Positive[int] = 8
     """Number of histories in a step, each of one task."""
     rows: int = 32
     """Maximum number of trials of a history."""
-    min_rows: int = 4
+    min_rows: AtLeastTwo[int] = 4
     """Minimum number of trials of a history, if the task has that many."""
     histories: Literal["best", "any"] = "best"
     """Which of the drawn rows a shorter history keeps: the best, or random ones."""
-    learning_rate: float = 2e-3
+    learning_rate: Positive[float] = 2e-3
     """Learning rate of Adam; constant."""
-    decay: float = 1e-3
+    decay: NonNegative[float] = 1e-3
     """Weight decay: factor of the sum of squared network weights in the loss."""
-    hyperprior: float = 5.0
+    hyperprior: NonNegative[float] = 5.0
     """Weight of `log_hyperprior` relative to the log-likelihood of all past trials."""
-    folds: int = 4
+    folds: Positive[int] = 4
     """Number of folds that choose the number of steps; unused if ``steps`` is a number."""
-    patience: int = 4
+    patience: Positive[int] = 4
     """Number of checkpoints, each 1.3 times as many steps, without improvement before training of the folds stops."""
-    transfer_probability: float = 0.3
+    transfer_probability: Positive[float] = 0.3
     """Prior probability that the learned priors explain a new task better than processes without past tasks."""
-    transfer_strength: float = 3.0
+    transfer_strength: Positive[float] = 3.0
     """Number of tasks that this probability counts as."""
 
     def __post_init__(self) -> None:
-        positive(self, "tasks", "learning_rate", "folds", "patience", "transfer_probability", "transfer_strength")
-        if self.steps is not None:
-            positive(self, "steps")
-        at_least(2, self, "min_rows")
-        at_least(self.min_rows, self, "rows")
-        at_least(0, self, "decay", "hyperprior")
-        one_of("histories", self.histories, ("best", "any"))
+        super().__post_init__()
+        at_least(self.min_rows, "rows", self.rows)
         if not self.transfer_probability < 1.0:
             rule = "transfer_probability < 1 must hold"
             raise ConfigError(f"{rule}, but got transfer_probability={self.transfer_probability}")
