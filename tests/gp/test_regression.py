@@ -1,6 +1,7 @@
 """Gaussian processes against scikit-learn and NumPy in float64, all with empty slots."""
 
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 
 from dre_jax.gp import GPParams, best_response, standardise
 from dre_jax.gp import regression as gp
-from dre_jax.gp.fit import GPConfig, fit_gp, log_hyperprior
+from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.kernels import matern52, squared_distances, squared_distances_by_products, squared_exponential
 from tests import oracles
 
@@ -109,8 +110,9 @@ def test_the_fit_reaches_scikit_learns_likelihood():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs says so where a length scale ends at its bound
         best = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=4, random_state=0).fit(x, y)
-    result = fit(GPConfig(steps=200, priors=False), *slots(x, y))
-    assert float(likelihood(result, *slots(x, y))[0]) > best.log_marginal_likelihood_value_ - 0.05
+    for config in (GPConfig(steps=200), GPConfig(optimiser="bfgs", steps=30)):
+        result = fit(replace(config, priors=False), *slots(x, y))
+        assert float(likelihood(result, *slots(x, y))[0]) > best.log_marginal_likelihood_value_ - 0.05
 
 
 def test_priors_hold_a_gaussian_process_of_few_trials():
@@ -119,19 +121,6 @@ def test_priors_hold_a_gaussian_process_of_few_trials():
     likeliest = lengths[lognorm.logpdf(lengths, np.sqrt(3.0), scale=np.exp(np.sqrt(2.0) + 0.5 * np.log(4.0))).argmax()]
     np.testing.assert_allclose(result.log_length, np.log(likeliest), atol=0.1)
     assert result.kernel == "squared_exponential"
-
-
-def test_bfgs_fits_at_least_as_well_as_adam():
-    rng = np.random.default_rng(3)
-    x = rng.random((20, 2))
-    y = np.sin(6.0 * x).sum(axis=1)
-    with jax.enable_x64(True):
-        history = jnp.asarray(x), jnp.asarray((y - y.mean()) / y.std()), jnp.ones(20, bool)
-        densities = []
-        for config in (GPConfig(), GPConfig(optimiser="bfgs", steps=30)):
-            result = jax.jit(fit_gp, static_argnums=0)(config, *history)
-            densities.append(float(gp.log_marginal_likelihood(result, *history) + log_hyperprior(result)))
-    assert densities[1] > densities[0] - 0.01
 
 
 def test_standardise_counts_filled_slots_only():

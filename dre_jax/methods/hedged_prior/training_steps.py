@@ -84,22 +84,17 @@ class PriorTraining(Checked):
             raise ConfigError(f"{rule}, but got transfer_probability={self.transfer_probability}")
 
 
-def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, response: Array, where: Array) -> Array:
-    """Returns the negative log marginal likelihood of a history divided by its trials; 0 if all responses are equal.
+def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials) -> Array:
+    """Returns the negative log marginal likelihood of a history, with responses on any scale, divided by its trials.
 
-    Args:
-      config: sizes of the prior.
-      prior: one prior.
-      x: f[n, D].
-      response: f[n], on any scale.
-      where: bool[n].
+    0 if all responses are equal.
     """
-    y = standardise(response, where).y
-    trials = Trials(x, y, where)
+    trials = trials._replace(y=standardise(trials.y, trials.where).y)
     moments = covariance_and_residuals(prior, history_features(config, prior, trials)[0], trials)
-    value = log_student_t_density(*moments, where, jnp.asarray(config.degrees_of_freedom, y.dtype))
-    varied = jnp.any(y != 0.0)
-    return jnp.where(varied, -value / jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0), 0.0)
+    degrees_of_freedom = jnp.asarray(config.degrees_of_freedom, trials.y.dtype)
+    value = log_student_t_density(*moments, trials.where, degrees_of_freedom)
+    count = jnp.maximum(jnp.sum(trials.where, dtype=trials.y.dtype), 1.0)
+    return jnp.where(jnp.any(trials.y != 0.0), -value / count, 0.0)
 
 
 def draw_histories(training: PriorTraining, spans: TaskTable | TaskSpans, key: Array) -> tuple[Array, Array]:
@@ -110,20 +105,6 @@ def draw_histories(training: PriorTraining, spans: TaskTable | TaskSpans, key: A
     n_rows = count if training.histories == "any" else jnp.full_like(count, training.rows)
     drawn = without_support(spans, bits, n_rows)  # best first
     return drawn.query, drawn.query_where & (jnp.arange(training.rows)[None, :] < count[:, None])
-
-
-def batch_loss(
-    config: LearnedPriorConfig,
-    training: PriorTraining,
-    table: TaskTable,
-    n_trials: Array,
-    prior: LearnedPrior,
-    rows: Array,
-    where: Array,
-) -> Array:
-    """Returns the mean loss of histories minus the log hyperprior, weighted by the number of all trials; a scalar."""
-    each = jax.vmap(partial(history_loss, config, prior))(table.x[rows], table.response[rows], where)
-    return jnp.mean(each) - training.hyperprior / n_trials * log_hyperprior(prior)
 
 
 @jit_with_less_effort("config", "training", "slots")
@@ -155,9 +136,13 @@ def descend_priors(
         rows, where = jax.vmap(partial(draw_histories, training))(spans, keys)
         return rows[..., :slots], where[..., :slots]
 
+    def prior_loss(n_trials: Array, prior: LearnedPrior, rows: Array, where: Array) -> Array:
+        histories = Trials(table.x[rows], table.response[rows], where)
+        each = jax.vmap(partial(history_loss, config, prior))(histories)
+        return jnp.mean(each) - training.hyperprior / n_trials * log_hyperprior(prior)
+
     def loss(vectors: Array, histories: tuple[Array, Array]) -> Array:
-        priors = unravel(shapes, vectors)
-        each = jax.vmap(partial(batch_loss, config, training, table))(n_trials, priors, *histories)
+        each = jax.vmap(prior_loss)(n_trials, unravel(shapes, vectors), *histories)
         # The gradient of a sum of independent losses is the gradient of each, for any number of priors.
         return jnp.sum(each) + training.decay * jnp.sum(jnp.where(is_weight, vectors**2, 0.0))
 

@@ -103,7 +103,7 @@ def test_histories_are_rows_of_one_task(histories):
 
 
 def history(x, y):
-    return in_slots(SLOTS, x, y)
+    return Trials(*in_slots(SLOTS, x, y))
 
 
 def constant(n):
@@ -120,7 +120,7 @@ def test_loss_is_scipys_density_on_the_scale_of_a_search(n, prior):
     matrix = sum(parts) + np.exp(np.float64(prior.log_noise_var)) * np.eye(n)
     nu = CONFIG.degrees_of_freedom
     expected = (constant(n) - multivariate_t(m, matrix, df=nu).logpdf(zscore(y))) / n
-    assert float(loss_and_slope(prior, *history(x, y))[0]) == pytest.approx(expected, abs=1e-4)
+    assert float(loss_and_slope(prior, history(x, y))[0]) == pytest.approx(expected, abs=1e-4)
 
 
 def test_held_out_evidence_is_scipys_conditional_density(prior):
@@ -162,16 +162,16 @@ def test_histories_without_differences_have_no_loss_and_others_a_finite_one(prio
     rng = np.random.default_rng(0)
     x, y = rng.random((6, COLUMNS)), rng.normal(size=6)
     for rows, responses in ((x[:1], y[:1]), (x, np.full(6, 0.1))):
-        assert not any(np.any(leaf) for leaf in jax.tree.leaves(loss_and_slope(prior, *history(rows, responses))))
+        assert not any(np.any(leaf) for leaf in jax.tree.leaves(loss_and_slope(prior, history(rows, responses))))
     odd = np.repeat(x[:2], 3, axis=0), np.where(np.arange(6) == 2, 1e6, 1.0)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(loss_and_slope(prior, *history(*odd))))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(loss_and_slope(prior, history(*odd))))
 
 
 def step(table, prior, key):
     """Returns the mean loss of a step's histories and its gradient by a loop, without the penalties."""
     rows, where = (np.asarray(a) for a in drawn(TRAINING, table, key))
     columns = (np.asarray(a)[rows] for a in (table.x, table.response))
-    result = [loss_and_slope(prior, *one) for one in zip(*columns, where, strict=True)]
+    result = [loss_and_slope(prior, Trials(*one)) for one in zip(*columns, where, strict=True)]
     return jax.tree.map(lambda *a: np.mean(a, axis=0), *result)
 
 
