@@ -20,9 +20,8 @@ from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.regression import matmul, observation_noise
 from dre_jax.gp.student import ConditionedStudentT
 from dre_jax.methods.hedged_prior import task_process
-from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, PriorPosterior, scale_variances
-from dre_jax.methods.hedged_prior.params import HedgedPriorParams
-from dre_jax.methods.hedged_prior.posterior import HedgedPosterior, prior_groups
+from dre_jax.methods.hedged_prior.hypotheses import PriorPosterior, scale_variances
+from dre_jax.methods.hedged_prior.posterior import HedgedPosterior
 from dre_jax.methods.hedged_prior.prior import (
     OFFSET_VAR,
     SLOPE_VARIANCE,
@@ -36,9 +35,7 @@ from dre_jax.methods.hedged_prior.task_process import TaskProcess
 from dre_jax.runtime.blocks import by_blocks
 
 
-def sample_responses(
-    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array, key: Array
-) -> Array:
+def sample_responses(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, key: Array) -> Array:
     """Samples one function and returns its values f[m] at new configurations f[m, D].
 
     Over keys, the values have the mean and the variance of the mixture. Other arguments as in `predict_mixture`.
@@ -46,13 +43,13 @@ def sample_responses(
     component_key, *keys = jax.random.split(key, 3)
     component, n_past = jax.random.categorical(component_key, posterior.log_weight), posterior.n_past
     first, samples = 0, []
-    for i, ((hypotheses, priors, _), conditioned) in enumerate(zip(prior_groups(params), posterior.past, strict=True)):
-        size = conditioned.log_weight.size
+    for i, group in enumerate(posterior.past):
+        size = group.log_weight.size
         number, group_key = jnp.clip(component - first, 0, size - 1), keys[0] if i == 0 else jax.random.fold_in(key, i)
-        function = _sample_learned(config, hypotheses, priors, conditioned, posterior.trials, number, group_key)
+        function = _sample_learned(config, group, posterior.trials, number, group_key)
         first += size
         samples.append((first, function))
-    process = _sample_process(config, params, posterior, jnp.maximum(component - n_past, 0), keys[1])
+    process = _sample_process(config, posterior, jnp.maximum(component - n_past, 0), keys[1])
 
     def values(rows: Array) -> Array:
         value = process(rows)
@@ -64,19 +61,13 @@ def sample_responses(
 
 
 def _sample_learned(
-    config: LearnedPriorConfig,
-    hypotheses: HypothesisArrays,
-    priors: Any,
-    posteriors: PriorPosterior,
-    trials: Trials,
-    component: Array,
-    key: Array,
+    config: LearnedPriorConfig, group: PriorPosterior, trials: Trials, component: Array, key: Array
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of J priors under one of H hypotheses, component j H + h."""
-    member, number = jnp.divmod(component, len(hypotheses.log_weight))
-    prior, conditioned = _take(member, (priors, posteriors))
-    student_t, hypothesis = _take(number, (conditioned.student_t, hypotheses))
-    prior = scale_variances(prior, hypothesis)
+    member, number = jnp.divmod(component, group.log_weight.shape[1])
+    conditioned = _take(member, group)
+    student_t, hypothesis = _take(number, (conditioned.student_t, conditioned.hypotheses))
+    prior = scale_variances(conditioned.prior, hypothesis)
     prior_key, noise_key = jax.random.split(key)
     function = sample_prior(prior, conditioned.features, prior_key)
     noise_var = observation_noise(prior.log_noise_var, trials.noise_var)
@@ -92,19 +83,19 @@ def _sample_learned(
 
 
 def _sample_process(
-    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, component: Array, key: Array
+    config: LearnedPriorConfig, posterior: HedgedPosterior, component: Array, key: Array
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of the processes of the task."""
     process, student_t, _ = _take(component, posterior.task_posteriors)
-    trials, trend_means = posterior.trials, posterior.past[0].trend_mean
+    trials, learned = posterior.trials, posterior.past[0]
     prior_key, noise_key = jax.random.split(key)
     function = sample_process_prior(process, trials, prior_key)
     noise_var = observation_noise(process.log_noise_var, trials.noise_var)
     residual = _condition_sample(student_t, function(trials.x, trials.trend), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
-        trends = jax.vmap(lambda prior: prior.compute_features(config, rows).trend)(params.priors)
-        trend = jnp.mean(trends - trend_means[:, None], axis=0)
+        trends = jax.vmap(lambda prior: prior.compute_features(config, rows).trend)(learned.prior)
+        trend = jnp.mean(trends - learned.trend_mean[:, None], axis=0)
         cross = task_process.task_covariance(process, trials.x, rows, trials.trend, trend)
         return process.trend_weight * trend + residual(cross, function(rows, trend))
 

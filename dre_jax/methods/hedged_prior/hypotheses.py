@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -111,6 +111,9 @@ def scale_variances(prior: Prior, hypothesis: HypothesisArrays) -> Prior:
 class PriorPosterior(NamedTuple):
     """A member's posterior given a history, under each of H hypotheses."""
 
+    prior: Any
+    """The member's `Prior`."""
+    hypotheses: HypothesisArrays
     features: PriorFeatures
     """Features of the trials."""
     trend_mean: Array
@@ -134,4 +137,4 @@ def condition_prior(
         # Equal responses do not identify the variance scale, so they must not change the weights.
         return student_t, hypothesis.log_weight + jnp.where(varied, student_t.log_density, 0.0)
 
-    return PriorPosterior(features, trend_mean, *jax.vmap(condition_on)(hypotheses))
+    return PriorPosterior(prior, hypotheses, features, trend_mean, *jax.vmap(condition_on)(hypotheses))

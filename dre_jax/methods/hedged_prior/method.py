@@ -51,7 +51,6 @@ from dre_jax.search.method import Capabilities
 class ConditionedPriors(NamedTuple):
     """The mixture conditioned on a history."""
 
-    params: HedgedPriorParams
     posterior: HedgedPosterior
     incumbent: Array
     """Scalar: the best standardised response; -inf without trials."""
@@ -143,37 +142,37 @@ class HedgedPrior:
         posterior = self.condition(params, history)
         y = posterior.trials.y
         if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
-            y, _ = predict_mixture(self.prior, params, posterior, history.x)
+            y, _ = predict_mixture(self.prior, posterior, history.x)
         n_fixed = len(self.processes.lengthscales)
-        log_weight = improvement_weights(params, posterior, n_fixed, self.common.interpolation)
-        return ConditionedPriors(params, posterior, best_response(y, history.where), log_weight)
+        log_weight = improvement_weights(posterior, n_fixed, self.common.interpolation)
+        return ConditionedPriors(posterior, best_response(y, history.where), log_weight)
 
     def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of the candidates under the conditioned mixture."""
-        params, posterior, incumbent, log_weight = fitted_params
+        posterior, incumbent, log_weight = fitted_params
         if self.acquisition.kind == "ei":
             has_incumbent = jnp.isfinite(incumbent)
             best = jnp.where(has_incumbent, incumbent, 0.0)
-            mean, improvement = mean_and_improvement(self.prior, params, posterior, candidates.x, best, log_weight)
+            mean, improvement = mean_and_improvement(self.prior, posterior, candidates.x, best, log_weight)
             return jnp.where(has_incumbent, improvement, mean)
-        mean, variance = predict_mixture(self.prior, params, posterior, candidates.x)
+        mean, variance = predict_mixture(self.prior, posterior, candidates.x)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), incumbent)
 
     def predict_components(
         self, fitted_params: ConditionedPriors, history: History, candidates: Candidates
     ) -> Components:
         """Returns the predictions of all components of the conditioned mixture."""
-        params, posterior = fitted_params.params, fitted_params.posterior
+        posterior = fitted_params.posterior
 
         def predict(rows: Array) -> tuple[Array, Array]:
-            means, variances = component_moments(self.prior, params, posterior, rows)
+            means, variances = component_moments(self.prior, posterior, rows)
             return means.T, jnp.sqrt(variances).T
 
         return Components(posterior.log_weight, *by_blocks(predict, candidates.x))
 
     def past_weight(self, fitted_params: ConditionedPriors) -> Array:
         """Returns the total weight of the components that use what past tasks taught."""
-        return past_weight(fitted_params.params, fitted_params.posterior)
+        return past_weight(fitted_params.posterior)
 
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
         """Returns the mixture given a history, whose responses are standardised here."""
@@ -185,7 +184,7 @@ class HedgedPrior:
         self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array
     ) -> Array:
         """Samples the responses of one function from the mixture (`sample_responses`), for batches."""
-        return sample_responses(self.prior, params, self.condition(params, history), candidates.x, key)
+        return sample_responses(self.prior, self.condition(params, history), candidates.x, key)
 
     def explain_fit(self, params: HedgedPriorParams) -> Mapping[str, str]:
         """Returns the length of the training, the probability of transfer and the common process, with reasons."""

@@ -10,7 +10,6 @@ remaining weight. The marginal likelihood of the trials then updates the weights
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from jax import Array, lax
 from dre_jax.gp.student import ConditionedStudentT
 from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, PriorPosterior, condition_prior, scale_variances
 from dre_jax.methods.hedged_prior.params import HedgedPriorParams
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Prior, Trials, prior_covariance, prior_variance
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Trials, prior_covariance, prior_variance
 from dre_jax.methods.hedged_prior.task_process import (
     TaskPosterior,
     TaskProcessConfig,
@@ -42,8 +41,8 @@ class HedgedPosterior(NamedTuple):
     """
 
     past: tuple[PriorPosterior, ...]
-    """What past tasks taught, in the order of `prior_groups`: the learned priors, with J in front of each array, and
-    the common process if any, with 1 in front."""
+    """What past tasks taught: the learned priors, with J in front of each array, and the common process if any, with 1
+    in front."""
     trials: Trials
     """The history; its trend is the mean over members."""
     task_posteriors: TaskPosterior
@@ -85,8 +84,11 @@ def condition_mixture(
     def condition(hypotheses: HypothesisArrays, priors: Any) -> PriorPosterior:
         return jax.vmap(lambda prior: condition_prior(config, hypotheses, prior, trials))(priors)
 
-    groups = list(prior_groups(params))
-    past = tuple(condition(hypotheses, priors) for hypotheses, priors, _ in groups)
+    common = params.common
+    past, log_share_of_past = [condition(params.hypotheses, params.priors)], [jnp.zeros((), y.dtype)]
+    if common is not None:
+        past.append(condition(common.hypotheses, common.process))
+        log_share_of_past = [jax.nn.log_sigmoid(-common.log_odds), jax.nn.log_sigmoid(common.log_odds)]
     trend = jnp.mean(past[0].features.trend, axis=0)
     trials = trials._replace(trend=jnp.where(where, trend, 0.0))
     tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
@@ -95,25 +97,14 @@ def condition_mixture(
     log_transfer = jax.nn.log_sigmoid(params.transfer_log_odds)
     log_weights = [
         log_transfer - math.log(len(one.log_weight)) + one.log_weight.ravel() + log_share
-        for one, (_, _, log_share) in zip(past, groups, strict=True)
+        for one, log_share in zip(past, log_share_of_past, strict=True)
     ]
     own = jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence
     log_weight = jax.nn.log_softmax(jnp.concatenate([*log_weights, own]))
-    return HedgedPosterior(past, trials, tasks, log_weight)
+    return HedgedPosterior(tuple(past), trials, tasks, log_weight)
 
 
-def prior_groups(params: HedgedPriorParams) -> Iterator[tuple[HypothesisArrays, Any, Array | float]]:
-    """Yields what past tasks taught, the learned priors and the common process if any.
-
-    Each is its hypotheses, its priors with an axis in front, and the log of its share of the probability of transfer.
-    """
-    common = params.common
-    yield params.hypotheses, params.priors, 0.0 if common is None else jax.nn.log_sigmoid(-common.log_odds)
-    if common is not None:
-        yield common.hypotheses, common.process, jax.nn.log_sigmoid(common.log_odds)
-
-
-def past_weight(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
+def past_weight(posterior: HedgedPosterior) -> Array:
     """Returns the total weight of the components with the trend of past tasks, a scalar.
 
     These are the learned priors and the common process under the hypotheses that keep or weaken the trend, and the
@@ -121,42 +112,35 @@ def past_weight(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
     """
     trend_weight = posterior.task_posteriors.process.trend_weight
     total = jnp.sum(jnp.where(trend_weight > 0.0, posterior.process_weights, 0.0))
-    for (hypotheses, _, _), weights in zip(prior_groups(params), posterior.past_weights, strict=True):
-        total = jnp.sum(jnp.where(hypotheses.slope_mean[None, :] > 0.0, weights, 0.0)) + total
+    for group, weights in zip(posterior.past, posterior.past_weights, strict=True):
+        total = jnp.sum(jnp.where(group.hypotheses.slope_mean > 0.0, weights, 0.0)) + total
     return total
 
 
-def component_moments(
-    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array
-) -> tuple[Array, Array]:
+def component_moments(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array) -> tuple[Array, Array]:
     """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + C + K, m]."""
 
-    def moments_of(hypotheses: HypothesisArrays, priors: Any, posteriors: PriorPosterior) -> tuple[Array, ...]:
+    def member_moments(member: PriorPosterior) -> tuple[Array, Array, Array]:
+        features = member.prior.compute_features(config, new)
+        features = features._replace(trend=features.trend - member.trend_mean)
+
+        def moments(hypothesis: HypothesisArrays, student_t: ConditionedStudentT) -> tuple[Array, Array]:
+            scaled = scale_variances(member.prior, hypothesis)
+            cross = prior_covariance(member.features, features, scaled)
+            residual, variance = student_t.predict(cross, prior_variance(features, scaled))
+            return hypothesis.slope_mean * features.trend + residual, variance
+
+        return *jax.vmap(moments)(member.hypotheses, member.student_t), features.trend
+
+    def moments_of(group: PriorPosterior) -> tuple[Array, ...]:
         """Returns means and variances f[J H, m], and trends f[J, m]."""
-
-        def member_moments(args: tuple[Prior, PriorPosterior]) -> tuple[Array, Array, Array]:
-            prior, conditioned = args
-            features = prior.compute_features(config, new)
-            features = features._replace(trend=features.trend - conditioned.trend_mean)
-
-            def moments(hypothesis: HypothesisArrays, student_t: ConditionedStudentT) -> tuple[Array, Array]:
-                scaled = scale_variances(prior, hypothesis)
-                cross = prior_covariance(conditioned.features, features, scaled)
-                residual, variance = student_t.predict(cross, prior_variance(features, scaled))
-                return hypothesis.slope_mean * features.trend + residual, variance
-
-            return *jax.vmap(moments)(hypotheses, conditioned.student_t), features.trend
-
         # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in
         # float64, are few.
         map_members = jax.vmap(member_moments) if new.dtype == jnp.float64 else partial(lax.map, member_moments)
-        means, variances, trends = map_members((priors, posteriors))
+        means, variances, trends = map_members(group)
         return means.reshape(-1, new.shape[0]), variances.reshape(-1, new.shape[0]), trends
 
-    groups = [
-        moments_of(hypotheses, priors, conditioned)
-        for (hypotheses, priors, _), conditioned in zip(prior_groups(params), posterior.past, strict=True)
-    ]
+    groups = [moments_of(group) for group in posterior.past]
     trends = groups[0][2]
     trials, trend = posterior.trials, jnp.mean(trends, axis=0)
 
@@ -170,14 +154,12 @@ def component_moments(
     return means, variances
 
 
-def predict_mixture(
-    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array
-) -> tuple[Array, Array]:
+def predict_mixture(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array) -> tuple[Array, Array]:
     """Returns the mean and variance of the mixture at any number of new configurations f[m, D]; two f[m]."""
     share = jnp.exp(posterior.log_weight)[:, None]
 
     def block(rows: Array) -> tuple[Array, Array]:
-        means, variances = component_moments(config, params, posterior, rows)
+        means, variances = component_moments(config, posterior, rows)
         # Accelerators round the inputs of matrix products, but not those of elementwise products and sums.
         mean = jnp.sum(share * means, axis=0)
         variance = jnp.sum(share * (variances + (means - mean[None, :]) ** 2), axis=0)
@@ -186,20 +168,18 @@ def predict_mixture(
     return by_blocks(block, new)
 
 
-def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
+def _noise_deviation(posterior: HedgedPosterior) -> Array:
     """Returns the standard deviation of every component's noise, f[J H + C + K]."""
     parts = []
-    for (hypotheses, priors, _), conditioned in zip(prior_groups(params), posterior.past, strict=True):
-        log_noise_var = priors.log_noise_var[:, None] + hypotheses.log_noise_variance_factor[None, :]
-        parts.append((jnp.exp(log_noise_var) * conditioned.student_t.variance_scale).ravel())
+    for group in posterior.past:
+        log_noise_var = group.prior.log_noise_var[:, None] + group.hypotheses.log_noise_variance_factor
+        parts.append((jnp.exp(log_noise_var) * group.student_t.variance_scale).ravel())
     tasks = posterior.task_posteriors
     parts.append(jnp.exp(tasks.process.log_noise_var) * tasks.student_t.variance_scale)
     return jnp.sqrt(jnp.concatenate(parts))
 
 
-def improvement_weights(
-    params: HedgedPriorParams, posterior: HedgedPosterior, n_fixed: int, interpolation: float
-) -> Array:
+def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation: float) -> Array:
     """Returns the logarithms of the components' weights in the expected improvement, f[J H + C + K].
 
     Few short past studies cannot tell a fast variation from noise. A mixture that takes most of the variance of the
@@ -209,15 +189,14 @@ def improvement_weights(
     1986).
 
     Args:
-      params: learned priors and hypotheses.
       posterior: the mixture given a history.
       n_fixed: number of the fixed processes of the task.
       interpolation: their weight if all variance is noise; less than 1.
     """
     log_weight = posterior.log_weight
-    if params.common is None or interpolation == 0.0:
+    if len(posterior.past) == 1 or interpolation == 0.0:
         return log_weight
-    noise_var = jnp.sum(jnp.exp(log_weight) * _noise_deviation(params, posterior) ** 2)
+    noise_var = jnp.sum(jnp.exp(log_weight) * _noise_deviation(posterior) ** 2)
     share = interpolation * jnp.minimum(noise_var, 1.0)  # standardised responses have the variance 1
     rest, fixed, fitted = jnp.split(log_weight, [posterior.n_past, posterior.n_past + n_fixed])
     added = jnp.log(share) + jax.nn.log_softmax(fixed)
@@ -226,12 +205,7 @@ def improvement_weights(
 
 
 def mean_and_improvement(
-    config: LearnedPriorConfig,
-    params: HedgedPriorParams,
-    posterior: HedgedPosterior,
-    new: Array,
-    incumbent: Array,
-    log_weight: Array,
+    config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, incumbent: Array, log_weight: Array
 ) -> tuple[Array, Array]:
     """Returns the mean of the mixture and the log of its expected improvement at new configurations, two f[m].
 
@@ -240,17 +214,16 @@ def mean_and_improvement(
 
     Args:
       config: sizes of the learned priors.
-      params: learned priors and hypotheses.
       posterior: the mixture given a history.
       new: f[m, D].
       incumbent: the best response, a scalar.
       log_weight: f[J H + C + K], the weights in the expected improvement (`improvement_weights`).
     """
     share = jnp.exp(posterior.log_weight)[:, None]
-    noise = _noise_deviation(params, posterior)[:, None]
+    noise = _noise_deviation(posterior)[:, None]
 
     def block(rows: Array) -> tuple[Array, Array]:
-        means, variances = component_moments(config, params, posterior, rows)
+        means, variances = component_moments(config, posterior, rows)
         each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise)
         improvement = jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
         return jnp.sum(share * means, axis=0), improvement

@@ -95,9 +95,9 @@ def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=Non
     """Returns weights f[J, H], f[C] and f[K]; mean, variance and log expected improvement of the mixture."""
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
     posterior = condition_mixture(CONFIG, PROCESSES, params, Trials(x, y, where, errors))
-    moments = predict_mixture(CONFIG, params, posterior, new)
-    log_weight = improvement_weights(params, posterior, N_FIXED, INTERPOLATION)
-    improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT), log_weight)[1]
+    moments = predict_mixture(CONFIG, posterior, new)
+    log_weight = improvement_weights(posterior, N_FIXED, INTERPOLATION)
+    improvement = mean_and_improvement(CONFIG, posterior, new, jnp.float32(INCUMBENT), log_weight)[1]
     past = posterior.past_weights
     common_weights = past[1][0] if len(past) > 1 else jnp.zeros(0)
     return past[0], common_weights, posterior.process_weights, *moments, improvement
@@ -214,7 +214,7 @@ def test_sampled_functions_have_the_moments_of_the_mixture(has_common, priors, m
     @jax.jit
     def draw(keys, x, y, where):
         posterior = condition_mixture(CONFIG, PROCESSES, params, Trials(x, y, where, errors))
-        return jax.vmap(lambda key: sample_responses(CONFIG, params, posterior, new, key))(keys)
+        return jax.vmap(lambda key: sample_responses(CONFIG, posterior, new, key))(keys)
 
     result = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
     *_, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), errors[:5], has_common)
