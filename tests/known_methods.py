@@ -65,10 +65,10 @@ def quick_method(name, times=1):
 
 def by_class(names, marks=()):
     """Parameters of a test: methods by name; of those of one class, all but the first are for the thorough tests."""
-    result, seen = [], set()
+    result, classes_so_far = [], set()
     for name in names:
         kind = type(METHODS[name].default), METHODS[name].transfer
-        more = [] if kind not in seen else [pytest.mark.thorough]
+        more = [] if kind not in classes_so_far else [pytest.mark.thorough]
         result.append(pytest.param(name, marks=[*more, *dict(marks).get(name, [])]))
-        seen.add(kind)
+        classes_so_far.add(kind)
     return result

@@ -22,7 +22,7 @@ PAGES = {
     if path.parent.name != "gallery"  # made by the site
 }
 
-MADE = (DOCS / "gallery" / "index.md", DOCS / "reference" / "files.rst")
+GENERATED = (DOCS / "gallery" / "index.md", DOCS / "reference" / "files.rst")
 """Pages that the site makes."""
 
 
@@ -99,5 +99,5 @@ def test_links_lead_to_files_and_headings():
             if "://" not in target and not target.startswith("mailto:"):
                 name, _, heading = target.partition("#")
                 file = (path.parent / name).resolve() if name else path
-                assert file in MADE or file.exists(), f"{path.name}: {target}"
+                assert file in GENERATED or file.exists(), f"{path.name}: {target}"
                 assert not heading or heading in headings[file], f"{path.name}: {target}"

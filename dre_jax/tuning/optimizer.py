@@ -151,8 +151,8 @@ class Optimizer(StudyRecord):
                 params, improvement, _ = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
                 improvement = math.inf if improvement is None else improvement
                 self._improvements = [*self._improvements[1 - _PATIENCE :], improvement]
-                taken = [*batch, *(trial._params for trial in self.trials if trial.state == "running")]
-                if n is not None and not is_enqueued and params in taken:
+                unavailable = [*batch, *(trial._params for trial in self.trials if trial.state == "running")]
+                if n is not None and not is_enqueued and params in unavailable:
                     rule = f"ask({n}) needs {n} different configurations that are not running"
                     remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
                     raise ConfigError(f"{rule}, but the space has {len(batch)}: {remedy}, or repeat one with ask()")

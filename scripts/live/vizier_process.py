@@ -37,9 +37,9 @@ def designer(start: dict[str, Any]) -> Any:
     pad = padding.PaddingSchedule(num_trials=padding.PaddingType.MULTIPLES_OF_10)
     if start["past"] is None:
         return gp_ucb_pe.VizierGPUCBPEBandit(problem, rng=rng, padding_schedule=pad)
-    made = gp_bandit.VizierGPBandit(problem, rng=rng, padding_schedule=pad)
-    made.set_priors([algorithms.CompletedTrials(completed(zip(*study, strict=True))) for study in start["past"]])
-    return made
+    stacked = gp_bandit.VizierGPBandit(problem, rng=rng, padding_schedule=pad)
+    stacked.set_priors([algorithms.CompletedTrials(completed(zip(*study, strict=True))) for study in start["past"]])
+    return stacked
 
 
 def completed(trials: Any, numbers: Any = None) -> list[Any]:

@@ -35,8 +35,8 @@ def histories(runs, n, *, levels=None):
     rng = np.random.default_rng(n)
     y = rng.random((runs, n)) if levels is None else rng.integers(levels, size=(runs, n)) / levels
     level = np.stack([np.unique(-row, return_inverse=True)[1] for row in y])
-    made = search.Histories(torch.tensor(rng.random((runs, n, COLUMNS))), torch.tensor(y), torch.tensor(level))
-    return search.sort_histories(made)
+    batch = search.Histories(torch.tensor(rng.random((runs, n, COLUMNS))), torch.tensor(y), torch.tensor(level))
+    return search.sort_histories(batch)
 
 
 def batches(one, run, support, query):

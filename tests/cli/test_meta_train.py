@@ -105,7 +105,7 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("options", "named"),
     [
         ([], "one of --data, --from-optuna, --from-csv, --from-surrogate, but got none"),
         (["--data", "a", "--from-optuna", "b"], "but got --data and --from-optuna"),
@@ -117,6 +117,6 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
         (["--from-optuna", "b", "--space-file", "c"], "c cannot be read"),
     ],
 )
-def test_where_past_tasks_come_from(refused, tmp_path, given, named):
-    assert named in refused("meta-train", "--out", tmp_path / "root", *given)
+def test_where_past_tasks_come_from(refused, tmp_path, options, named):
+    assert named in refused("meta-train", "--out", tmp_path / "root", *options)
     assert not (tmp_path / "root").exists()

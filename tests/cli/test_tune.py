@@ -86,9 +86,9 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     assert "each metric needs one" in refused(*tune("echo", "{x}", **options, surrogate="none"))
     assert "--curve" in refused(*tune("echo", "{x}", **options, curve="(.) (.)"))
     if where == "file":
-        found = Optimizer.load(study)
-        assert all(trial.values == {"x": trial["x"], "y": trial["x"]} for trial in found.trials)
-        assert found.directions == {"x": "minimize", "y": "maximize"}
+        loaded = Optimizer.load(study)
+        assert all(trial.values == {"x": trial["x"], "y": trial["x"]} for trial in loaded.trials)
+        assert loaded.directions == {"x": "minimize", "y": "maximize"}
 
 
 def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):

@@ -15,8 +15,8 @@ from dre_jax.hpob.jobs import BUNDLED, collect, complete_methods, make_jobs, run
 ONE = ("test0",)
 
 
-def jobs_of(methods, out, designs=ONE, **given):
-    return make_jobs(methods, [BUNDLED], designs=designs, out=out, **{"spaces": ["svm"], "trials": 3, **given})
+def jobs_of(methods, out, designs=ONE, **options):
+    return make_jobs(methods, [BUNDLED], designs=designs, out=out, **{"spaces": ["svm"], "trials": 3, **options})
 
 
 def test_what_depends_on_the_same_is_done_once(tmp_path):

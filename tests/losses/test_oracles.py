@@ -32,8 +32,8 @@ def item_weights(response, kind):
     """Weight of each item: that of its position, or the mean over the positions that its tie group takes."""
     weights, position, k = np.zeros(len(response)), 1, len(response)
     for group in tie_groups(response):
-        taken = [WEIGHTS[kind](position + i, k) for i in range(len(group))]
-        weights[group] = sum(taken) / len(taken)
+        group_weights = [WEIGHTS[kind](position + i, k) for i in range(len(group))]
+        weights[group] = sum(group_weights) / len(group_weights)
         position += len(group)
     return weights
 

@@ -73,8 +73,8 @@ class TestCompiled:
             # HPO-B scales responses with the whole table; a quarter of it is exact in floating point.
             quarter = table._replace(response=0.25 * table.response)
             assert picks == scanned(params, quarter, jnp.asarray(DESIGN), key).tolist()
-            made = [row for row in picks if row >= 0]
-            assert len({*DESIGN.tolist(), *made}) == len(DESIGN) + len(made)
+            rows_picked = [row for row in picks if row >= 0]
+            assert len({*DESIGN.tolist(), *rows_picked}) == len(DESIGN) + len(rows_picked)
 
     def test_what_empty_slots_hold_changes_nothing(self, name, padded, fitted):
         values, expected = (values_of(fitted(name), *with_slots(padded, empty)) for empty in (3.0, 0.0))
@@ -117,9 +117,9 @@ def check_hard_histories(fitted, columns):
         "candidates that were tried": (x, y, x[np.arange(SLOTS) % CAPACITY]),
         "far outlier": (x, np.where(np.arange(CAPACITY) == 2, 0.0, 1.0 - 1e-7 * y), new),
     }
-    for case, (tried, response, rows) in cases.items():
+    for case, (points, response, rows) in cases.items():
         candidates = Candidates(jnp.asarray(rows, jnp.float32), jnp.arange(SLOTS) < SLOTS - 3)
-        assert not np.isnan(values_of(fitted, make_history(tried, response, CAPACITY), candidates)).any(), case
+        assert not np.isnan(values_of(fitted, make_history(points, response, CAPACITY), candidates)).any(), case
 
 
 OFTEN = [(name, 64) for name in ("dngo", "fsbo")]
@@ -172,10 +172,10 @@ class TestHost:
         rng = np.random.default_rng(3)
         x, y, design = rng.random((60, 3)), rng.random(60), np.arange(5)
         np.testing.assert_array_equal(*(run_host(host(name, 8), x, y, design, 12) for _ in range(2)))
-        for tried in (x[:1], x[:6], np.repeat(x[:1], 6, axis=0)):
-            response = y[: len(tried), None]
+        for points in (x[:1], x[:6], np.repeat(x[:1], 6, axis=0)):
+            response = y[: len(points), None]
             # A quarter of the table's scale is exact in floating point.
-            picks = {host(name, 8).observe_and_suggest(tried, scale * response, x[6:]) for scale in (1.0, 0.25)}
+            picks = {host(name, 8).observe_and_suggest(points, scale * response, x[6:]) for scale in (1.0, 0.25)}
             assert len(picks) == 1
 
 

@@ -178,11 +178,15 @@ def test_a_registered_method_has_its_name_and_its_configuration_everywhere():
     register(ENTRY)
     register(ENTRY)
     assert find("mean") is ENTRY
-    made = find("mean").make({"scale": "2"})
-    assert config_from_json(config_to_json(made)) == made == Mean(scale=2.0)
+    instance = find("mean").make({"scale": "2"})
+    assert config_from_json(config_to_json(instance)) == instance == Mean(scale=2.0)
     assert entry_of(RandomSearch()) is METHODS["random"]
-    made = find("dre").make({"fine_tuning.epochs": 7})
-    assert (entry_of(made).name, entry_of(made).default, entry_of(made).free) == ("dre", made, METHODS["dre"].free)
+    instance = find("dre").make({"fine_tuning.epochs": 7})
+    assert (entry_of(instance).name, entry_of(instance).default, entry_of(instance).free) == (
+        "dre",
+        instance,
+        METHODS["dre"].free,
+    )
     assert not entry_of(find("dre").make({"transfer": False})).transfer
     assert entry_of(Mean()).name in METHODS
 

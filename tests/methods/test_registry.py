@@ -38,9 +38,9 @@ def test_who_learns_from_past_tasks_says_that_there_are_none(name):
 
 
 @pytest.mark.parametrize(
-    ("given", "suggested"),
+    ("unknown", "suggested"),
     [("dree", "dre"), ("radnom", "random"), ("recomended", "recommended"), ("Dre-RI", None), ("", None)],
 )
-def test_an_unknown_name(given, suggested):
-    with raises_line(ConfigError, repr(given), *METHODS, f"did you mean {suggested}?" if suggested else ""):
-        find(given)
+def test_an_unknown_name(unknown, suggested):
+    with raises_line(ConfigError, repr(unknown), *METHODS, f"did you mean {suggested}?" if suggested else ""):
+        find(unknown)

@@ -78,14 +78,14 @@ def test_values_and_gradients_are_exact_at_any_range(name, spread):
         rng = np.random.default_rng(seed)
         ranked = ranked_list(rng, levels=1 if seed == 3 else 12, weights=weights)  # the last list is one tie
         score = (spread * rng.uniform(-1, 1, 24)).astype(np.float32)
-        result, found_loss = compiled(name, jnp.asarray(score), ranked)
+        result, result_loss = compiled(name, jnp.asarray(score), ranked)
         items = np.asarray(ranked.where)
         inputs = (np.asarray(a, np.float64)[items] for a in (score, ranked.response, ranked.weight))
         loss, gradient = SLOW[name](*inputs)
         expected = np.zeros(24)
         expected[items] = gradient
         np.testing.assert_allclose(result, expected, rtol=2e-6, atol=4e-6)
-        np.testing.assert_allclose(found_loss, loss, rtol=2e-6)
+        np.testing.assert_allclose(result_loss, loss, rtol=2e-6)
     np.testing.assert_array_equal(compiled(name, jnp.asarray(score), ranked, wants_losses=False)[0], result)
 
 
@@ -118,7 +118,7 @@ def call(width=17, deep_sets=0, lists=1, loss="listmle", **rows):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "said"),
     [
         ({"width": 5}, "do not have the sizes of the layers"),
         ({"deep_sets": 1}, "do not have the sizes of the layers"),
@@ -131,9 +131,9 @@ def call(width=17, deep_sets=0, lists=1, loss="listmle", **rows):
         ({"last": -(2**31)}, "bounds of tie groups must be slots"),
     ],
 )
-def test_what_does_not_fit_is_refused(given, said):
+def test_what_does_not_fit_is_refused(arguments, said):
     with pytest.raises(Exception, match=said):
-        call(**given)
+        call(**arguments)
 
 
 def test_the_last_row_and_slot_fit():

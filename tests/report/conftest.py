@@ -16,8 +16,8 @@ def make_comparison():
         regret = np.minimum.accumulate(rng.random((n_methods, n_runs, n_trials + 1)), axis=2)
         methods = tuple(names or (f"method {i}" for i in range(n_methods)))
         runs = tuple((spaces[i * len(spaces) // n_runs], f"task {i // 2}", f"test{i % 2}") for i in range(n_runs))
-        made = Comparison(methods, runs, regret, dict.fromkeys(methods, 0), 0, dict.fromkeys(methods, n_trials))
-        return made._replace(**changes)
+        artificial = Comparison(methods, runs, regret, dict.fromkeys(methods, 0), 0, dict.fromkeys(methods, n_trials))
+        return artificial._replace(**changes)
 
     return make
 

@@ -71,16 +71,16 @@ def test_in_a_browser(make_comparison, tmp_path):
     copy.write_text(content.replace("</body>", f"<script>{HARNESS}</script></body>"))
     shown = browse(copy, tmp_path / "p2", "--window-size=500,900", "--dump-dom")
     assert "CONSOLE" not in shown.stderr
-    seen = json.loads(html.unescape(re.search('<pre id="seen">(.*?)</pre>', shown.stdout, re.DOTALL)[1]))
-    assert len(seen["images"]) == 5
-    assert all(width > 0 for width in seen["images"])
-    assert seen["wide"] <= 0  # tables and figures scroll by themselves, the page does not
+    rendered = json.loads(html.unescape(re.search('<pre id="seen">(.*?)</pre>', shown.stdout, re.DOTALL)[1]))
+    assert len(rendered["images"]) == 5
+    assert all(width > 0 for width in rendered["images"])
+    assert rendered["wide"] <= 0  # tables and figures scroll by themselves, the page does not
     values = comparison.average_regret()[:, 20].tolist()
     for state, expected, facts in (
         ("before", values, "none"),
         ("up", sorted(values), "ascending"),
         ("down", sorted(values, reverse=True), "descending"),
     ):
-        assert [float(value) for value in seen[state][0]] == expected
-        assert seen[state][1] == ["none", facts, "none"]
-    assert seen["byName"] == [["a", "b", "c", "d"], ["ascending", "none", "none"]]
+        assert [float(value) for value in rendered[state][0]] == expected
+        assert rendered[state][1] == ["none", facts, "none"]
+    assert rendered["byName"] == [["a", "b", "c", "d"], ["ascending", "none", "none"]]

@@ -89,8 +89,8 @@ def test_names_are_escaped(make_comparison, tmp_path):
 
 def test_what_the_page_says(make_comparison, tmp_path):
     comparison = make_comparison(3, 40, dropped=3, missing={"method 0": 0, "method 1": 2, "method 2": 1})
-    known = {"runs": 40, "trials": 20}
-    files = {"method 0": {"file": "a.json", **known, "meta": META}, "method 1": {"file": "b.json", **known, "meta": {}}}
+    facts = {"runs": 40, "trials": 20}
+    files = {"method 0": {"file": "a.json", **facts, "meta": META}, "method 1": {"file": "b.json", **facts, "meta": {}}}
     words = " ".join(Reader(page(tmp_path / "report.html", comparison, files=files)).text.split())
     assert "3 of 43 runs left out, as not every method has them: method 1 lacks 2, method 2 lacks 1." in words
     best = comparison.methods[comparison.average_rank()[:, 20].argmin()]

@@ -11,11 +11,11 @@ from dre_jax.report import compare, write_report
 from dre_jax.report.result_files import published_files, read_published
 
 # Regret after 25, 50 and 100 trials over all 430 runs, and over the 115 runs of NAP's paper.
-KNOWN = {
+PUBLISHED = {
     "DRE": (0.0278, 0.0209, 0.0152),
     "FSBO2": (0.0286, 0.0182, 0.0105),
 }
-KNOWN_OF_NAP = {"NAP": (0.0381, 0.0164, 0.0048), "DRE": (0.0263, 0.0159, 0.0078)}
+PUBLISHED_BY_NAP = {"NAP": (0.0381, 0.0164, 0.0048), "DRE": (0.0263, 0.0159, 0.0078)}
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_published_traces_have_the_regret_of_their_papers(shared_data):
     folder = shared_data / "hpob-traces"
     discrete = read_published(folder, "discrete")
     whole = {name: results for name, results in discrete.items() if "NAP" not in name}
-    for known, results in [(KNOWN, whole), (KNOWN_OF_NAP, discrete)]:
+    for figures, results in [(PUBLISHED, whole), (PUBLISHED_BY_NAP, discrete)]:
         comparison = compare(results)
-        for name, regrets in known.items():
+        for name, regrets in figures.items():
             result = comparison.average_regret()[comparison.methods.index(name), [25, 50, 100]]
             np.testing.assert_allclose(result, regrets, atol=6e-5)

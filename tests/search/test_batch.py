@@ -89,13 +89,13 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_runs_beside_a_run_does_not_matter(change, methods, tasks, designs, together):
     tasks, designs, config = CHANGES[change](tasks, designs)
-    traces, known = traces_of(methods["random"], tasks, designs, **config), together["random"]
+    traces, random_traces = traces_of(methods["random"], tasks, designs, **config), together["random"]
     assert traces.keys() == {(dataset, seed) for dataset in tasks for seed in designs[dataset]}
-    assert traces.keys() & known.keys()
+    assert traces.keys() & random_traces.keys()
     for (dataset, seed), trace in traces.items():
         assert trace[0] == pytest.approx(running_best(tasks[dataset], designs[dataset][seed])[-1])
-        if (dataset, seed) in known:
-            np.testing.assert_array_equal(trace, known[dataset, seed])
+        if (dataset, seed) in random_traces:
+            np.testing.assert_array_equal(trace, random_traces[dataset, seed])
 
 
 def test_side_by_side_is_one_by_one(methods, tasks, designs):

@@ -41,13 +41,13 @@ HILL, FLAT = Valued(hill, Capabilities(differentiable=True)), Valued(hill)
 
 
 def proposals(method, starts, held=None, space=SPACE, n=8):
-    told = sobol_points(4, len(space), 3)
-    rows = space.layout.columns(told)
+    evaluated = sobol_points(4, len(space), 3)
+    rows = space.layout.columns(evaluated)
     failed = jnp.zeros((0, len(space))), jnp.zeros(0)
-    tried = TrialRecord(make_history(rows, np.arange(4.0)), jnp.asarray(told), jnp.zeros(4, bool), *failed)
+    record = TrialRecord(make_history(rows, np.arange(4.0)), jnp.asarray(evaluated), jnp.zeros(4, bool), *failed)
     config = CandidateConfig(even=64, steps=32, starts=starts)
     even = jnp.asarray(sobol_points(64, len(space), 0))
-    args = config, None, tried, even, jax.random.key(0), jnp.int32(0), n
+    args = config, None, record, even, jax.random.key(0), jnp.int32(0), n
     return propose(method, space.layout, *args, None if held is None else jnp.asarray(held, jnp.float32))
 
 
@@ -99,7 +99,7 @@ def two_peaks(x):
     return float(np.exp(-4.0 * ((x - TOP) ** 2).sum()) + 0.5 * np.exp(-4.0 * ((x - (1.0 - TOP)) ** 2).sum()))
 
 
-def told(points):
+def evaluated(points):
     return [Observation(CUBE.params(x), two_peaks(x)) for x in points]
 
 
@@ -121,14 +121,14 @@ class Reference:
         mean, deviation = self.process.predict(np.atleast_2d(new), return_std=True)
         return log_augmented_improvement(mean, np.maximum(deviation, 3e-8), self.y.max(), np.sqrt(self.process.alpha))
 
-    def best(self, tried):
+    def best(self, record):
         """The largest of many points and of those that scipy finds from them, none of them a trial."""
         rng = np.random.default_rng(1)
         around = np.clip(self.x[np.argmax(self.y)] + rng.normal(0.0, 0.02, (200, 6)), 0.0, 1.0)
         starts = np.vstack([rng.random((2000, 6)), around])
         starts = starts[np.argsort(-self.log_improvement(starts))[:5]]
         result = [minimize(lambda x: -self.log_improvement(x)[0], x, bounds=[(0.0, 1.0)] * 6).x for x in starts]
-        points = [x for x in [*starts, *result] if np.abs(tried - x).max(axis=1).min() > 1e-6]
+        points = [x for x in [*starts, *result] if np.abs(record - x).max(axis=1).min() > 1e-6]
         return self.log_improvement(np.array(points)).max()
 
 
@@ -144,14 +144,14 @@ def test_a_proposal_is_the_best_by_a_reference():
         new = np.vstack([rng.random((50, 6)), np.clip(TOP + rng.normal(0, 0.01, (50, 6)), 0, 1)])
         values = jax.jit(method.score_candidates)(tuned, history, Candidates(new, np.ones(100, bool)))
     np.testing.assert_allclose(values, reference.log_improvement(new), rtol=1e-4, atol=1e-3)
-    params = engine.propose(told(points), number=40).params
+    params = engine.propose(evaluated(points), number=40).params
     value = reference.log_improvement(np.array([params[name] for name in CUBE]))[0]
     assert value > reference.best(points) - np.log(1.5)
 
 
 def test_float64_ends_with_a_suggestion():
     """In this thread, and in others meanwhile; the same seed gives the same, and compiles nothing anew."""
-    engine, observed = Engine(CUBE, seed=0), told(crowded(40))
+    engine, observed = Engine(CUBE, seed=0), evaluated(crowded(40))
     first = engine.propose(observed, number=40).params
     before = propose._cache_size()
 

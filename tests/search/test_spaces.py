@@ -70,9 +70,9 @@ def test_spaces_with_other_parameters_have_a_program_of_their_own(monkeypatch, m
     svm = spaces["svm"]
     twice = svm._replace(params=jax.tree.map(lambda a: np.concatenate([a, a]), svm.params))  # twice as many members
     both = {**spaces, "svm": twice}
-    expected, seen = alone(method, both, SIDE_BY_SIDE), grids(monkeypatch)
+    expected, grid_sizes = alone(method, both, SIDE_BY_SIDE), grids(monkeypatch)
     chex.assert_trees_all_equal(together(method, both, SIDE_BY_SIDE), expected)
-    assert [n for n, *_ in seen] == [2, 1]
+    assert [n for n, *_ in grid_sizes] == [2, 1]
 
 
 def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods, spaces):

@@ -15,7 +15,7 @@ from dre_jax.search.stages import with_bucketed_history_fit
 from tests.known_methods import NEAREST
 
 CAPACITIES, N_DESIGN, N_TRIALS = (16, 19), 5, 15
-seen: list[tuple[str, int]] = []
+recorded: list[tuple[str, int]] = []
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class TowardsTheMean:
         return None
 
     def fit_history(self, params, history, key):
-        seen.append(("fit", len(history.where)))
+        recorded.append(("fit", len(history.where)))
         count = jnp.sum(history.where, dtype=jnp.float32)
         return jnp.sum(jnp.where(history.where[:, None], history.x, 0.0), axis=0) / count
 
     def score_candidates(self, fitted_params, history, candidates):
-        seen.append(("score", len(history.where)))
+        recorded.append(("score", len(history.where)))
         return -jnp.sum(jnp.abs(candidates.x - fitted_params[None, :]), axis=-1)
 
     def acquire(self, params, history, candidates, key):
@@ -61,10 +61,10 @@ def expected_of(method, params, table):
 
 def test_it_is_fitted_at_each_size_and_scores_at_the_last(table):
     expected = expected_of(TowardsTheMean(), None, table)
-    seen.clear()
+    recorded.clear()
     np.testing.assert_array_equal(picks_of(TowardsTheMean(), None, table, single_loop=True), expected)
-    assert {size for what, size in seen if what == "fit"} == set(CAPACITIES)
-    assert {size for what, size in seen if what == "score"} == {CAPACITIES[-1]}
+    assert {size for what, size in recorded if what == "fit"} == set(CAPACITIES)
+    assert {size for what, size in recorded if what == "score"} == {CAPACITIES[-1]}
 
 
 def test_runs_side_by_side_are_fitted_at_one_size_a_trial(table):

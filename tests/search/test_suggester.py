@@ -92,7 +92,7 @@ def test_a_growing_history_compiles_once_a_bucket():
 # In the unit cube, without candidates.
 POINTS = np.random.default_rng(0).random((7, 3))
 HEIGHTS = -((POINTS - [0.3, 0.7, 0.5]) ** 2).sum(axis=1)
-KNOWN_HILL = Valued(lambda history, x: -jnp.sum((x - jnp.array([[0.3, 0.7, 0.5]])) ** 2, axis=-1))
+HILL = Valued(lambda history, x: -jnp.sum((x - jnp.array([[0.3, 0.7, 0.5]])) ** 2, axis=-1))
 
 
 def driven(suggester, n):
@@ -121,5 +121,5 @@ def test_the_best_point_is_taken():
     """As by a slow search of the points that were drawn; steps from the best trials come closer than uniform draws."""
     far = {}
     for name, config in (("both", CandidateConfig()), ("uniform", CandidateConfig(steps=0))):
-        far[name] = np.sqrt(-driven(Suggester(KNOWN_HILL, key=jax.random.key(1), candidates=config), 8)[1].max())
+        far[name] = np.sqrt(-driven(Suggester(HILL, key=jax.random.key(1), candidates=config), 8)[1].max())
     assert far["both"] < 0.01 < far["uniform"] < 0.1

@@ -22,9 +22,9 @@ def engine_calls(monkeypatch, even_points):
     calls = []
     propose = Engine.propose
 
-    def record(self, observed, **given):
-        calls.append({"observed": list(observed), **given})
-        return propose(self, observed, **given)
+    def record(self, observed, **options):
+        calls.append({"observed": list(observed), **options})
+        return propose(self, observed, **options)
 
     monkeypatch.setattr(Engine, "propose", record)
     return calls

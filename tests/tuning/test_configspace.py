@@ -47,8 +47,8 @@ SPACE = Space(
 
 def rich():
     """A space of everything that carries over."""
-    made = cs.ConfigurationSpace(seed=1)
-    made.add(
+    source = cs.ConfigurationSpace(seed=1)
+    source.add(
         [
             cs.UniformFloatHyperparameter("lr", 1e-5, 1.0, log=True, default_value=0.01),
             cs.NormalFloatHyperparameter("momentum", mu=0.9, sigma=0.1, lower=0.5, upper=1.0),
@@ -60,27 +60,27 @@ def rich():
             cs.Constant("version", np.int64(3)),
         ]
     )
-    made.add(cs.EqualsCondition(made["momentum"], made["optimiser"], "sgd"))
-    made.add(cs.GreaterThanCondition(made["dropout"], made["size"], "s"))
-    made.add(
+    source.add(cs.EqualsCondition(source["momentum"], source["optimiser"], "sgd"))
+    source.add(cs.GreaterThanCondition(source["dropout"], source["size"], "s"))
+    source.add(
         cs.AndConjunction(
-            cs.NotEqualsCondition(made["lr"], made["optimiser"], "none"),
+            cs.NotEqualsCondition(source["lr"], source["optimiser"], "none"),
             cs.AndConjunction(
-                cs.InCondition(made["lr"], made["size"], ["s", "m"]),
-                cs.InCondition(made["lr"], made["version"], [3]),
+                cs.InCondition(source["lr"], source["size"], ["s", "m"]),
+                cs.InCondition(source["lr"], source["version"], [3]),
             ),
         )
     )
-    return made
+    return source
 
 
 def test_everything_that_carries_over():
-    made = rich()
+    source = rich()
     lr = {"optimiser": ["sgd", "adam"], "size": ["s", "m"], "version": [3]}
-    assert dict(from_configspace(made)) == {
+    assert dict(from_configspace(source)) == {
         "lr": Float(1e-5, 1.0, log=True, when=lr, default=0.01),
         "momentum": Float(0.5, 1.0, when={"optimiser": "sgd"}, default=0.9),
-        "dropout": Float(0.0, 0.9, when={"size": ["m", "l"]}, default=made["dropout"].default_value),
+        "dropout": Float(0.0, 0.9, when={"size": ["m", "l"]}, default=source["dropout"].default_value),
         "batch": Int(8, 512, log=True, default=64),
         "layers": Int(1, 9, default=3),
         "optimiser": Categorical(["sgd", "adam", "none"], default="adam"),  # the one of the largest weight
@@ -108,27 +108,28 @@ def test_there_and_back():
 
 
 def test_alternatives_orders_and_constants():
-    made = beside(lambda s: cs.OrConjunction(*(cs.EqualsCondition(s["c"], s["n"], value) for value in (2, 5))))
-    made.add(cs.UniformIntegerHyperparameter("m", 1, 9, default_value=3))
-    made.add(
-        cs.ForbiddenLessThanRelation(made["m"], made["n"]), cs.ForbiddenLessThanEqualsRelation(made["n"], made["c"])
+    source = beside(lambda s: cs.OrConjunction(*(cs.EqualsCondition(s["c"], s["n"], value) for value in (2, 5))))
+    source.add(cs.UniformIntegerHyperparameter("m", 1, 9, default_value=3))
+    source.add(
+        cs.ForbiddenLessThanRelation(source["m"], source["n"]),
+        cs.ForbiddenLessThanEqualsRelation(source["n"], source["c"]),
     )
-    space = from_configspace(made)
+    space = from_configspace(source)
     assert space["c"].when == (("n", (2, 5)),)
     assert space.rules == (Less("n", "m", or_equal=True), Less("c", "n"))
-    made = beside(
+    source = beside(
         lambda s: cs.OrConjunction(cs.EqualsCondition(s["c"], s["a"], "x"), cs.LessThanCondition(s["c"], s["n"], 3))
     )
-    assert from_configspace(made)["c"].alternatives == ((("a", ("x",)),), (("n", (1, 2)),))
+    assert from_configspace(source)["c"].alternatives == ((("a", ("x",)),), (("n", (1, 2)),))
     there = to_configspace(Space({"x": Float(2, 2), "n": Int(3, 3)}))
     assert dict(from_configspace(there)) == {"x": Categorical([2.0]), "n": Categorical([3])}
 
 
 def beside(add):
     """A space of two categoricals and two numbers, and what is added to it."""
-    made = cs.ConfigurationSpace({"a": ["x", "y"], "b": ["x", "y"], "n": (1, 5), "c": (0.0, 1.0)})
-    made.add(add(made))
-    return made
+    source = cs.ConfigurationSpace({"a": ["x", "y"], "b": ["x", "y"], "n": (1, 5), "c": (0.0, 1.0)})
+    source.add(add(source))
+    return source
 
 
 def reads(add):

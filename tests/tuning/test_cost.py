@@ -37,13 +37,13 @@ def test_what_teaches_nothing():
     assert learn_cost(SPACE.layout, points, np.arange(1.0, 11.0), 55.0, 192, np.float32) is None, "all is spent"
 
 
-def search(told, tmp_path):
+def search(costs_reported, tmp_path):
     optimizer = Optimizer(SPACE, direction="minimize", seed=0)
     for _ in range(16):
         trial = optimizer.ask()
         value = np.sin(18.0 * trial["x"]) + (trial["y"] - 0.5) ** 2
-        optimizer.tell(trial, value, cost=cost_at(trial["x"]) if told else None)
-    optimizer.save(tmp_path / f"{told}.json")
+        optimizer.tell(trial, value, cost=cost_at(trial["x"]) if costs_reported else None)
+    optimizer.save(tmp_path / f"{costs_reported}.json")
     return optimizer
 
 
@@ -80,11 +80,11 @@ def past_costs(sign=1.0):
     return past_of(SPACE, tasks, direction="minimize")
 
 
-@pytest.mark.parametrize(("sign", "told"), [(1.0, 1), (1.0, 3), (-1.0, 20)])
-def test_past_studies_teach_relative_costs(sign, told):
+@pytest.mark.parametrize(("sign", "n"), [(1.0, 1), (1.0, 3), (-1.0, 20)])
+def test_past_studies_teach_relative_costs(sign, n):
     past = keep_studies(past_costs(sign).search_space(), jax.random.key(0))
     model = learn_past_cost(SPACE.layout, past, np.float32)
-    points = np.random.default_rng(4).random((told, 2))
+    points = np.random.default_rng(4).random((n, 2))
     model = learn_cost(SPACE.layout, points, 7.0 * cost_at(points[:, 0]), None, 192, np.float32, model)
     at = np.array([[0.1, 0.5], [0.5, 0.2], [0.9, 0.8]], np.float32)
     np.testing.assert_allclose(np.diff(np.asarray(model.log_weight(at))), -1.2, atol=0.05)

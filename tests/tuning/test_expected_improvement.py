@@ -14,7 +14,7 @@ from dre_jax.search import make_history
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, DEFAULT_SETTINGS
 
 SPACE = Space({"x": Float(0.0, 1.0)})
-TRIED = np.array([0.05, 0.3, 0.5, 0.62, 0.95])
+OBSERVED = np.array([0.05, 0.3, 0.5, 0.62, 0.95])
 
 
 def loss(x):
@@ -25,19 +25,19 @@ def test_it_equals_a_search_on_a_grid():
     """With the process that the method fits, and scipy's formula in the units of the values."""
     optimizer = Optimizer(SPACE, direction="minimize", seed=0)
     assert optimizer.expected_improvement() == math.inf
-    for x in TRIED:
+    for x in OBSERVED:
         optimizer.add({"x": float(x)}, float(loss(x)))
-    grid, values = np.linspace(0, 1, 2001), -loss(TRIED)
+    grid, values = np.linspace(0, 1, 2001), -loss(OBSERVED)
     method = find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS))
     with jax.enable_x64(True):
-        history = make_history(TRIED[:, None], values, 32, np.float64)
+        history = make_history(OBSERVED[:, None], values, 32, np.float64)
         fitted = method.fit_history(None, history, jax.random.key(0))
         mean, variance = map(np.asarray, predict_in_blocks(fitted.process, history.x, fitted.prepared, grid[:, None]))
     mean, deviation = values.mean() + mean * values.std(), np.sqrt(variance) * values.std()
     z = (mean - values.max()) / deviation
     best = np.max(deviation * (z * norm.cdf(z) + norm.pdf(z)))
     assert optimizer.expected_improvement() == pytest.approx(best, rel=0.01)
-    assert len(optimizer.trials) == len(TRIED)
+    assert len(optimizer.trials) == len(OBSERVED)
 
 
 def test_a_search_ends_when_little_is_left_to_gain():

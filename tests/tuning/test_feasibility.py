@@ -112,13 +112,13 @@ def test_the_improvement_is_one_on_the_best_feasible_trial():
 def test_constraints_and_failures_combine():
     """Values rise with x; a constraint holds below 0.6, another above 0.4 of y, and beyond 0.7 of y all fails."""
     rng = np.random.default_rng(0)
-    tried = [SQUARE.params(point) for point in rng.random((60, 2))]
+    evaluated = [SQUARE.params(point) for point in rng.random((60, 2))]
     observed = [
         Observation(p, p["x"], constraints={"a": p["x"] - 0.6, "b": 1e3 * (0.4 - p["y"])})
-        for p in tried
+        for p in evaluated
         if p["y"] < 0.7
     ]
-    result = rising().propose(observed, number=60, failed=[p for p in tried if p["y"] >= 0.7]).params
+    result = rising().propose(observed, number=60, failed=[p for p in evaluated if p["y"] >= 0.7]).params
     assert 0.3 < result["x"] < 0.65
     assert 0.35 < result["y"] < 0.75
 

@@ -96,8 +96,8 @@ class TestTrials:
     def test_the_best_satisfies_all_constraints(self):
         optimizer = Optimizer(LINE)
         for x, (value, constraints) in enumerate([(1.0, (1, -1)), (2.0, (0, jnp.float32(-0.5))), (3.0, (-1, -1))]):
-            made = optimizer.add({"x": x / 3}, value, constraints=dict(zip("ab", constraints, strict=True)))
-            assert made.is_feasible == (x > 0)
+            imported = optimizer.add({"x": x / 3}, value, constraints=dict(zip("ab", constraints, strict=True)))
+            assert imported.is_feasible == (x > 0)
         assert optimizer.best.number == 1
         assert repr(optimizer.best).endswith("value=2.0, constraints={'a': 0.0, 'b': -0.5})")
         assert optimizer.to_frame()["constraints_b"].tolist() == [-1.0, -0.5, -1.0]

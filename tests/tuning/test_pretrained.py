@@ -116,11 +116,11 @@ def test_a_search_needs_no_space():
     assert set(plain.best_params_) <= set(FAMILIES["svc"].space)
 
 
-@pytest.mark.parametrize(("high", "known"), [(1e3, True), (1e9, False)])
-def test_a_space_of_ones_own_has_the_surrogate_if_it_knows_it(high, known):
+@pytest.mark.parametrize(("high", "has_surrogate"), [(1e3, True), (1e9, False)])
+def test_a_space_of_ones_own_has_the_surrogate_if_it_knows_it(high, has_surrogate):
     space = {"alpha": Float(1.0, high, log=True), "fit_intercept": FAMILIES["ridge"].space["fit_intercept"]}
     search = DRESearchCV(Ridge(), space, n_iter=1, random_state=0).fit(*load_iris(return_X_y=True))
-    assert (search.surrogate_ is not None) == known
+    assert (search.surrogate_ is not None) == has_surrogate
 
 
 def test_the_budget_bounds_the_cost():

@@ -29,15 +29,15 @@ SLOTS = 16
 ALIKE = Valued(lambda history, x: jnp.zeros(len(x)))
 
 
-def proposed(space, told, running=(), failed=(), *, method=ALIKE, seed=0, trial=1, held=None):
+def proposed(space, evaluated, running=(), failed=(), *, method=ALIKE, seed=0, trial=1, held=None):
     """What is proposed, best first, as configurations; with their values."""
-    points = np.array([space.point(params) for params in [*told, *running]]).reshape(-1, len(space))
+    points = np.array([space.point(params) for params in [*evaluated, *running]]).reshape(-1, len(space))
     avoid = np.array([space.point(params) for params in failed]).reshape(-1, len(space))
-    rows = space.layout.columns(points[: len(told)])
-    tried = TrialRecord(
-        make_history(rows, np.arange(float(len(told))), SLOTS),
+    rows = space.layout.columns(points[: len(evaluated)])
+    record = TrialRecord(
+        make_history(rows, np.arange(float(len(evaluated))), SLOTS),
         jnp.asarray(np.pad(points, ((0, SLOTS - len(points)), (0, 0))), jnp.float32),
-        jnp.asarray((np.arange(SLOTS) >= len(told)) & (np.arange(SLOTS) < len(points))),
+        jnp.asarray((np.arange(SLOTS) >= len(evaluated)) & (np.arange(SLOTS) < len(points))),
         jnp.asarray(np.pad(avoid, ((0, SLOTS - len(avoid)), (0, 0))), jnp.float32),
         jnp.where(jnp.arange(SLOTS) < len(avoid), 1e-6, -1.0),
     )
@@ -46,7 +46,7 @@ def proposed(space, told, running=(), failed=(), *, method=ALIKE, seed=0, trial=
     at = None
     if held is not None:
         at = jnp.asarray([space.coordinate(k, held[k]) if k in held else np.nan for k in space.sequence], jnp.float32)
-    result = propose(method, space.layout, CONFIG, None, tried, even, key, jnp.int32(trial), 64, at)
+    result = propose(method, space.layout, CONFIG, None, record, even, key, jnp.int32(trial), 64, at)
     values = np.asarray(result.values)
     assert (values[:-1] >= values[1:]).all()
     return [space.params(point) for point in np.asarray(result.points)[values > -np.inf]]

@@ -59,8 +59,8 @@ class Tired(Picky):
         return super().fit(X, y)
 
 
-def picky(n_iter=8, **given):
-    return DRESearchCV(Picky(**given), {"x": Float(0.0, 1.0)}, n_iter=n_iter, cv=2, random_state=0)
+def picky(n_iter=8, **options):
+    return DRESearchCV(Picky(**options), {"x": Float(0.0, 1.0)}, n_iter=n_iter, cv=2, random_state=0)
 
 
 def test_one_line_changes_and_seeds_repeat(data):
@@ -197,11 +197,11 @@ def test_what_is_refused(data):
 def test_a_surrogate_comes_first(data):
     space = Space(SPACE)
     start = ({"C": 10.0 / 3, "kernel": "linear"}, {"C": 0.7, "kernel": "rbf"})
-    known = Surrogate(space, "none", None, None, start)
-    search = DRESearchCV(SVC(), space, surrogate=known, n_iter=2, cv=2, random_state=0).fit(*data)
+    with_start = Surrogate(space, "none", None, None, start)
+    search = DRESearchCV(SVC(), space, surrogate=with_start, n_iter=2, cv=2, random_state=0).fit(*data)
     assert search.cv_results_["params"] == list(start)
     with pytest.raises(DataError, match="gamma"):
-        DRESearchCV(SVC(), SPACE | {"gamma": Float(0.0, 1.0)}, surrogate=known).fit(*data)
+        DRESearchCV(SVC(), SPACE | {"gamma": Float(0.0, 1.0)}, surrogate=with_start).fit(*data)
 
 
 def test_what_scikit_learns_searches_take_is_searched(data):
@@ -211,9 +211,9 @@ def test_what_scikit_learns_searches_take_is_searched(data):
     ]
     pipeline = Pipeline([("scaler", "passthrough"), ("model", SVC())])
     search = DRESearchCV(pipeline, alternatives, n_iter=8, cv=2, random_state=0).fit(*data)
-    tried = search.cv_results_["params"]
-    assert {type(one["model"]) for one in tried} == {SVC, LogisticRegression}
-    for one in tried:
+    candidates = search.cv_results_["params"]
+    assert {type(one["model"]) for one in candidates} == {SVC, LogisticRegression}
+    for one in candidates:
         is_svc = isinstance(one["model"], SVC)
         assert set(one) == ({"scaler", "model", "model__C"} if is_svc else {"model", "model__C"})
         assert 1e-2 <= one["model__C"] <= 1e2 if is_svc else one["model__C"] in (0.5, 1.0)

@@ -56,7 +56,7 @@ def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
 def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
     calls, runs = [], []
 
-    def fastest(work, ways, **given):
+    def fastest(work, ways, **options):
         calls.append((work.peer, work.preset, work.history))
         return timing([8.0 if work.peer == "eager" else 2.0]), ways[0]
 

@@ -22,7 +22,7 @@ from tests.oracles import log_improvement
 fit, predicted, standard = jax.jit(fit_gp, static_argnums=0), jax.jit(gp_posterior), jax.jit(standardise)
 wrong, wrong_left_out, means_of = jax.jit(misranked), jax.jit(misranked_left_out), jax.jit(predict_means)
 weights_of = jax.jit(ranking_weights, static_argnums=1)
-acquire = jax.jit(lambda method, *given: method.acquire(*given, jax.random.key(0)), static_argnums=0)
+acquire = jax.jit(lambda method, *arguments: method.acquire(*arguments, jax.random.key(0)), static_argnums=0)
 FITTING = GPConfig(steps=25)
 METHODS = {"tst": TST(fitting=FITTING, rows=25, bandwidth=0.3), "taf": TAF(fitting=FITTING, rows=25, bandwidth=0.3)}
 
@@ -141,8 +141,8 @@ def test_both_acquisitions(sources, history, hills, make_candidates):
     values = acquire(METHODS["tst"], sources, history, candidates)[:20]
     np.testing.assert_allclose(np.exp(values), improvement(two_stage), rtol=1e-3, atol=1e-5)
 
-    seen = np.asarray(means_of(sources, history.x))[:, :8].max(axis=1)
-    gains = np.maximum(means - seen[:, None], 0.0)
+    at_trials = np.asarray(means_of(sources, history.x))[:, :8].max(axis=1)
+    gains = np.maximum(means - at_trials[:, None], 0.0)
     np.testing.assert_allclose(jax.jit(predicted_improvements)(sources, history, x), gains, atol=1e-5)
     expected = (weights[:-1] @ gains + weights[-1] * improvement(mean)) / weights.sum()
     values = acquire(METHODS["taf"], sources, history, candidates)[:20]

@@ -52,11 +52,11 @@ def test_joint_densities_are_optunas(trials, monkeypatch):
 
 def test_densities_of_columns_are_optunas(trials, monkeypatch):
     x, y = trials
-    suggested, seen = own(x, y, multivariate=False, monkeypatch=monkeypatch)
-    points = np.concatenate([drawn for drawn, _ in seen], axis=1)
+    suggested, observed = own(x, y, multivariate=False, monkeypatch=monkeypatch)
+    points = np.concatenate([drawn for drawn, _ in observed], axis=1)
     assert points.shape == (50, COLUMNS)
     method = TPE()
-    np.testing.assert_allclose(method.values(x, y, points), sum(values for _, values in seen), rtol=1e-10)
+    np.testing.assert_allclose(method.values(x, y, points), sum(values for _, values in observed), rtol=1e-10)
     # The best of each column, put together, is Optuna's point; nothing that it could have drawn is better.
     rows = np.stack(np.meshgrid(*points.T[:, :10], indexing="ij"), axis=-1).reshape(-1, COLUMNS)
     rows = np.concatenate([rows, suggested[None]])

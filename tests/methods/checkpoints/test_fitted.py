@@ -65,14 +65,14 @@ def test_round_trip(name, make_fitted, tmp_path):
 @pytest.mark.parametrize("name", by_class([name for name, entry in METHODS.items() if entry.host is None]))
 def test_every_field_of_a_configuration_is_told(name):
     """A field that JSON left out would come back with its default: each is set to something else in turn."""
-    default, tried = METHODS[name].default, set()
+    default, paths = METHODS[name].default, set()
     for path, value in leaves(default):
         for other in others(value):
             with contextlib.suppress(ConfigError, TypeError):  # a value that the configuration refuses
                 changed = configure(default, {path: other}, name=name)
                 assert config_from_json(json.loads(json.dumps(config_to_json(changed)))) == changed, path
-                tried |= {path} if changed != default else set()
-    assert tried | FIXED >= dict(leaves(default)).keys()
+                paths |= {path} if changed != default else set()
+    assert paths | FIXED >= dict(leaves(default)).keys()
 
 
 def others(value):

@@ -55,10 +55,10 @@ def test_a_loss_of_values_sees_them_on_the_scale_of_the_list(table, name):
     narrow = 0
     for i in range(50):
         query = response[lists.query[i]][lists.ranked.where[i]]
-        known = np.concatenate([query, response[lists.support[i]][lists.support_where[i]]])
-        expected = (query - known.min()) / np.ptp(known)
+        available = np.concatenate([query, response[lists.support[i]][lists.support_where[i]]])
+        expected = (query - available.min()) / np.ptp(available)
         np.testing.assert_allclose(lists.ranked.response[i][lists.ranked.where[i]], expected, atol=1e-6)
-        narrow += np.ptp(known) < 0.99
+        narrow += np.ptp(available) < 0.99
     assert narrow > 10  # lists that do not span their task
 
 

@@ -135,7 +135,7 @@ def scripted(monkeypatch, trajectory):
     """Validation losses as SCRIPT has them, training losses that always fall."""
 
     def history_and_candidates(model, config, table, params, key):
-        step = next(step for step, known in trajectory.items() if same(known, params))
+        step = next(step for step, params_then in trajectory.items() if same(params_then, params))
         on_validation = bool((table.x == build_table(SPACE.validation).x).all())
         return SCRIPT[step] if on_validation else 10.0 - step
 

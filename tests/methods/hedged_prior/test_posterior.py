@@ -126,10 +126,10 @@ slots = partial(in_slots, CAPACITY)
 def component(signal, noise, mean, y, errors):
     """Returns the log-density of the trials, and mean, variance and noise deviation at the other points."""
     n = len(y)
-    seen = signal[:n, :n] + noise * np.eye(n) + np.diag(errors)
-    off, gain = y - mean[:n], signal[n:, :n] @ np.linalg.inv(seen)
-    density = multivariate_t(mean[:n], seen, df=CONFIG.degrees_of_freedom).logpdf(y) if n else 0.0
-    scale = (CONFIG.degrees_of_freedom + off @ np.linalg.inv(seen) @ off) / (CONFIG.degrees_of_freedom + n - 2.0)
+    observed = signal[:n, :n] + noise * np.eye(n) + np.diag(errors)
+    off, gain = y - mean[:n], signal[n:, :n] @ np.linalg.inv(observed)
+    density = multivariate_t(mean[:n], observed, df=CONFIG.degrees_of_freedom).logpdf(y) if n else 0.0
+    scale = (CONFIG.degrees_of_freedom + off @ np.linalg.inv(observed) @ off) / (CONFIG.degrees_of_freedom + n - 2.0)
     left = np.diag(signal)[n:] - (gain * signal[n:, :n]).sum(axis=1)
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 

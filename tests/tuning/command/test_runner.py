@@ -112,13 +112,13 @@ class TestProcessGroupGuard:
     @pytest.fixture
     def groups(self, tmp_path):
         """A process that ends when asked, one that does not and has a child, and one that nobody watches."""
-        made = []
+        folders = []
         for i, text in enumerate(("sleep 100", "trap '' TERM; sleep 100 & sleep 100; sleep 100", "sleep 100")):
             shell = ["sh", "-c", f"echo $$ > {tmp_path / str(i)}; {text}"]
-            made.append(subprocess.Popen(shell, start_new_session=True))
+            folders.append(subprocess.Popen(shell, start_new_session=True))
             pid_in(tmp_path / str(i))
-        yield made
-        for one in made:
+        yield folders
+        for one in folders:
             with contextlib.suppress(OSError):
                 os.killpg(one.pid, signal.SIGKILL)
             one.wait()

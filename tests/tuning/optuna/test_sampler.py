@@ -20,7 +20,7 @@ from tests.error_messages import error_table
 pytestmark = pytest.mark.usefixtures("even_points", "quiet_optuna")
 SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
 DISTRIBUTIONS = {"x": FloatDistribution(0.0, 1.0), "kernel": CategoricalDistribution(["rbf", "poly"])}
-KNOWN = Surrogate(SPACE, "none", None, None, ({"x": 0.1, "kernel": "poly"}, {"x": 0.7, "kernel": "rbf"}))
+WITH_STARTS = Surrogate(SPACE, "none", None, None, ({"x": 0.1, "kernel": "poly"}, {"x": 0.7, "kernel": "rbf"}))
 
 
 def objective(trial):
@@ -28,8 +28,8 @@ def objective(trial):
     return x if trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf" else 1.0 - x
 
 
-def study_of(sampler, **given):
-    return optuna.create_study(sampler=sampler, **given)
+def study_of(sampler, **options):
+    return optuna.create_study(sampler=sampler, **options)
 
 
 def configurations(study):
@@ -49,7 +49,7 @@ def test_a_search_space_is_searched_from_the_first_trial_on(space):
 
 def test_a_surrogate_follows_the_bounds_of_the_objective(engine_calls):
     """Those of the first trial on: choices in another order, fewer numbers."""
-    study = study_of(DRESampler(surrogate=KNOWN, seed=0))
+    study = study_of(DRESampler(surrogate=WITH_STARTS, seed=0))
     study.enqueue_trial({"x": 0.375, "kernel": "poly"})
 
     def narrow(trial):
@@ -109,7 +109,7 @@ def test_trials_that_are_not_told_yet_count_as_running(engine_calls):
 
 def test_several_objectives_have_their_values_and_surrogates(monkeypatch):
     """A pruned trial has no values, so it failed; each objective is turned by its own direction."""
-    surrogate = replace(KNOWN, method=find("gp").make())
+    surrogate = replace(WITH_STARTS, method=find("gp").make())
     study = study_of(DRESampler(surrogate=[surrogate, None], seed=0), directions=["maximize", "minimize"])
     calls = []
     monkeypatch.setattr(
@@ -131,13 +131,13 @@ def test_several_objectives_have_their_values_and_surrogates(monkeypatch):
 
 def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(monkeypatch):
     """Another worker suggests between a worker's look at the study and its own suggestion."""
-    study, others, propose = study_of(DRESampler(surrogate=KNOWN, seed=0)), [], Engine.propose
+    study, others, propose = study_of(DRESampler(surrogate=WITH_STARTS, seed=0)), [], Engine.propose
 
-    def late(self, observed, **given):
+    def late(self, observed, **options):
         if len(others) < 3:
             others.append(study.ask())
             others[-1].suggest_float("x", 0.0, 1.0)
-        return propose(self, observed, **given)
+        return propose(self, observed, **options)
 
     monkeypatch.setattr(Engine, "propose", late)
     study.ask(DISTRIBUTIONS)
@@ -147,7 +147,7 @@ def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(monk
 
 
 def test_a_pickled_sampler_goes_on():
-    one, two = (study_of(DRESampler(surrogate=KNOWN, seed=3)) for _ in range(2))
+    one, two = (study_of(DRESampler(surrogate=WITH_STARTS, seed=3)) for _ in range(2))
     for study in (one, two):
         study.optimize(objective, n_trials=3)
     two.sampler = pickle.loads(pickle.dumps(two.sampler))
@@ -325,7 +325,7 @@ test_arguments_that_are_refused = error_table(
     (lambda: DRESampler(seed=-1), "seed"),
     (lambda: DRESampler(["x"]), "search space"),
     (lambda: DRESampler({"x": (0.0, 1.0)}), "distributions"),
-    (lambda: DRESampler({"x": FloatDistribution(0.0, 1.0)}, KNOWN), "only in the surrogate"),
+    (lambda: DRESampler({"x": FloatDistribution(0.0, 1.0)}, WITH_STARTS), "only in the surrogate"),
 )
 
 

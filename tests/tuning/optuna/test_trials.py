@@ -14,7 +14,7 @@ from dre_jax.tuning.optuna.trials import TrialReader, read_trials, responses
 
 def trial(value=None, *, reports=None, broken=None):
     pruned = reports is not None
-    made = create_trial(
+    frozen = create_trial(
         state=TrialState.PRUNED if pruned else TrialState.COMPLETE,
         value=value,
         params={"x": 0.5},
@@ -22,8 +22,8 @@ def trial(value=None, *, reports=None, broken=None):
         intermediate_values=reports or {},
     )
     if broken is not None:
-        made.set_constraint("c", broken)
-    return made
+        frozen.set_constraint("c", broken)
+    return frozen
 
 
 def test_pruned_trials_lie_between_the_median_and_the_worst_and_are_never_the_best():

@@ -32,8 +32,8 @@ def add(study, x, value, *, kernel="rbf", state=TrialState.COMPLETE, broken=None
     )
 
 
-def filled(name, values=(1.0, 4.0, 2.0), **given):
-    study = optuna.create_study(study_name=name, **given)
+def filled(name, values=(1.0, 4.0, 2.0), **options):
+    study = optuna.create_study(study_name=name, **options)
     for i, value in enumerate(values):
         add(study, i / 4, value)
     return study

@@ -39,7 +39,7 @@ def number(low, high):
 
 
 # In HPO-B's form, for where the real ones are not at hand.
-MADE = {
+SPACES = {
     "5527": {
         "variables": {
             "cost": number(0.001, 1000.0),
@@ -106,7 +106,7 @@ def drawn(space, n=64):
 
 @pytest.mark.parametrize("which", ["made", *HPOB_SPACES])
 def test_columns_are_those_of_the_descriptor(request, which):
-    described = MADE if which == "made" else {which: request.getfixturevalue("real")[which]}
+    described = SPACES if which == "made" else {which: request.getfixturevalue("real")[which]}
     for name, descriptor in described.items():
         space = from_hpob(name, descriptor)
         assert [column.name for column in space.columns] == descriptor["variables_order"]
@@ -120,7 +120,7 @@ def test_columns_are_those_of_the_descriptor(request, which):
 
 
 def test_the_values_that_r_leaves_out():
-    space = from_hpob(5527, MADE["5527"])
+    space = from_hpob(5527, SPACES["5527"])
     assert space.encode({"kernel": "radial", "cost": 1000.0, "gamma": 1000.0}).tolist() == [1, 1, 0, 0, 1, 1, 0, 0]
     third = space.encode({"kernel": "polynomial", "cost": 0.001, "degree": 3})
     np.testing.assert_allclose(third, [0, 0, 1, 0, 1, 0, 0, 1], atol=1e-12)
@@ -128,9 +128,9 @@ def test_the_values_that_r_leaves_out():
     np.testing.assert_allclose(fifth, [0, 0, 1, 1, 0, 0, 0, 1], atol=1e-12)
     assert space.decode(third)["degree"] == 3
     assert "gamma" not in space.decode(third)
-    depth = from_hpob("5971", MADE["5971"])
+    depth = from_hpob("5971", SPACES["5971"])
     assert [depth.encode({"eta": 0.99, "booster": "gbtree", "max_depth": d})[2] for d in (5, 6, 7)] == [0, 1, 0]
-    trees = from_hpob("5965", MADE["5965"])
+    trees = from_hpob("5965", SPACES["5965"])
     row = trees.encode({"num.trees": 500, "min.node.size": 10, "replace": True})
     assert row.tolist() == [0, 1, 0, 1, 0, 1]
 
@@ -178,8 +178,8 @@ def test_drawn_as_the_tables_were(real, name):
 
 
 def test_read_from_its_folder(tmp_path):
-    (tmp_path / "meta-dataset-descriptors.json").write_text(json.dumps(MADE))
-    assert hpob_space(5527, tmp_path) == hpob_space("5527", tmp_path) == from_hpob("5527", MADE["5527"])
+    (tmp_path / "meta-dataset-descriptors.json").write_text(json.dumps(SPACES))
+    assert hpob_space(5527, tmp_path) == hpob_space("5527", tmp_path) == from_hpob("5527", SPACES["5527"])
     with pytest.raises(DataError, match=r"must hold meta-dataset-descriptors\.json with search space 5859"):
         hpob_space("5859", tmp_path)
     with pytest.raises(ConfigError, match=r"one of HPO-B's, 4796 \(rpart\), .*, but got 'svm'"):
@@ -200,17 +200,17 @@ def test_read_from_its_folder(tmp_path):
 )
 def test_other_descriptors_are_refused(change, message):
     with pytest.raises(DataError, match=f"search space 5527 must be HPO-B's, but: .*{message}"):
-        from_hpob("5527", MADE["5527"] | change)
+        from_hpob("5527", SPACES["5527"] | change)
 
 
 @pytest.mark.thorough
 def test_the_examples_of_the_page(tmp_path, monkeypatch):
     """docs/how-to/tuning-spaces.md as it stands, on a folder in HPO-B's layout."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "meta-dataset-descriptors.json").write_text(json.dumps({"5527": MADE["5527"]}))
+    (tmp_path / "meta-dataset-descriptors.json").write_text(json.dumps({"5527": SPACES["5527"]}))
     rng = np.random.default_rng(0)
-    known = hpob_space("5527", tmp_path)
-    tasks = {name: Task(name, np.array([known.encode(p) for p in drawn(known)]), rng.random(64)) for name in "ab"}
+    hpo_b = hpob_space("5527", tmp_path)
+    tasks = {name: Task(name, np.array([hpo_b.encode(p) for p in drawn(hpo_b)]), rng.random(64)) for name in "ab"}
     write_dataset(tmp_path, [SearchSpace("5527", train=tasks)])
     names = {"folder": tmp_path}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):

@@ -56,15 +56,15 @@ def assert_refused_or_usable(make):
 
 @often
 @given(ANYTHING | damaged(WHOLE, WORDS, ANYTHING))
-def test_json_that_is_no_space(given_json):
-    assert_refused_or_usable(lambda: from_json(given_json))
+def test_json_that_is_no_space(document):
+    assert_refused_or_usable(lambda: from_json(document))
 
 
 @examples(200)
 @given(NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.sampled_from([Float, Int]))
 def test_bounds_and_steps_of_any_size(low, high, step, log, kind):
-    given_fields = {"log": True} if log else {"step": step}
-    assert_refused_or_usable(lambda: Space({"x": kind(*sorted((low, high), key=str), **given_fields)}))
+    log_or_step = {"log": True} if log else {"step": step}
+    assert_refused_or_usable(lambda: Space({"x": kind(*sorted((low, high), key=str), **log_or_step)}))
 
 
 @examples(200)
