@@ -54,29 +54,34 @@ def test_all_comes_back(study):
 
 
 # Starts child after child that saves a study again and again, and kills each at some moment; what the file holds is a
-# whole study each time. A child is forked, since starting Python and importing takes longer than all else.
+# whole study each time. A child is forked, since starting Python and importing takes longer than all else; it is killed
+# some time after it has saved once, however busy the machine is.
 KILLING = """
 import os, random, signal, sys, time, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")  # a fork of a process with threads; the child does not touch them
 from dre_jax.tuning import Float, Optimizer, Space
 path, rounds, random_numbers = Path(sys.argv[1]), int(sys.argv[2]), random.Random(0)
-space, seen = Space({"x": Float(0.0, 1.0)}), []
+space, counts = Space({"x": Float(0.0, 1.0)}), []
 for _ in range(rounds):
     optimizer = Optimizer.load(path, space=space) if path.exists() else Optimizer(space)
     trials = optimizer.trials
     assert all(trial.params["x"] == trial.number / 2**20 for trial in trials), trials
-    assert len(trials) >= (seen[-1] if seen else 0)
-    seen.append(len(trials))
+    assert not counts or len(trials) > counts[-1]
+    counts.append(len(trials))
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         while True:
             optimizer.add({"x": len(optimizer.trials) / 2**20}, 0.5)
             optimizer.save(path)
+            os.write(writer, b".")
+    os.read(reader, 1)
     time.sleep(random_numbers.uniform(0.0, 0.03))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-print(len(set(seen)), len(list(path.parent.glob(".study.json.*.tmp"))))
+    os.close(reader), os.close(writer)
+print(len(list(path.parent.glob(".study.json.*.tmp"))))
 """
 
 
@@ -85,9 +90,7 @@ def test_killed_at_any_moment(study):
     command = [sys.executable, "-c", KILLING, str(study), "40"]
     process = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert process.returncode == 0, process.stderr
-    different, left = map(int, process.stdout.split())
-    assert different > 10  # the children have written
-    assert left > 0  # and some were killed while they did
+    assert int(process.stdout) > 0  # some were killed while they saved
 
 
 def assert_refused(path, rule=""):
