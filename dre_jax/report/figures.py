@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dre_jax.data.files import make_folder
-from dre_jax.errors import DataError
+from dre_jax.data.files import make_folder, open_binary
 from dre_jax.report.comparison import Comparison
 from dre_jax.report.critical_difference import draw_diagram
 from dre_jax.report.curves import LABELS, Quantity, band, curves_data, draw_panels, grid_data
@@ -43,10 +42,8 @@ def page_figure(name: str, path: Path, comparison: Comparison) -> PageFigure:
     vector = path.with_suffix(".svg")
     if os.path.isfile(vector) and vector.stat().st_size <= LARGEST_SVG:
         path = vector
-    try:
-        source = data_uri(path.read_bytes(), "svg+xml" if path.suffix == ".svg" else "png")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    with open_binary(path) as stream:
+        source = data_uri(stream.read(), "svg+xml" if path.suffix == ".svg" else "png")
     return PageFigure(name, source, _caption(name, comparison), _alternative(name, comparison))
 
 
