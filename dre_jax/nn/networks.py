@@ -64,11 +64,6 @@ def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str
     return shared if rows is None else rows + shared[None, :]
 
 
-def layer_names(params: Params, kind: str) -> list[str]:
-    """Returns the names of the layers of a kind in their order: "hidden" of a scorer, "phi" and "rho" of a deep set."""
-    return [f"{kind}_{i}" for i in range(sum(name.startswith(kind) for name in params) // 2)]
-
-
 class Scorer(nn.Module):
     """Scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import jax.numpy as jnp
 from jax import Array
@@ -73,11 +73,12 @@ def native_steps(
     scaled = deep_set_response(model, response[lists.support], lists.support_where)
     native_lists = native.Lists(lists.support, lists.support_where, scaled, lists.query, *lists.ranked)
     trees = params, *moments
-    scorers = jnp.stack([_pack(tree.scorers, members=True) for tree in trees])
+    scorer_names, deep_set_names = _array_names(model)
+    scorers = jnp.stack([_pack(tree.scorers, scorer_names, members=True) for tree in trees])
     deep_sets = jnp.zeros((3, 1, 0), x.dtype)
     if params.deep_set is not None:
         own = model.context == "own"
-        deep_sets = jnp.stack([_pack(tree.deep_set, members=own) for tree in trees])
+        deep_sets = jnp.stack([_pack(tree.deep_set, deep_set_names, members=own) for tree in trees])
     scorers, deep_sets, losses = native.train_steps(
         scorers,
         deep_sets,
@@ -91,30 +92,32 @@ def native_steps(
         loss=loss,
         wants_losses=wants_losses,
     )
-    pairs = zip(scorers, deep_sets, strict=True)
-    new, *moved = (EnsembleParams(_unpack(a, params.scorers), _unpack(b, params.deep_set)) for a, b in pairs)
+    new, *moved = (
+        EnsembleParams(_unpack(a, params.scorers, scorer_names), _unpack(b, params.deep_set, deep_set_names))
+        for a, b in zip(scorers, deep_sets, strict=True)
+    )
     return (new, Moments(*moved)), losses
 
 
-def _array_names(tree: networks.Params) -> list[str]:
-    """Returns the names of the arrays of a scorer or of a deep set, layer after layer."""
-    layers = [name for kind in ("hidden", "phi", "rho") for name in networks.layer_names(tree, kind)]
-    layers += ["out"] if "out_kernel" in tree else []
-    return [f"{layer}_{part}" for layer in layers for part in ("kernel", "bias")]
+def _array_names(model: ModelConfig) -> tuple[list[str], list[str]]:
+    """Returns the names of the arrays of a scorer and of a deep set, layer after layer."""
+    scorer = [*(f"hidden_{i}" for i in range(len(model.hidden))), "out"]
+    deep_set = [f"{kind}_{i}" for kind in ("phi", "rho") for i in range(len(getattr(model, kind)))]
+    names = [[f"{layer}_{part}" for layer in layers for part in ("kernel", "bias")] for layers in (scorer, deep_set)]
+    return names[0], names[1]
 
 
-def _pack(tree: networks.Params, *, members: bool) -> Array:
+def _pack(tree: networks.Params, names: Sequence[str], *, members: bool) -> Array:
     """Returns the parameters as rows f32[members, P]; one row if the tree has no axis of members."""
-    arrays = [tree[name] for name in _array_names(tree)]
-    return jnp.concatenate([a.reshape(a.shape[0] if members else 1, -1) for a in arrays], axis=1)
+    return jnp.concatenate([tree[name].reshape(len(tree[name]) if members else 1, -1) for name in names], axis=1)
 
 
-def _unpack(rows: Array, tree: networks.Params) -> networks.Params:
+def _unpack(rows: Array, tree: networks.Params, names: Sequence[str]) -> networks.Params:
     """Returns the parameters that `_pack` made rows of, with the shapes of a tree; None for None."""
     if tree is None:
         return None
     arrays, start = {}, 0
-    for name in _array_names(tree):
+    for name in names:
         stop = start + tree[name].size // rows.shape[0]
         arrays[name] = rows[:, start:stop].reshape(tree[name].shape)
         start = stop

@@ -8,11 +8,10 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.errors import ConfigError, DataError
@@ -21,7 +20,7 @@ from dre_jax.tuning.objectives.engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
-from dre_jax.tuning.past.optuna_studies import address_without_password, first_line, open_storage
+from dre_jax.tuning.past.optuna_studies import address_without_password, open_storage, storage_errors
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trial import State, Trial
@@ -30,6 +29,7 @@ _REFRESH = 1.0  # seconds between two readings of the storage
 _BEAT, _SILENCE = 30.0, 600.0
 """Seconds between two signs of life of a running trial, and without one after which its machine counts as down."""
 _SPACE, _WORKER, _ALIVE, _RETRIED = "dre_jax:space", "dre_jax:worker", "dre_jax:alive", "dre_jax:retried"
+_STORAGE_ERRORS = (OSError, optuna.exceptions.StorageInternalError)
 _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.RUNNING: "running"}
 
 
@@ -123,14 +123,14 @@ class SharedStudy:
     def ask(self) -> Trial:
         """Returns the next trial. Raises `DataError` if the storage fails."""
         params: Params = {}
-        with _storage_errors(self._address):
+        with storage_errors(self._address, _STORAGE_ERRORS):
             self._retry_abandoned()
             trial = self._study.ask()
             trial.set_user_attr(_WORKER, self._worker)
             trial.set_user_attr(_ALIVE, time.time())
             for name in self.space.sequence:
                 if self.space.is_active(name, params):
-                    value = _suggest(trial, name, self._translation.distributions[name])
+                    value = trial._suggest(name, self._translation.distributions[name])
                     params[name] = self._translation.from_optuna_value(name, value)
         self._read_at = -math.inf
         return Trial(trial.number, {name: params[name] for name in self.space if name in params})
@@ -140,7 +140,7 @@ class SharedStudy:
         self._read_at = -math.inf
         values = [value[name] for name in self.named_directions] if isinstance(value, Mapping) else value
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
-        with _storage_errors(self._address):
+        with storage_errors(self._address, _STORAGE_ERRORS):
             # Already ended, if this machine was silent for so long that another process runs the trial again.
             return self._to_trial(self._study.tell(trial, values, state=state, skip_if_finished=True))
 
@@ -161,12 +161,12 @@ class SharedStudy:
             for trial in trials:
                 if trial.state == TrialState.RUNNING and trial.user_attrs.get(_WORKER) == self._worker:
                     ended = contextlib.suppress(optuna.exceptions.UpdateFinishedTrialError)  # since it was read
-                    with _storage_errors(self._address), ended:
+                    with storage_errors(self._address, _STORAGE_ERRORS), ended:
                         self._study._storage.set_trial_user_attr(trial._trial_id, _ALIVE, time.time())
             self._beat_at = time.monotonic()
 
     def _frozen(self) -> Sequence[FrozenTrial]:
-        with _storage_errors(self._address):
+        with storage_errors(self._address, _STORAGE_ERRORS):
             return self._study.get_trials(deepcopy=False)
 
     def _to_trial(self, trial: FrozenTrial) -> Trial:
@@ -191,20 +191,9 @@ class SharedStudy:
                     self._study.enqueue_trial(trial.params)
 
 
-@contextlib.contextmanager
-def _storage_errors(address: str, kinds: Any = (OSError, optuna.exceptions.StorageInternalError)) -> Iterator[None]:
-    """Raises `DataError` for exceptions of a storage."""
-    try:
-        yield
-    except (DataError, ConfigError):
-        raise
-    except kinds as error:
-        raise DataError(f"{address} must be a storage of Optuna's studies, but: {first_line(error)}") from error
-
-
 @optuna_logs_at("WARNING")
 def _open_study(storage: str, name: str, directions: Mapping[str, str | None], sampler: DRESampler) -> optuna.Study:
-    with _storage_errors(address_without_password(storage), Exception):  # of any database and driver
+    with storage_errors(address_without_password(storage)):
         opened = _create_storage(storage)
         with contextlib.suppress(KeyError):
             return optuna.load_study(study_name=name, storage=opened, sampler=sampler)
@@ -227,15 +216,6 @@ def _create_storage(address: str) -> optuna.storages.BaseStorage:
         except Exception:  # of any database and driver
             time.sleep(wait)
     return open_storage(address, create=True)
-
-
-def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
-    """Returns the value of a trial in a distribution."""
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(name, distribution.choices)
-    suggest = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
-    numbers: Any = distribution
-    return suggest(name, numbers.low, numbers.high, step=numbers.step, log=numbers.log)
 
 
 def _is_abandoned(attributes: Mapping[str, Any]) -> bool:

@@ -88,7 +88,7 @@ class CurveModel:
         self._warp = fit_warp(responses)
         curves = self._warp.forward(responses)
         last = curves[:, -1:]
-        self._best = last.max()
+        self._best, self._gains = last.max(), stopping_gains(self._steps)
         priors = (generic_prior(self._steps), *past.priors)
         others = 1.0 - np.eye(len(curves))
         left_out = [predict_last(condition(prior, curves, others), curves) for prior in priors]
@@ -100,7 +100,7 @@ class CurveModel:
         past_weight = self._weights[1:].sum() if past.surprises.size else 0.0
         generic_count, past_count = _SURPRISE_COUNT * (1.0 - _GENERIC_LOSS * past_weight), _PAST_COUNT * past_weight
         count = generic_count + past_count + weights.sum()
-        total = generic_count * _SURPRISE + weights @ surprises(tails, self._steps)
+        total = generic_count * _SURPRISE + weights @ surprises(tails, self._gains)
         total += past_count * past.surprises.mean() if past_count else 0.0
         self.surprise_posterior = count, total
         fraction = betaincinv(_SHAPE, _SHAPE * count, 1.0 - error)  # of the sum of all surprises and a new one
@@ -125,7 +125,7 @@ class CurveModel:
         mean = self._weights @ means
         deviation = math.sqrt(self._weights @ (scales**2 * degrees / (degrees - 2) + (means - mean) ** 2))
         low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
-        bound = self.bound * stopping_gains(self._steps)[reached - 1] * min(1.0, (_TRIALS / n_trials) ** 2)
+        bound = self.bound * self._gains[reached - 1] * min(1.0, (_TRIALS / n_trials) ** 2)
         return Forecast(float(middle), float(high - low) / 2, float(probability), float(bound))
 
 

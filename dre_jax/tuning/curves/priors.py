@@ -61,7 +61,7 @@ def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
         priors = _learn(steps, warped[:i] + warped[i + 1 :])
         bars, weights = next_lower(curves[:, -1])[:, None], top_weights(curves[:, -1])
         tails = np.mean([upper_tail(predict_last(prior, curves), bars) for prior in priors], 0)
-        held_out.append(np.average(surprises(tails, steps), weights=weights))
+        held_out.append(np.average(surprises(tails, stopping_gains(steps)), weights=weights))
     return PastPriors(_learn(steps, warped), np.array(held_out))
 
 
@@ -87,9 +87,9 @@ def stopping_gains(steps: np.ndarray) -> np.ndarray:
     return np.asarray((1.0 - steps[:-1] / steps[-1]) ** _GAIN_POWER)
 
 
-def surprises(tails: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def surprises(tails: np.ndarray, gains: np.ndarray) -> np.ndarray:
     """Returns -log of the least of the probabilities f64[n, G - 1] that parts of a curve gave, each over its gain."""
-    return -np.log(np.maximum((tails / stopping_gains(steps)).min(-1), 1e-300))
+    return -np.log(np.maximum((tails / gains).min(-1), 1e-300))
 
 
 def top_weights(last: np.ndarray) -> np.ndarray:

@@ -154,15 +154,16 @@ class DRESampler(BaseSampler):
         others = _others(study, trial)
         self._check_past(study, others, reader)
         fixed = _fixed_values(trial, others, translation, search_space)
+        options: dict[str, Any] = {"maximise": maximise, "uses_errors": engine.uses_standard_errors}
+        reading = read_trials(others, reader, **options)
         for _ in range(_TRIES):
-            reading = read_trials(others, reader, maximise=maximise, uses_errors=engine.uses_standard_errors)
             suggestion = engine.propose(**reading._asdict(), number=trial.number, fixed=fixed)
             values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
-            others = _others(study, trial)
-            written = translation.read_params(values)
-            if not reader.find(others, written) or reading.contains(written):
+            written, before = translation.read_params(values), reading
+            reading = read_trials(_others(study, trial), reader, **options)
+            if before.contains(written) or not reading.contains(written):
                 break
         if suggestion.past_weight is not None:
             study._storage.set_trial_user_attr(trial._trial_id, PAST_WEIGHT, suggestion.past_weight)

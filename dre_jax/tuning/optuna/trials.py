@@ -55,10 +55,6 @@ class TrialReader:
             self._finished[trial._trial_id] = params
         return params
 
-    def find(self, trials: Iterable[FrozenTrial], params: Params | None) -> bool:
-        """Returns whether a trial that has started has a configuration."""
-        return any(self.read(trial) == params for trial in trials if trial.state != TrialState.WAITING)
-
 
 def read_trials(
     trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise: Sequence[bool], uses_errors: bool = False

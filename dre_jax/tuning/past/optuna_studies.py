@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -148,16 +149,12 @@ def _in_storage(source: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]
 
     address = address_without_password(str(source))
     opened_storage: BaseStorage | None = None
-    try:
+    with storage_errors(address):
         if isinstance(source, (str, os.PathLike)):
             storage = opened_storage = open_storage(os.fspath(source))
         else:
             storage = source
         studies = [load_study(study_name=name, storage=storage) for name in get_all_study_names(storage)]
-    except DreError:
-        raise
-    except Exception as error:  # of any database and driver
-        raise DataError(f"{address} must be a storage of Optuna's studies, but: {first_line(error)}") from error
     if not studies:
         raise DataError(f"{address} must hold studies, but holds none")
     try:
@@ -201,7 +198,13 @@ def address_without_password(address: str) -> str:
     return re.sub(r"//[^@/]*@", "//", address)
 
 
-def first_line(error: Exception) -> str:
-    """Returns the first line of an error: drivers add pages."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else repr(error)
+@contextlib.contextmanager
+def storage_errors(address: str, kinds: Any = Exception) -> Iterator[None]:
+    """Raises `DataError` for exceptions of a storage, by default those of any database and driver."""
+    try:
+        yield
+    except DreError:
+        raise
+    except kinds as error:
+        line = next(iter(str(error).strip().splitlines()), repr(error))  # drivers add pages
+        raise DataError(f"{address} must be a storage of Optuna's studies, but: {line}") from error
