@@ -105,6 +105,12 @@ class Number:
             columns[self.missing] = xp.where(active, 0.0, 1.0)
         return columns
 
+    def decode(self, row: np.ndarray, *, or_inactive: bool) -> float | None:
+        """Returns the number in columns f64[D], which may be between the values; None if it is inactive and may be."""
+        if self.missing is not None and row[self.missing] >= 0.5 and (or_inactive or self.unset is not None):
+            return self.unset
+        return float(self.encoding.from_unit(row[self.column].clip(0.0, 1.0)))
+
 
 @dataclass(frozen=True)
 class Level:
@@ -140,6 +146,13 @@ class Level:
         row = xp.where(active, self.values(u, xp), self.levels).astype(xp.int32)
         table = xp.asarray(self.rows, u.dtype)[row]
         return {column: table[..., i] for i, column in enumerate(self.columns)}
+
+    def decode(self, row: np.ndarray, *, or_inactive: bool) -> int | None:
+        """Returns the level with the nearest columns to those of f64[D]; None if it is inactive and may be."""
+        rows = np.array(self.rows if or_inactive and any(self.rows[-1]) else self.rows[:-1])
+        distances = rows - row[list(self.columns)].clip(-1e6, 1e6)  # so that no square overflows
+        level = int(np.argmin((distances**2).sum(axis=1)))
+        return level if level < self.levels else None
 
 
 @dataclass(frozen=True)

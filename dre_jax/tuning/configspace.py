@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.errors import ConfigError, import_extra
 from dre_jax.tuning.space.conditions import Interval
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.rules import Forbidden, Less, Rule
@@ -24,6 +24,7 @@ _Values = tuple[Choice, ...] | Interval
 _Conditions = dict[str, _Values]
 _MOST_LEVELS = 1000
 """Of a whole number that others depend on."""
+_library = functools.partial(import_extra, "ConfigSpace", "ConfigSpace", "configspace")
 
 
 def from_configspace(config_space: Any) -> Space:
@@ -91,14 +92,6 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
         except ValueError as error:
             raise ConfigError(f"ConfigSpace needs default values that satisfy {str(rule)!r}: {error}") from error
     return config_space
-
-
-def _library() -> Any:
-    try:
-        import ConfigSpace
-    except ImportError as error:
-        raise MissingExtraError("ConfigSpace", "configspace") from error
-    return ConfigSpace
 
 
 def _alternatives(condition: Any) -> list[_Conditions]:

@@ -26,7 +26,7 @@ class PastCheck:
         return surrogate is not None and surrogate.studies is not None and n_trials >= self.next_check
 
     def warn_if_misleading(
-        self, trials: Sequence[Trial], direction: str, surrogate: Surrogate | None, objective: str | None = None
+        self, trials: Sequence[Trial], direction: str, surrogate: Surrogate | None, objective: str = ""
     ) -> None:
         """Warns the caller's caller once if the past studies mislead; objective: one of several."""
         if surrogate is None or not self.is_due(len(trials), surrogate):
@@ -35,11 +35,11 @@ class PastCheck:
         if not self.is_due(len(complete), surrogate):
             return
         self.next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
-        complete = [trial.with_objective(str(objective)) if trial.values else trial for trial in complete]
+        complete = [trial.with_objective(objective) if trial.values else trial for trial in complete]
         sources = compare_sources(complete, direction, surrogate.space, surrogate.studies, None, None)
         if sources.mislead:
             self.next_check = math.inf
-            owner = "" if objective is None else f" of {objective!r}"
+            owner = f" of {objective!r}" if objective else ""
             fault = f"they predict the {len(complete)} trials worse than these do by themselves"
             rule = f"the past studies{owner} mislead: {fault}"
             evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"

@@ -34,7 +34,9 @@ class StudyRecord:
           past_curves: learning curves of past studies.
         """
         self.space = space
-        self.named_directions, self._engine = dict(directions), engine
+        self._engine = engine
+        self.named_directions = dict(directions)
+        """Directions by objective; a single one has the name ""."""
         self._trials: list[Trial] = []
         self._curves = StudyCurves(past_curves, engine.config.stopping_error)
         self._lock = threading.RLock()  # of the trials

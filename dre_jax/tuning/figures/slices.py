@@ -15,6 +15,7 @@ from dre_jax.tuning.figures.trials import clear_frame, drawn_values
 from dre_jax.tuning.predicted_responses import Prediction
 from dre_jax.tuning.space.parameters import Categorical
 from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.space.values import number_of
 from dre_jax.tuning.trial import Trial
 
 if TYPE_CHECKING:
@@ -178,20 +179,15 @@ def _best_with(names: Iterable[str], trials: Sequence[Trial], direction: str) ->
 
 def _line(space: Space, best: Trial, name: str) -> Floats:
     """Returns points f64[n, P] whose configurations differ in one hyperparameter."""
-    parameter = space[name]
-    if isinstance(parameter, Categorical):
-        coordinates = [space.coordinate(name, choice) for choice in parameter.choices]
-    else:
-        coordinates = list(np.linspace(0.0, 1.0, _SLICE_POINTS))
+    choices = getattr(space[name], "choices", None)
+    coordinates = np.linspace(0.0, 1.0, _SLICE_POINTS) if choices is None else space.coordinates(name, choices)
     points = np.tile(space.point(best.params), (len(coordinates), 1))
     points[:, space.sequence.index(name)] = coordinates
     return points
 
 
 def _places(space: Space, name: str, configurations: Iterable[Any]) -> Floats:
-    parameter = space[name]
-    values = [params[name] for params in configurations]
-    return np.array([parameter.index(v) for v in values] if isinstance(parameter, Categorical) else values, np.float64)
+    return np.array([number_of(space[name], params[name]) for params in configurations], np.float64)
 
 
 def _set_scale(axis: Any, space: Space, name: str) -> None:

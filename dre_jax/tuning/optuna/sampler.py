@@ -207,7 +207,7 @@ class DRESampler(BaseSampler):
             if check.is_due(len(others), surrogate):
                 complete = ((one.values[i], reader.read(one)) for one in others if one.state == TrialState.COMPLETE)
                 trials = [Trial(0, params, "complete", value) for value, params in complete if params is not None]
-                objective = str(i) if len(surrogates) > 1 else None
+                objective = str(i) if len(surrogates) > 1 else ""
                 check.warn_if_misleading(trials, direction.name.lower(), surrogate, objective)
 
     def _warn_independent_sampling(self, study: Study, trial: FrozenTrial, name: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre_jax.errors import DataError, DreError, MissingExtraError
+from dre_jax.errors import DataError, DreError, import_extra
 from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.space import Space
@@ -125,21 +125,16 @@ def unused_name(name: str, names: Iterable[str]) -> str:
 
 def open_studies(studies: Any) -> Iterator[Study]:
     """Yields the studies."""
-    try:
-        from optuna.storages import BaseStorage
-        from optuna.study import Study
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("optuna", "optuna") from error
-
-    if isinstance(studies, (str, os.PathLike, BaseStorage)):
+    optuna = import_extra("optuna", "optuna", "optuna")
+    if isinstance(studies, (str, os.PathLike, optuna.storages.BaseStorage)):
         yield from _in_storage(studies)
         return
-    if isinstance(studies, Study):
+    if isinstance(studies, optuna.Study):
         studies = [studies]
     if not isinstance(studies, Iterable):
         raise DataError(f"past studies must be Optuna's, a storage or its address, but got {studies!r}")
     for study in studies:
-        if not isinstance(study, Study):
+        if not isinstance(study, optuna.Study):
             raise DataError(f"past studies must be Optuna's, but got {study!r}")
         yield study
 

@@ -6,15 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from dre_jax.data.columns import Column, level_column, missing_column
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError
 from dre_jax.search.layout import Conditions, Level, Number
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.scalars import Choice, is_finite, levels_of
-from dre_jax.tuning.space.values import nearest_value
+from dre_jax.tuning.space.scalars import is_finite, levels_of
 
 INVALID = "INVALID"
 """The level of a categorical that is not set."""
@@ -93,24 +90,6 @@ def columns_of(name: str, parameter: Parameter, code: Code) -> Iterator[Column]:
     yield Column(name, kind, name, code.scale.log)
     if code.missing:
         yield Column(missing_column(name), "missing", name)
-
-
-def is_absent(name: str, code: Code, row: Mapping[str, float]) -> bool:
-    """Returns whether columns, by name, say that a hyperparameter is not set, and none of its values says so."""
-    if isinstance(code, NumberCode):
-        return code.missing and code.unset is None and row[missing_column(name)] >= 0.5
-    has_flag = INVALID in code.columns and INVALID not in code.names
-    return has_flag and row[level_column(name, INVALID)] >= 0.5
-
-
-def decode_value(name: str, parameter: Parameter, code: Code, row: Mapping[str, float]) -> Choice:
-    """Returns the value in columns, by name."""
-    if isinstance(code, LevelCode):
-        return nearest_value(parameter, int(np.argmax([row[level_column(name, level)] for level in code.names])))
-    if code.unset is not None and code.missing and row[missing_column(name)] >= 0.5:
-        return nearest_value(parameter, code.unset)
-    x = float(code.scale.from_unit(min(max(row[name], 0.0), 1.0)))
-    return nearest_value(parameter, round(x) if isinstance(parameter, Categorical) else x)
 
 
 def number_part(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.search.layout import Combination, Order, SpaceLayout
 from dre_jax.tuning.space.conditions import Conditions, Interval, conditions_of
 from dre_jax.tuning.space.parameters import Categorical, Parameter
+from dre_jax.tuning.space.values import number_of
 
 Points = npt.NDArray[Any]
 
@@ -123,13 +125,8 @@ def layout_rule(rule: Rule, parameters: Mapping[str, Parameter], index: Mapping[
     """Returns a rule about coordinates; hyperparameters have positions by name."""
     if isinstance(rule, Less):
         return Order(index[rule.smaller], index[rule.larger], rule.or_equal)
-    return Combination(tuple((index[name], _numbers(parameters[name], values)) for name, values in rule.values))
-
-
-def _numbers(parameter: Parameter, values: tuple[Any, ...]) -> tuple[float, ...]:
-    if isinstance(parameter, Categorical):
-        return tuple(float(parameter.index(value)) for value in values)
-    return tuple(map(float, values))
+    values = ((name, map(partial(number_of, parameters[name]), values)) for name, values in rule.values)
+    return Combination(tuple((index[name], tuple(map(float, numbers))) for name, numbers in values))
 
 
 def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int) -> Points:

@@ -24,16 +24,14 @@ from dre_jax.tuning.space.encoding import (
     Code,
     check_code,
     columns_of,
-    decode_value,
     default_code,
-    is_absent,
     level_part,
     number_part,
 )
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.rules import Rule, check_rule, layout_rule
 from dre_jax.tuning.space.scalars import Choice
-from dre_jax.tuning.space.values import checked_value, level_of, nearest_value, numbers_of, unreadable_reasons
+from dre_jax.tuning.space.values import checked_value, nearest_value, number_of, numbers_of, unreadable_reasons
 
 Params = dict[str, Choice]
 """A configuration: values by name, of the hyperparameters that are active."""
@@ -250,12 +248,11 @@ class Space(Mapping[str, Parameter]):
             values = np.empty(0)
         if values.shape != (len(self.columns),) or np.isnan(values).any():
             raise DataError(f"a row must hold {len(self.columns)} numbers, but got {row!r}")
-        row_values = dict(zip(self._order, values.tolist(), strict=True))
         decoded: Params = {}
-        for name in self.sequence:
-            code = self.code(name)
-            if self.is_active(name, decoded) and not (drop_absent and is_absent(name, code, row_values)):
-                decoded[name] = decode_value(name, self._parameters[name], code, row_values)
+        for name, part in zip(self.sequence, self.layout.parts, strict=True):
+            number = part.decode(values, or_inactive=drop_absent) if self.is_active(name, decoded) else None
+            if number is not None:
+                decoded[name] = nearest_value(self._parameters[name], number)
         return {name: decoded[name] for name in self if name in decoded}
 
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
@@ -276,8 +273,8 @@ class Space(Mapping[str, Parameter]):
     def coordinates(self, name: str, values: Iterable[Choice]) -> npt.NDArray[np.float64]:
         """Returns the coordinates f64[n] of values of a hyperparameter, which need not be at its steps."""
         parameter, part = self._parameters[name], self.layout.parts[self.sequence.index(name)]
-        numbers = map(parameter.index, values) if isinstance(parameter, Categorical) else values
-        return np.clip(part.coordinates(np.array([*numbers], np.float64)), 0.0, 1.0)
+        numbers = [number_of(parameter, value) for value in values]
+        return np.clip(part.coordinates(np.array(numbers, np.float64)), 0.0, 1.0)
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
@@ -357,7 +354,7 @@ class Space(Mapping[str, Parameter]):
             try:
                 if isinstance(values, Interval):
                     return value in values
-                return level_of(own, value) in [level_of(own, one) for one in values]
+                return number_of(own, value) in [number_of(own, one) for one in values]
             except (TypeError, ValueError):  # an invalid value, which `check` rejects
                 return True
 

@@ -13,17 +13,17 @@ from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.scalars import Choice, is_finite, plain_value, value_at_step
 
 
-def level_of(parameter: Parameter, value: Any) -> int:
-    """Returns the position of a choice, or a whole number itself: what conditions compare."""
-    return parameter.index(value) if isinstance(parameter, Categorical) else int(value)
+def number_of(parameter: Parameter, value: Any) -> Any:
+    """Returns the position of a choice, or a number itself: what conditions, rules and coordinates are about."""
+    return parameter.index(value) if isinstance(parameter, Categorical) else value
 
 
-def numbers_of(parameter: Parameter, values: tuple[Choice, ...] | Interval) -> tuple[int, ...] | Between:
+def numbers_of(parameter: Parameter, values: tuple[Choice, ...] | Interval) -> tuple[Any, ...] | Between:
     """Returns the values of a condition on a hyperparameter as the layout has them."""
     if isinstance(values, Interval):
         above, below = values.above, values.below
         return Between(-math.inf if above is None else above, math.inf if below is None else below)
-    return tuple(level_of(parameter, value) for value in values)
+    return tuple(number_of(parameter, value) for value in values)
 
 
 def checked_value(name: str, parameter: Parameter, value: Any) -> Choice:
