@@ -43,7 +43,7 @@ _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
-_NOT_PICKLED = ("_params", "_method", "_encoder", "_design", "_past_cost")
+_NOT_PICKLED = ("_params", "_encoder", "_design", "_past_cost")
 
 
 class Suggestion(NamedTuple):
@@ -106,17 +106,15 @@ class Engine:
     def require_standard_errors(self) -> None:
         """Raises `ConfigError` if the method cannot use standard errors of responses."""
         if not self.uses_standard_errors:
-            name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
             rule = "standard errors need a method that uses them, as hedged-prior, or gp without a surrogate"
-            raise ConfigError(f"{rule}, but {name} does not: tell the value without stderr")
+            raise ConfigError(f"{rule}, but {self._method_name} does not: tell the value without stderr")
 
     def require_improvement(self) -> None:
         """Raises `ConfigError` if the method has no expected improvement of the objective's values."""
         acquisition = getattr(self._method, "acquisition", None)
         if not capabilities_of(self._method).improvement or getattr(acquisition, "kind", None) != "ei":
-            name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
             rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
-            raise ConfigError(f"{rule}, but the method is {name}")
+            raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
     def propose(
         self,
@@ -299,8 +297,8 @@ class Engine:
           DataError: for fewer than two different responses.
         """
         if not capabilities_of(self._method).predicts_components:
-            name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
-            raise ConfigError(f"predictions need hedged-prior, or gp without a surrogate, but the method is {name}")
+            rule = "predictions need hedged-prior, or gp without a surrogate"
+            raise ConfigError(f"{rule}, but the method is {self._method_name}")
         check_not_forked()
         observed = self.observations(trials, {"": direction})
         responses = np.array([one.response for one in observed], np.float64)
@@ -345,6 +343,10 @@ class Engine:
     @cached_property
     def _candidates(self) -> CandidateConfig:
         return default_candidates(self._method, self._layout, self.config.pending_strategy)
+
+    @property
+    def _method_name(self) -> str:
+        return DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
 
     @cached_property
     def _method(self) -> Method:

@@ -97,24 +97,22 @@ class InitialDesign:
         The first trials share one sequence.
         """
         first = number < self.n_start
-        densities = None if number % 2 else self.log_densities
-
-        def draw(n: int) -> np.ndarray:
-            points = sobol_points(n, len(self.space), trial_seed(self.seed, 0 if first else number))
-            return with_fixed(points if densities is None else to_quantiles(densities, points), fixed_coordinates)
-
-        points = allowed_points(self.space.layout, draw, 256)
+        likely_share = 0.0 if number % 2 else 1.0
+        points = self._allowed_points(256, 0 if first else number, fixed_coordinates, likely_share)
         return np.roll(points, -number if first else 0, axis=0)
 
     def even_points(self, n: int, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
         """Returns n points of a trial's Sobol sequence, half of them of likely values: candidates of a method."""
-        densities = self.log_densities
+        # Half of them, as several likely ranges may share a small part of the space.
+        return self._allowed_points(n, number, fixed_coordinates, 0.5)
 
+    def _allowed_points(self, n: int, number: int, fixed_coordinates: np.ndarray, likely_share: float) -> np.ndarray:
         def draw(n: int) -> np.ndarray:
             points = sobol_points(n, len(self.space), trial_seed(self.seed, number))
-            if densities is not None:  # of half, as several likely ranges may share a small part of the space
-                points = np.vstack([points[: n // 2], to_quantiles(densities, points[n // 2 :])])
-            return with_fixed(points, fixed_coordinates) if self.space.rules else points
+            if self.log_densities is not None and likely_share:
+                start = round((1.0 - likely_share) * n)
+                points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])
+            return with_fixed(points, fixed_coordinates)
 
         return allowed_points(self.space.layout, draw, n)
 

@@ -32,7 +32,8 @@ class StudyCurves:
           sign: of responses, -1 if values are minimised.
         """
         complete = [one for one in trials if one.state == "complete" and one._reports]
-        forecast = self.forecast([_curve(one, sign) for one in complete], _curve(trial, sign), trial.number + 1)
+        finished = [as_curve(one._reports, sign, one.value) for one in complete]
+        forecast = self.forecast(finished, as_curve(trial._reports, sign), trial.number + 1)
         if forecast is None or not forecast.stops:
             return False
         self.stopped[trial.number] = forecast
@@ -53,9 +54,3 @@ def checked_report(value: Any, step: Any) -> tuple[float, float]:
     if not 0 <= number < float("inf"):
         raise DataError(f"the step of a report must be a finite number from 0, but got {step!r}")
     return number, objective_value(value, "the value of a report")
-
-
-def _curve(trial: Trial, sign: float) -> Curve:
-    return as_curve(
-        {s: sign * v for s, v in trial._reports.items()}, None if trial.value is None else sign * trial.value
-    )

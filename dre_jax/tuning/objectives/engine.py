@@ -57,10 +57,11 @@ class ObjectivesEngine(Engine):
         # With fewer in many dimensions, the next trials are in corners of the space, far from the front.
         self.n_start = min(max(2 * len(space) - 2, N_START), _MAX_START)
         strategy = (config or EngineConfig()).pending_strategy
-        self._objectives_method = HypervolumeMethod(
+        method = HypervolumeMethod(
             members=tuple(_method_of(name, one) for name, one in surrogates.items()), pending_strategy=strategy
         )
-        super().__init__(space, _combine(surrogates, self._objectives_method), seed=seed, config=config)
+        self._method = method
+        super().__init__(space, _combine(surrogates, method), seed=seed, config=config)
         self.surrogates = dict(surrogates)
 
     def require_standard_errors(self) -> None:
@@ -97,10 +98,6 @@ class ObjectivesEngine(Engine):
         arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
         learned = self._params or (None,) * len(self.surrogates)
         return ObjectiveParams(learned, *jax.device_put(arrays))
-
-    @cached_property
-    def _method(self) -> Method:
-        return self._objectives_method
 
     @cached_property
     def _candidates(self) -> Any:

@@ -55,7 +55,7 @@ class DREPruner(BasePruner):
         """Returns whether to prune a trial of a study with one objective."""
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        curve = as_curve({step: sign * value for step, value in trial.intermediate_values.items()})
+        curve = as_curve(trial.intermediate_values, sign)
         forecast = self._curves.forecast(finished_curves(complete, sign), curve, trial.number + 1)
         if forecast is None or not forecast.stops:
             return False

@@ -108,8 +108,8 @@ class PastCurves:
             *(list(frame[name]) for name in (task, trial, step, value)), strict=True
         ):
             reports = tasks.setdefault(str(of_task), {}).setdefault(str(of_trial), {})
-            reports[_number(at, step)] = sign * _number(number, value)
-        return cls({name: [as_curve(reports) for reports in trials.values()] for name, trials in tasks.items()})
+            reports[_number(at, step)] = _number(number, value)
+        return cls({name: [as_curve(reports, sign) for reports in trials.values()] for name, trials in tasks.items()})
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], **columns: Any) -> PastCurves:
@@ -125,13 +125,13 @@ class PastCurves:
 def finished_curves(trials: Iterable[Any], sign: float) -> list[Curve]:
     """Returns the curves of the complete trials of an Optuna study, whose last entries are the trials' values."""
     complete = [trial for trial in trials if trial.state.name == "COMPLETE" and trial.intermediate_values]
-    return [as_curve({s: sign * v for s, v in t.intermediate_values.items()}, sign * t.value) for t in complete]
+    return [as_curve(trial.intermediate_values, sign, trial.value) for trial in complete]
 
 
-def as_curve(reports: Mapping[float, float], last: float | None = None) -> Curve:
-    """Returns reports in the order of steps, with another last value if there is one."""
-    curve = {float(step): reports[step] for step in sorted(reports)}
-    return curve if last is None or not curve else curve | {next(reversed(curve)): last}
+def as_curve(reports: Mapping[Any, float], sign: float, last: float | None = None) -> Curve:
+    """Returns reports times a sign in the order of steps, with another last value if there is one."""
+    curve = {float(step): sign * reports[step] for step in sorted(reports)}
+    return curve if last is None or not curve else curve | {next(reversed(curve)): sign * last}
 
 
 def _number(cell: Any, column: str) -> float:

@@ -147,7 +147,7 @@ def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(monk
 
 
 def test_a_pickled_sampler_goes_on():
-    one, two = (study_of(DRESampler(surrogate=WITH_STARTS, seed=3)) for _ in range(2))
+    one, two = study_of(DRESampler(WITH_STARTS, seed=3)), study_of(DRESampler(surrogate=WITH_STARTS, seed=3))
     for study in (one, two):
         study.optimize(objective, n_trials=3)
     two.sampler = pickle.loads(pickle.dumps(two.sampler))
@@ -322,6 +322,7 @@ test_arguments_that_are_refused = error_table(
     DreError,
     (lambda: DRESampler(0), "search space"),
     (lambda: DRESampler(SPACE, SPACE), "surrogate must be a Surrogate"),
+    (lambda: DRESampler(WITH_STARTS, WITH_STARTS), "has one surrogate"),
     (lambda: DRESampler(seed=-1), "seed"),
     (lambda: DRESampler(["x"]), "search space"),
     (lambda: DRESampler({"x": (0.0, 1.0)}), "distributions"),
