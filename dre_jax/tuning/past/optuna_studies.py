@@ -87,14 +87,11 @@ def _only(names: set[str] | set[str | None]) -> str | None:
 
 
 def _evaluated(study: Study, changes: SpaceChanges, objective: int) -> Iterator[Evaluated]:
-    from optuna.study import StudyDirection
     from optuna.trial import TrialState
 
-    from dre_jax.tuning.optuna.trials import responses
-
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    maximise = study.directions[objective] == StudyDirection.MAXIMIZE
-    values = responses(trials, maximise=maximise, objective=objective)
+    sign = 1.0 if study.directions[objective].name == "MAXIMIZE" else -1.0
+    values = [sign * trial.values[objective] for trial in trials]
     violations = [sum(value for value in trial.constraints.values() if value > 0) for trial in trials]
     for trial, value in zip(trials, _infeasible_last(np.array(values), np.array(violations)), strict=True):
         seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0

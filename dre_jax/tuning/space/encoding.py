@@ -92,66 +92,39 @@ def columns_of(name: str, parameter: Parameter, code: Code) -> Iterator[Column]:
         yield Column(missing_column(name), "missing", name)
 
 
-def number_part(
+def layout_part(
     name: str,
-    parameter: Float | Int,
+    parameter: Parameter,
+    theirs: Parameter,
     code: Code,
     position: Mapping[str, int],
     alternatives: tuple[Conditions, ...],
-) -> Number:
-    """Returns a number's coordinate and its encoding.
+) -> Number | Level:
+    """Returns the coordinate of a hyperparameter and its encoding.
 
     Args:
-      name: the hyperparameter's.
+      name: of the hyperparameter.
       parameter: how it is searched.
+      theirs: the hyperparameter of the space that encodes it, of whose values it may have a part.
       code: how it is encoded.
       position: of columns, by name.
       alternatives: conditions of which one must hold for it to be active.
     """
-    step = float(parameter.step or 0.0)
+    columns = tuple(position[column.name] for column in columns_of(name, theirs, code))
+    if isinstance(parameter, Categorical):
+        index = [theirs.index(choice) for choice in parameter.choices]  # type: ignore[union-attr]
+        if isinstance(code, LevelCode):
+            names = [*(code.names[i] for i in index), INVALID]
+            rows = [tuple(float(column == level) for column in code.columns) for level in names]
+        else:
+            rows = [*((float(code.scale.to_unit(i)), 0.0)[: len(columns)] for i in index), (0.0, 1.0)[: len(columns)]]
+        return Level(len(index), columns, tuple(rows), parameter.ordered, alternatives)
+    assert isinstance(code, NumberCode)
+    low, high, step = float(parameter.low), float(parameter.high), float(parameter.step or 0.0)
     levels = 0 if not step else round((parameter.high - parameter.low) / step) + 1
-    if parameter.low == parameter.high:
+    if low == high:
         levels, step = 1, 1.0
     half = 0.5 if parameter.log and levels > 1 else 0.0
-    search = Scale(float(parameter.low) - half, float(parameter.high) + half, parameter.log)
-    assert isinstance(code, NumberCode)
-    return Number(
-        search,
-        float(parameter.low),
-        step,
-        levels,
-        position[name],
-        code.scale,
-        code.empty,
-        position[missing_column(name)] if code.missing else None,
-        code.unset,
-        alternatives,
-    )
-
-
-def level_part(
-    name: str,
-    parameter: Categorical,
-    theirs: Categorical,
-    code: Code,
-    position: Mapping[str, int],
-    alternatives: tuple[Conditions, ...],
-) -> Level:
-    """Returns a categorical's coordinate and its encoding.
-
-    Args:
-      name: the hyperparameter's.
-      parameter: how it is searched.
-      theirs: the categorical of the space that encodes it, of which it may have fewer choices.
-      code: how it is encoded.
-      position: of columns, by name.
-      alternatives: conditions of which one must hold for it to be active.
-    """
-    index = [theirs.index(choice) for choice in parameter.choices]
-    columns = tuple(position[column.name] for column in columns_of(name, theirs, code))
-    if isinstance(code, LevelCode):
-        names = [*(code.names[i] for i in index), INVALID]
-        rows = [tuple(float(column == level) for column in code.columns) for level in names]
-    else:
-        rows = [*((float(code.scale.to_unit(i)), 0.0)[: len(columns)] for i in index), (0.0, 1.0)[: len(columns)]]
-    return Level(len(index), columns, tuple(rows), parameter.ordered, alternatives)
+    search = Scale(low - half, high + half, parameter.log)
+    missing = columns[1] if code.missing else None
+    return Number(search, low, step, levels, columns[0], code.scale, code.empty, missing, code.unset, alternatives)

@@ -18,16 +18,9 @@ import numpy.typing as npt
 
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.layout import Level, Number, SpaceLayout
+from dre_jax.search.layout import SpaceLayout
 from dre_jax.tuning.space.conditions import Interval, describe_conditions
-from dre_jax.tuning.space.encoding import (
-    Code,
-    check_code,
-    columns_of,
-    default_code,
-    level_part,
-    number_part,
-)
+from dre_jax.tuning.space.encoding import Code, check_code, columns_of, default_code, layout_part
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.rules import Rule, check_rule, layout_rule
 from dre_jax.tuning.space.scalars import Choice
@@ -133,20 +126,14 @@ class Space(Mapping[str, Parameter]):
         """Returns the layout of the unit cube with the columns of another space; see `mismatches`."""
         position = {column.name: i for i, column in enumerate(target.columns)}
         index = {name: i for i, name in enumerate(self.sequence)}
-        parts: list[Number | Level] = []
+        parts = []
         for name in self.sequence:
             parameter = self._parameters[name]
             conditions = tuple(
                 tuple((index[parent], numbers_of(self._parameters[parent], values)) for parent, values in one)
                 for one in parameter.alternatives
             )
-            code = target.code(name)
-            if isinstance(parameter, Categorical):
-                theirs = target[name]
-                assert isinstance(theirs, Categorical)
-                parts.append(level_part(name, parameter, theirs, code, position, conditions))
-            else:
-                parts.append(number_part(name, parameter, code, position, conditions))
+            parts.append(layout_part(name, parameter, target[name], target.code(name), position, conditions))
         rules = tuple(layout_rule(rule, self._parameters, index) for rule in self.rules)
         return SpaceLayout(tuple(parts), len(target.columns), rules)
 
