@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.candidates import CandidateConfig, default_candidates
-from dre_jax.search.history import History
+from dre_jax.search.history import History, make_history
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.pending import check_pending_strategy
 from dre_jax.search.precision import precision_of, with_precision
@@ -31,13 +32,13 @@ from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.initial_design import N_START, InitialDesign, with_fixed
 from dre_jax.tuning.objectives.objectives import responses_of
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
-from dre_jax.tuning.response_clipping import clip_responses
+from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
-from dre_jax.tuning.trial_record import EncodedParams, ParamsEncoder, observed_history, select_trials, trial_record
+from dre_jax.tuning.trial_record import EncodedParams, ParamsEncoder, select_trials, trial_record
 
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
@@ -264,7 +265,13 @@ class Engine:
         errors = np.array([observed[row].stderr for row in rows])
         if errors.any():
             self.require_standard_errors()
-        return observed_history(self._layout.columns(points[rows]), responses[rows], errors, capacity, dtype)
+        clipped = clip_responses(responses[rows])
+        history = make_history(self._layout.columns(points[rows]), clipped, capacity, dtype)
+        fields = {"level": tie_levels(responses[rows])}
+        if errors.any():
+            fields["noise_var"] = (relative_errors(errors, clipped) ** 2).astype(dtype)
+        padded = {name: np.pad(values, (0, capacity - len(rows))) for name, values in fields.items()}
+        return history._replace(**jax.device_put(padded))
 
     def observations(self, trials: Iterable[Trial], directions: Mapping[str, str]) -> list[Observation]:
         """Returns the trials that have a value, with the standard errors that the method can use.

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import DataError
-from dre_jax.search.history import History, make_history
+from dre_jax.search.history import History
 from dre_jax.search.proposals import TrialRecord
-from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.space import Space
 
 _MAX_ENCODINGS = 100_000
@@ -74,27 +72,6 @@ def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
     others = np.setdiff1d(np.arange(len(responses)), top)
     spaced = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
     return np.sort(np.concatenate([top, others[spaced]]))
-
-
-def observed_history(
-    x: np.ndarray, responses: np.ndarray, errors: np.ndarray, capacity: int, dtype: type[np.floating[Any]]
-) -> History:
-    """Returns a padded history.
-
-    Args:
-      x: [n, D], encoded configurations.
-      responses: f64[n], higher is better; may be infinite.
-      errors: f64[n], standard errors of the responses; 0 where unknown.
-      capacity: C.
-      dtype: of the arrays.
-    """
-    n, clipped = len(x), clip_responses(responses)
-    history = make_history(x, clipped, capacity, dtype)
-    level = jax.device_put(np.pad(tie_levels(responses), (0, capacity - n)))
-    if errors.any():
-        noise_var = np.pad(relative_errors(errors, clipped) ** 2, (0, capacity - n)).astype(dtype)
-        history = history._replace(noise_var=jax.device_put(noise_var))
-    return history._replace(level=level)
 
 
 def trial_record(

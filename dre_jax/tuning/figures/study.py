@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.figures.slices import (
-    Predict,
-    Slice,
-    importances,
-    plot_contours,
-    plot_importances,
-    plot_slices,
-    predicted_slices,
-)
+from dre_jax.tuning.figures.slices import ObjectiveFigures, plot_importances
 from dre_jax.tuning.figures.trials import plot_curves, plot_front, plot_history
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
@@ -72,16 +62,12 @@ def study_figures(
         figures[f"History{of}"] = StudyFigure(plot_history(own, direction), _HISTORY)
         if any(len(trial.reports) > 1 for trial in own):
             figures["Learning curves"] = StudyFigure(plot_curves(own, numbers, direction), _CURVES)
-        predict: Predict = partial(Engine(space, surrogates.get(name)).predict, own, direction)
-        slices = dict[str, Slice]()
-        with contextlib.suppress(ConfigError, DataError):  # the method predicts no values, or the trials have one
-            slices = predicted_slices(space, own, direction, predict)
-        caption = f"{_SLICES} {_PREDICTED}" if slices else _SLICES
-        figures[f"Slices{of}"] = StudyFigure(plot_slices(space, own, direction, slices), caption)
-        contours = plot_contours(space, own, direction, slices, predict)
-        if contours is not None:
+        predict = partial(Engine(space, surrogates.get(name)).predict, own, direction)
+        plots = ObjectiveFigures(space, own, direction, predict)
+        caption = f"{_SLICES} {_PREDICTED}" if plots.slices else _SLICES
+        figures[f"Slices{of}"] = StudyFigure(plots.plot_slices(), caption)
+        if (contours := plots.plot_contours()) is not None:
             figures[f"Contours{of}"] = StudyFigure(contours, _CONTOURS)
-        shares = importances(space, own, direction)
-        if shares:
+        if shares := plots.importances():
             figures[f"Importance{of}"] = StudyFigure(plot_importances(shares), _IMPORTANCE)
     return figures

@@ -15,7 +15,7 @@ from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
 from dre_jax.tuning.response_clipping import clip_responses
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trial import DIRECTIONS, checked_cost, objective_value
 
 MIN_CONFIGURATIONS = 3
@@ -162,18 +162,18 @@ def past_of(
     encoded_tasks: dict[str, Task] = {}
     all_exclusions = list(exclusions)
     for name, task in read.items():
-        if task.unknown and not any(isinstance(one, DataError) or len(one) for one in task.configurations):
+        if task.is_foreign:
             rule = f"a task must have a hyperparameter of the space, {', '.join(space)}"
             all_exclusions.append(Exclusion(name, f"{rule}, but has none"))
             continue
-        rows, values, costs, misfits = _encoded(encoding, task)
-        if misfits:
-            all_exclusions.append(Exclusion.of_trials(name, misfits))
-        reason = _unusable(rows, values)
-        if reason:
+        if task.misfits:
+            all_exclusions.append(Exclusion.of_trials(name, task.misfits))
+        rows = encoding.encode_rows([trial.params for trial in task.trials])
+        values, costs = np.array([trial[1:] for trial in task.trials], np.float64).reshape(-1, 2).T
+        if reason := _unusable(rows, values):
             all_exclusions.append(Exclusion(name, reason))
             continue
-        responses = np.asarray(values, np.float64) * (1.0 if direction == "maximize" else -1.0)
+        responses = values * (1.0 if direction == "maximize" else -1.0)
         encoded_tasks[name] = Task(
             name, rows.astype(np.float32), clip_responses(responses), None if np.isnan(costs).all() else costs
         )
@@ -191,51 +191,44 @@ def past_of(
 class _ReadTask(NamedTuple):
     """Trials of a past task whose values are numbers."""
 
-    configurations: list[Mapping[str, Any] | DataError]
-    """With new names; an error if it cannot be read."""
-    values: list[float]
-    costs: list[float]
-    """NaN where unknown."""
+    trials: list[Evaluated]
+    """Those that fit, with new names and values of the declared types."""
+    misfits: list[str]
+    """Why the others do not fit."""
     absent: list[str]
     unknown: list[str]
+    is_foreign: bool
+    """Whether the task has hyperparameters, but none of the space."""
 
 
 def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _ReadTask:
-    configurations: list[Mapping[str, Any] | DataError] = []
-    values, costs, names = list[float](), list[float](), dict[str, None]()
+    updated: list[tuple[Mapping[str, Any] | DataError, float, float | None]] = []
+    names = dict[str, None]()
     for trial in trials:
         if not hasattr(trial, "value"):
             raise DataError(f"a trial of past task {name!r} must be an Evaluated, but is {show(trial)}")
         value = objective_value(trial.value, f"the value of every trial of past task {name!r}")
         if math.isnan(value):
             continue
-        values.append(value)
         cost = getattr(trial, "cost", None)
-        costs.append(math.nan if cost is None else checked_cost(cost))
+        cost = None if cost is None else checked_cost(cost)
         try:
-            configurations.append(changes.updated(trial.params))
+            updated.append((changes.updated(trial.params), value, cost))
             names |= dict.fromkeys(trial.params)
         except DataError as error:
-            configurations.append(error)
-    plain = [one for one in configurations if isinstance(one, Mapping)]
-    absent = absent_names(changes.space, plain)
-    return _ReadTask(configurations, values, costs, absent, changes.unknown(names))
-
-
-def _encoded(encoding: Space, task: _ReadTask) -> tuple[np.ndarray, list[float], np.ndarray, list[str]]:
-    """Returns the rows of a task, their values and costs, and the reasons why other trials do not fit."""
-    checked, values, costs, misfits = list[Params](), list[float](), list[float](), list[str]()
-    for params, value, cost in zip(task.configurations, task.values, task.costs, strict=True):
+            updated.append((error, value, cost))
+    configurations = [params for params, *_ in updated if isinstance(params, Mapping)]
+    absent, unknown = absent_names(changes.space, configurations), changes.unknown(names)
+    is_foreign = bool(unknown) and not any(configurations) and len(configurations) == len(updated)
+    task = _ReadTask([], [], absent, unknown, is_foreign)
+    for params, value, cost in updated:
         try:
             if isinstance(params, DataError):
                 raise params
-            checked.append(encoding.check_values(params, task.absent))
+            task.trials.append(Evaluated(changes.space.check_values(params, absent), value, cost))
         except DataError as error:
-            misfits.append(str(error))
-            continue
-        values.append(value)
-        costs.append(cost)
-    return encoding.encode_rows(checked), values, np.array(costs), misfits
+            task.misfits.append(str(error))
+    return task
 
 
 def _tasks_by_name(names: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
@@ -247,12 +240,12 @@ def _tasks_by_name(names: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return tasks
 
 
-def _unusable(rows: np.ndarray, values: Sequence[float]) -> str | None:
+def _unusable(rows: np.ndarray, values: np.ndarray) -> str | None:
     """Returns why nothing can be learned from a task, or None."""
     n_different = len({row.tobytes() for row in rows})
     if n_different < MIN_CONFIGURATIONS:
         rule = f"a task must have at least {MIN_CONFIGURATIONS} different configurations with a value"
         return f"{rule}, but has {n_different}"
-    if len(set(values)) < 2:
+    if len(set(values.tolist())) < 2:
         return "a task must have values that differ, but all are equal"
     return None

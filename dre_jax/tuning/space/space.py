@@ -214,7 +214,7 @@ class Space(Mapping[str, Parameter]):
         """The columns f64[D] of a configuration. Raises `DataError` as `check` does."""
         return self.encode_rows([self.check_values(params)])[0]
 
-    def encode_rows(self, configurations: Sequence[Params]) -> npt.NDArray[np.float64]:
+    def encode_rows(self, configurations: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.float64]:
         """Returns the columns f64[n, D] of configurations of `check_values`; what they lack is encoded as inactive."""
         has_value = [np.array([name in params for params in configurations], bool) for name in self.sequence]
         return np.asarray(self.layout.columns(self._points(configurations), active=has_value))
@@ -249,7 +249,7 @@ class Space(Mapping[str, Parameter]):
         """
         return self._points([self.check_values(params)])[0]
 
-    def _points(self, configurations: Sequence[Params]) -> npt.NDArray[np.float64]:
+    def _points(self, configurations: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.float64]:
         """Returns the points f64[n, P] of configurations of `check_values`."""
         points = np.full((len(configurations), len(self)), 0.5)
         for i, name in enumerate(self.sequence):
