@@ -212,10 +212,8 @@ def tune(
         named = optimizer.named_directions
         if report is not None:
             from dre_jax.tuning.command.study_page import write_study_page
-            from dre_jax.tuning.figures.study import study_figures
 
-            figures = study_figures(optimizer.space, optimizer.trials, best, named, optimizer.named_surrogates)
-            write_study_page(report, study.stem, optimizer.space, optimizer.trials, best, named, figures)
+            write_study_page(report, study.stem, optimizer, best)
             print(f"tune: page {report}")
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")

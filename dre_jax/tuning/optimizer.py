@@ -213,8 +213,7 @@ class Optimizer(StudyRecord):
         from dre_jax.tuning.figures.study import study_figures
 
         best = self.front if self.directions else self.front[:1]
-        figures = study_figures(self.space, self.trials, best, self.named_directions, self.named_surrogates)
-        return {heading: one.figure for heading, one in figures.items()}
+        return {heading: one.figure for heading, one in study_figures(self, best).items()}
 
     def expected_improvement(self) -> float:
         """Returns how much the next trial is expected to improve on the best value, in units of the values.

@@ -36,7 +36,7 @@ class PastCheck:
             return
         self.next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
         complete = [trial.with_objective(objective) if trial.values else trial for trial in complete]
-        sources = compare_sources(complete, direction, surrogate.space, surrogate.studies, None, None)
+        sources = compare_sources(surrogate, complete, direction, weigh=False)
         if sources.mislead:
             self.next_check = math.inf
             owner = f" of {objective!r}" if objective else ""

@@ -17,7 +17,7 @@ from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.search.suggester import capacity_for
-from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
+from dre_jax.tuning.past.studies import Comparison, compare_studies, weigh_past
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
@@ -26,6 +26,8 @@ from dre_jax.tuning.trial_record import select_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from dre_jax.tuning.surrogate import Surrogate
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _HELPED = {True: "yes", None: "unclear", False: "no"}
@@ -168,27 +170,20 @@ class Sources:
 
 
 def compare_sources(
-    trials: Iterable[Evaluation],
-    direction: str | None,
-    space: Space,
-    studies: PastStudies | None,
-    method: Method | None,
-    params: Any,
+    surrogate: Surrogate, trials: Iterable[Evaluation], direction: str | None, *, weigh: bool = True
 ) -> Sources:
-    """Returns past studies compared with trials; see `Surrogate.sources`.
+    """Returns the past studies of a surrogate compared with trials; see `Surrogate.sources`.
 
     Args:
+      surrogate: keeps the studies.
       trials: configurations and values.
       direction: of the values.
-      space: the surrogate's.
-      studies: the past studies that the surrogate keeps.
-      method: the surrogate's; None leaves `past_weights` empty.
-      params: what the method learned.
+      weigh: whether the past is weighed; False leaves `past_weights` empty.
     """
     if direction is None:
         raise ConfigError("the surrogate has no direction: pass direction='minimize' or 'maximize'")
     one_of("direction", direction, DIRECTIONS)
-    x, values = _encoded(space, trials)
+    studies, (x, values) = surrogate.studies, _encoded(surrogate.space, trials)
     responses = clip_responses(values if direction == "maximize" else -values) if len(values) else values
     rows = select_trials(responses, _MAX_TRIALS)
     x, responses = x[rows], responses[rows]
@@ -197,7 +192,7 @@ def compare_sources(
         if studies is not None:
             with jax.enable_x64(False):
                 compared = weighted_studies(studies.names, compare_studies(studies, x, responses))
-        weights = _past_weights(method, params, x, responses, rows)
+        weights = _past_weights(surrogate.method, surrogate.params, x, responses, rows) if weigh else {}
     return Sources(compared, weights, 0 if studies is None else len(studies.all_names))
 
 
@@ -236,10 +231,10 @@ def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np
 
 
 def _past_weights(
-    method: Method | None, params: Any, x: np.ndarray, responses: np.ndarray, rows: np.ndarray
+    method: Method, params: Any, x: np.ndarray, responses: np.ndarray, rows: np.ndarray
 ) -> dict[int, float]:
     """Returns the weight of the past by the number of trials; empty if the method does not weigh it."""
-    if method is None or not capabilities_of(method).weighs_past:
+    if not capabilities_of(method).weighs_past:
         return {}
     n = len(responses)
     with precision_of(method) as dtype:

@@ -212,8 +212,7 @@ class Surrogate:
           >>> [(one.name, one.helped) for one in surrogate.sources(study(1)[::3]).studies]
           [('same', True), ('reversed', False)]
         """
-        direction = self.direction if direction is None else direction
-        return compare_sources(trials, direction, self.space, self.studies, self.method, self.params)
+        return compare_sources(self, trials, self.direction if direction is None else direction)
 
     def past_in(
         self, space: Space, *, absent: Mapping[str, Any] | None = None, renamed: Mapping[str, str] | None = None

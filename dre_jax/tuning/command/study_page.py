@@ -5,39 +5,34 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dre_jax.data.files import write_text
 from dre_jax.report.figures import data_uri
 from dre_jax.report.page import render
 from dre_jax.report.style import write_to
-from dre_jax.tuning.figures.study import StudyFigure
+from dre_jax.tuning.figures.study import StudyFigure, study_figures
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trial import Trial
 
+if TYPE_CHECKING:
+    from dre_jax.tuning.command.shared_study import SharedStudy
+    from dre_jax.tuning.study_record import StudyRecord
 
-def write_study_page(
-    path: Path,
-    title: str,
-    space: Space,
-    trials: Sequence[Trial],
-    best: Sequence[Trial],
-    directions: Mapping[str, str],
-    figures: Mapping[str, StudyFigure],
-) -> None:
+
+def write_study_page(path: Path, title: str, study: StudyRecord | SharedStudy, best: Sequence[Trial]) -> None:
     """Writes the page of a study.
 
     Args:
       path: of the page.
       title: of the page.
-      space: the search space.
-      trials: the study's.
-      best: its best trial, or its front.
-      directions: of the objectives by name; "" is the name of a single value.
-      figures: by heading.
+      study: its trials.
+      best: the best trial, or the front.
 
     Raises:
       DataError: if the page cannot be written.
     """
+    space, trials, directions = study.space, study.trials, study.named_directions
     n_complete = sum(trial.state == "complete" for trial in trials)
     names = [name or "value" for name in directions]
     numbers = {trial.number for trial in best}
@@ -46,7 +41,7 @@ def write_study_page(
     page = {
         "title": title,
         "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {purpose}.",
-        "figures": [(heading, _source(one), one.caption) for heading, one in figures.items()],
+        "figures": [(heading, _source(one), one.caption) for heading, one in study_figures(study, best).items()],
         "columns": ("trial", "state", *names, *space),
         "rows": [_row(trial, trial.number in numbers, directions, space) for trial in [*best, *others]],
     }

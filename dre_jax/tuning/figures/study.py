@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.figures.slices import ObjectiveFigures, plot_importances
 from dre_jax.tuning.figures.trials import plot_curves, plot_front, plot_history
-from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from dre_jax.tuning.command.shared_study import SharedStudy
+    from dre_jax.tuning.study_record import StudyRecord
 
 _FRONT = "The first two objectives. No trial equals or beats one of the front in all, and beats it in one."
 _HISTORY = "Values far worse than the others are drawn at the edge."
@@ -37,22 +38,14 @@ class StudyFigure(NamedTuple):
     caption: str
 
 
-def study_figures(
-    space: Space,
-    trials: Sequence[Trial],
-    best: Sequence[Trial],
-    directions: Mapping[str, str],
-    surrogates: Mapping[str, Surrogate | None],
-) -> dict[str, StudyFigure]:
+def study_figures(study: StudyRecord | SharedStudy, best: Sequence[Trial]) -> dict[str, StudyFigure]:
     """Returns the figures of a study by heading: front or history, learning curves, slices, contours, importance.
 
     Args:
-      space: the search space.
-      trials: of the study.
+      study: its trials. A surrogate whose method does not predict values has no predictions.
       best: the best trial, or the front.
-      directions: of the objectives by name; "" is the name of a single value.
-      surrogates: knowledge of past tasks, by objective. One whose method does not predict values has no predictions.
     """
+    space, trials, directions = study.space, study.trials, study.named_directions
     figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best}
     if len(directions) > 1:
         figures["Front"] = StudyFigure(plot_front(trials, numbers, directions), _FRONT)
@@ -62,7 +55,7 @@ def study_figures(
         figures[f"History{of}"] = StudyFigure(plot_history(own, direction), _HISTORY)
         if any(len(trial.reports) > 1 for trial in own):
             figures["Learning curves"] = StudyFigure(plot_curves(own, numbers, direction), _CURVES)
-        predict = partial(Engine(space, surrogates.get(name)).predict, own, direction)
+        predict = partial(Engine(space, study.named_surrogates[name]).predict, own, direction)
         plots = ObjectiveFigures(space, own, direction, predict)
         caption = f"{_SLICES} {_PREDICTED}" if plots.slices else _SLICES
         figures[f"Slices{of}"] = StudyFigure(plots.plot_slices(), caption)

@@ -15,7 +15,6 @@ from dre_jax.search.layout import unit_cube
 from dre_jax.search.method import Capabilities
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, Trial, past_of
 from dre_jax.tuning.command.study_page import write_study_page
-from dre_jax.tuning.figures.study import study_figures
 from dre_jax.tuning.figures.trials import plot_history
 from dre_jax.tuning.predicted_responses import predict_responses
 
@@ -60,12 +59,12 @@ def test_history(direction, best):
 @pytest.mark.parametrize("reports", [{}, {1: math.inf, 2: math.inf}, {1: 3.0, 2: math.inf, 3: 2.0}])
 def test_a_page_of_few_trials(tmp_path, values, reports):
     stopped = Trial(len(values), {"x": 0.2}, "stopped", 3.0, _reports=reports)
-    trials, space, directions = [*trials_of(values), stopped], Space({"x": Float(0.0, 1.0)}), {"": "maximize"}
-    figures = study_figures(space, trials, trials[:1], directions, {})
-    write_study_page(tmp_path / "page.html", "study", space, trials, trials[:1], directions, figures)
+    study = Optimizer(Space({"x": Float(0.0, 1.0)}), direction="maximize")
+    study._trials = [*trials_of(values), stopped]
+    write_study_page(tmp_path / "page.html", "study", study, study.trials[:1])
     page = (tmp_path / "page.html").read_text()
     assert re.findall("<h2>(.*?)</h2>", page) == ["History", *["Learning curves"] * bool(reports), "Slices", "Trials"]
-    assert page.count("data:image/png;base64,") == len(figures)
+    assert page.count("data:image/png;base64,") == page.count("<h2>") - 1
 
 
 def test_slices_follow_the_loss_around_the_best_trial(optimizer):
