@@ -29,7 +29,7 @@ from dre_jax.search.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, Observation, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
-from dre_jax.tuning.initial_design import N_START, InitialDesign, with_fixed
+from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, with_fixed
 from dre_jax.tuning.objectives.objectives import responses_of
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
@@ -44,7 +44,7 @@ _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
-_NOT_PICKLED = ("_params", "_encoder", "_design", "_past_cost")
+_NOT_PICKLED = ("_params", "_encoder", "_log_densities", "_past_cost")
 
 
 class Suggestion(NamedTuple):
@@ -148,16 +148,18 @@ class Engine:
         encode = self._encoder.encode
         encoded = [[encode(params) for params in group] for group in groups]
         evaluated = {one.identity for group in encoded for one in group}
-        fixed_coordinates = self._design.coordinates(fixed or {})
-        for params in self._design.initial_configurations(len(evaluated), number, fixed_coordinates):
+        start = None if self.surrogate is None else self.surrogate.start
+        fixed_coordinates = coordinates_of(self.space, fixed or {})
+        design = InitialDesign(
+            self.space, start, self.seed, self._log_densities, self.n_start, number, fixed_coordinates
+        )
+        for params in design.initial_configurations(len(evaluated)):
             if encode(params).identity not in evaluated:
                 return Suggestion(params)
-        candidates, improvement, past_weight = self._design.sobol_configurations(number, fixed_coordinates), None, None
+        candidates, improvement, past_weight = design.sobol_configurations(), None, None
         if self._can_value(observed):
             with suggestion_runtime, self._precision() as dtype:
-                candidates, improvement, past_weight = self._rank_candidates(
-                    observed, encoded, number, fixed_coordinates, dtype
-                )
+                candidates, improvement, past_weight = self._rank_candidates(observed, encoded, design, dtype)
         allowed = (params for params in candidates if self.space.allows(params))
         unevaluated = (params for params in allowed if encode(params).identity not in evaluated)
         best = next(unevaluated, None)
@@ -167,7 +169,7 @@ class Engine:
         others = (
             params
             for excluded in (evaluated, {one.identity for one in encoded[1]}, set[bytes]())
-            for params in self._design.other_configurations(number, fixed_coordinates)
+            for params in design.other_configurations()
             if encode(params).identity not in excluded
         )
         return Suggestion(next(others), 0.0, past_weight)
@@ -180,17 +182,14 @@ class Engine:
         return bool(observed) or self.surrogate is not None
 
     @cached_property
-    def _design(self) -> InitialDesign:
-        densities = log_densities(self.space) if self.config.belief_weight else None
-        start = None if self.surrogate is None else self.surrogate.start
-        return InitialDesign(self.space, start, self.seed, densities, self.n_start)
+    def _log_densities(self) -> np.ndarray | None:
+        return log_densities(self.space) if self.config.belief_weight else None
 
     def _rank_candidates(
         self,
         observed: Sequence[Observation],
         encoded: Iterable[Sequence[EncodedParams]],
-        number: int,
-        fixed_coordinates: np.ndarray,
+        design: InitialDesign,
         dtype: type[np.floating[Any]],
     ) -> tuple[Iterable[Params], float | None, float | None]:
         """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
@@ -215,7 +214,7 @@ class Engine:
         radius = _SAME if is_finite else self.config.failed_radius
         history = self._history(observed, rows, points, responses, len(rows) + len(pending_points), dtype)
         trials = trial_record(history, points[rows], pending_points, avoid, slots, radius)
-        even_points = self._design.even_points(self._candidates.even, number, fixed_coordinates)
+        even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
         costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
         proposals = propose(
@@ -226,7 +225,7 @@ class Engine:
             trials,
             jax.device_put(even_points.astype(dtype)),
             jax.random.key(self.seed),
-            jnp.int32(number % 2**31),
+            jnp.int32(design.number % 2**31),
             64,
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
             Weights(
@@ -333,7 +332,7 @@ class Engine:
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: type[np.floating[Any]]) -> Any:
         """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
-        densities = self._design.log_densities
+        densities = self._log_densities
         if densities is None:
             return None
         power = weight_after(densities, self.space.layout, points, clip_responses(responses), self.config.belief_weight)

@@ -23,7 +23,7 @@ _ENUMERATED = 4096
 
 @dataclass(frozen=True)
 class InitialDesign:
-    """Configurations of a search space that no method chooses."""
+    """Configurations of a trial that no method chooses."""
 
     space: Space
     start: tuple[Params, ...] | None
@@ -31,90 +31,86 @@ class InitialDesign:
     seed: int
     log_densities: np.ndarray | None
     """Of what is likely, see `dre_jax.tuning.space.beliefs`; None ignores it."""
-    n_start: int = N_START
+    n_start: int
     """Number of Sobol points that are evaluated first without a surrogate."""
+    number: int
+    """Of the trial."""
+    fixed_coordinates: np.ndarray
+    """f64[P], see `coordinates_of`."""
 
-    def coordinates(self, fixed: Mapping[str, Any]) -> np.ndarray:
-        """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
-        coordinates = np.full(len(self.space), np.nan)
-        for i, name in enumerate(self.space.sequence):
-            if name in fixed:
-                coordinates[i] = self.space.coordinate(name, fixed[name])
-        return coordinates
-
-    def initial_configurations(self, n_evaluated: int, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
+    def initial_configurations(self, n_evaluated: int) -> Iterable[Params]:
         """Returns the configurations that precede those of the method: defaults first."""
         start = self.start or ()
         defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
         if n_evaluated >= (self.n_start if self.start is None else len(start) + bool(defaults)):
             return
-        points = self._sobol_points(
-            0, fixed_coordinates
-        )  # the same for every trial, so that evaluated configurations are recognised
+        points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
         if defaults:
-            active = self.space.params(with_fixed(points[0], self.coordinates(defaults)))
+            active = self.space.params(with_fixed(points[0], coordinates_of(self.space, defaults)))
             start = ({name: value for name, value in defaults.items() if name in active}, *start)
         for params, point in zip(start, points, strict=False):
-            configuration = self._start_configuration(params, point, fixed_coordinates)
+            configuration = self._start_configuration(params, point)
             if configuration is not None:
                 yield configuration
         if self.start is None:
-            yield from self.sobol_configurations(number, fixed_coordinates)
+            yield from self.sobol_configurations()
 
-    def _start_configuration(
-        self, params: Params, default_point: np.ndarray, fixed_coordinates: np.ndarray
-    ) -> Params | None:
+    def _start_configuration(self, params: Params, default_point: np.ndarray) -> Params | None:
         """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
         try:
-            point = with_fixed(default_point, self.coordinates(params))
+            point = with_fixed(default_point, coordinates_of(self.space, params))
         except DataError:
             return None
         configuration = self.space.params(point)
         if not set(params) <= set(configuration):
             return None
-        if not np.isnan(fixed_coordinates).all():
-            configuration = self.space.params(with_fixed(point, fixed_coordinates))
+        if not np.isnan(self.fixed_coordinates).all():
+            configuration = self.space.params(with_fixed(point, self.fixed_coordinates))
         else:
             configuration |= params  # to the last digit
         return self.space.check(configuration) if self.space.allows(configuration) else None
 
-    def sobol_configurations(self, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
+    def sobol_configurations(self) -> Iterable[Params]:
         """Returns configurations of the trial's points of a Sobol sequence."""
-        return (self.space.params(point) for point in self._sobol_points(number, fixed_coordinates))
+        return (self.space.params(point) for point in self._sobol_points(self.number))
 
-    def other_configurations(self, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
+    def other_configurations(self) -> Iterable[Params]:
         """Returns configurations of the trial's Sobol points, then all of a space of few."""
-        yield from self.sobol_configurations(number, fixed_coordinates)
+        yield from self.sobol_configurations()
         if self.space.size <= _ENUMERATED:
             coordinates = [part.coordinates(part.all_values()).clip(0.0, 1.0) for part in self.space.layout.parts]
             points = np.stack(np.meshgrid(*coordinates), axis=-1).reshape(-1, len(coordinates))
-            points = with_fixed(points, fixed_coordinates)
+            points = with_fixed(points, self.fixed_coordinates)
             yield from map(self.space.params, points[self.space.layout.allowed(points)])
 
-    def _sobol_points(self, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
-        """Returns points of a scrambled Sobol sequence, of likely values for every other trial.
+    def _sobol_points(self, number: int) -> np.ndarray:
+        """Returns a trial's points of a scrambled Sobol sequence, of likely values for every other trial.
 
         The first trials share one sequence.
         """
         first = number < self.n_start
-        likely_share = 0.0 if number % 2 else 1.0
-        points = self._allowed_points(256, 0 if first else number, fixed_coordinates, likely_share)
+        points = self._allowed_points(256, 0 if first else number, likely_share=0.0 if number % 2 else 1.0)
         return np.roll(points, -number if first else 0, axis=0)
 
-    def even_points(self, n: int, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
-        """Returns n points of a trial's Sobol sequence, half of them of likely values: candidates of a method."""
+    def even_points(self, n: int) -> np.ndarray:
+        """Returns n points of the trial's Sobol sequence, half of them of likely values: candidates of a method."""
         # Half of them, as several likely ranges may share a small part of the space.
-        return self._allowed_points(n, number, fixed_coordinates, 0.5)
+        return self._allowed_points(n, self.number, likely_share=0.5)
 
-    def _allowed_points(self, n: int, number: int, fixed_coordinates: np.ndarray, likely_share: float) -> np.ndarray:
+    def _allowed_points(self, n: int, number: int, likely_share: float) -> np.ndarray:
         def draw(n: int) -> np.ndarray:
             points = sobol_points(n, len(self.space), trial_seed(self.seed, number))
             if self.log_densities is not None and likely_share:
                 start = round((1.0 - likely_share) * n)
                 points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])
-            return with_fixed(points, fixed_coordinates)
+            return with_fixed(points, self.fixed_coordinates)
 
         return allowed_points(self.space.layout, draw, n)
+
+
+def coordinates_of(space: Space, fixed: Mapping[str, Any]) -> np.ndarray:
+    """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
+    return np.array([space.coordinate(name, fixed[name]) if name in fixed else np.nan for name in space.sequence])
 
 
 def with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
