@@ -21,8 +21,8 @@ from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.objectives.engine import make_engine
 from dre_jax.tuning.past.curves import PastCurves
-from dre_jax.tuning.past_check import PastCheck
 from dre_jax.tuning.predicted_responses import Prediction
+from dre_jax.tuning.sources import PastCheck
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import (
     Stamp,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.scalars import levels_of, plain_value
+from dre_jax.tuning.space.scalars import is_finite, levels_of, plain_value
 from dre_jax.tuning.space.space import Space
 
 _NEAR = 1e-6
@@ -65,31 +65,24 @@ def read_cell(parameter: Parameter, cell: Any) -> Any:
 
 
 def _choice(parameter: Categorical, cell: Any) -> Any:
-    names = levels_of(parameter.choices)
+    choices: Sequence[Any] = parameter.choices
+    names = levels_of(choices)
     if isinstance(cell, str) and cell in names:
-        return parameter.choices[names.index(cell)]
+        return choices[names.index(cell)]
     value = cell
     if isinstance(cell, str):
         try:
             value = _LITERALS[cell.lower()] if cell.lower() in _LITERALS else json.loads(cell)
         except (ValueError, RecursionError):
             return cell
-    for choice in parameter.choices:
+    for choice in choices:
         same_kind = isinstance(choice, bool) == isinstance(value, bool)
-        if same_kind and (choice == value or _is_near(choice, value)):
+        are_numbers = is_finite(choice) and is_finite(value)
+        if same_kind and (choice == value or (are_numbers and math.isclose(choice, value, rel_tol=_NEAR))):
             return choice
     if isinstance(value, (int, float)) and value in (0, 1):
-        return next((choice for choice in parameter.choices if choice is bool(value)), cell)
+        return next((choice for choice in choices if choice is bool(value)), cell)
     return cell
-
-
-def _is_near(one: Any, other: Any) -> bool:
-    if not isinstance(one, (int, float)) or not isinstance(other, (int, float)):
-        return False
-    try:
-        return math.isclose(one, other, rel_tol=_NEAR)
-    except OverflowError:  # a whole number beyond all floats
-        return False
 
 
 def _number(text: str, parameter: Float | Int) -> Any:

@@ -29,7 +29,7 @@ from dre_jax.tuning.optuna.trials import (
     share_suggestion,
     values_of,
 )
-from dre_jax.tuning.past_check import PastCheck
+from dre_jax.tuning.sources import PastCheck
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial

@@ -63,25 +63,18 @@ def read_trials(
 
     Each objective is maximised or minimised. Of several, a pruned trial has no values, so it counts as failed.
     """
-    finished: list[FrozenTrial] = []
-    observed: list[Params] = []
-    pending: list[Params] = []
-    failed: list[Params] = []
-    for trial in trials:
-        state = trial.state
-        params = None if state == TrialState.WAITING else reader.read(trial)
-        if params is None:
-            continue
-        if state == TrialState.COMPLETE or (state == TrialState.PRUNED and len(maximise) == 1):
-            finished.append(trial)
-            observed.append(params)
-        else:
-            (pending if state == TrialState.RUNNING else failed).append(params)
+    started = ((trial, reader.read(trial)) for trial in trials if trial.state != TrialState.WAITING)
+    readable = [(trial, params) for trial, params in started if params is not None]
+    with_value = {TrialState.COMPLETE} | ({TrialState.PRUNED} if len(maximise) == 1 else set())
+    observed = [(trial, params) for trial, params in readable if trial.state in with_value]
+    finished = [trial for trial, _ in observed]
     values = zip(*(responses(finished, maximise=way, objective=i) for i, way in enumerate(maximise)), strict=True)
     observations = [
         Observation(params, one[0], _posterior(trial)[1] if uses_errors else 0.0, trial.constraints, one)
-        for params, one, trial in zip(observed, values, finished, strict=True)
+        for (trial, params), one in zip(observed, values, strict=True)
     ]
+    pending = [params for trial, params in readable if trial.state == TrialState.RUNNING]
+    failed = [params for trial, params in readable if trial.state not in {*with_value, TrialState.RUNNING}]
     return StudyTrials(observations, pending, failed)
 
 
