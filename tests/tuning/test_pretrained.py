@@ -5,6 +5,7 @@ import json
 import sys
 
 import numpy as np
+import optuna
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestRegressor
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 from dre_jax.cli import app
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 from dre_jax.tuning import Float, Optimizer, Surrogate
+from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.pretrained import FAMILIES, pretrained_path
 from dre_jax.tuning.pretrained.families import _HIGHER, find_metric, find_model
 from dre_jax.tuning.sklearn import DRESearchCV
@@ -68,6 +70,12 @@ def test_a_suggestion_after_the_start():
     optimizer = Optimizer(surrogate=surrogate, direction="maximize", seed=0)
     optimizer.optimize(lambda params: -((np.log10(params["alpha"]) - 1.0) ** 2), n_trials=4)
     assert len({trial.params["alpha"] for trial in optimizer.trials}) == 4
+
+
+def test_optuna_starts_with_it():
+    surrogate = Surrogate.pretrained("ridge", "r2")
+    trial = optuna.create_study(direction="maximize", sampler=DRESampler(surrogate, seed=0)).ask()
+    assert trial.suggest_float("alpha", 1e-4, 1e5, log=True) == pytest.approx(surrogate.start[0]["alpha"])
 
 
 def test_names_of_scores_have_scikit_learns_direction():
