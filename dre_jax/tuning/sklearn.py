@@ -25,6 +25,7 @@ try:
     from sklearn.model_selection import check_cv
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.utils import check_random_state
+    from sklearn.utils.metadata_routing import get_routing_for_object
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
@@ -238,7 +239,7 @@ class _Batch:
 
 
 class _SameSplits:
-    """A splitter whose folds are drawn once; all else is the splitter's."""
+    """A splitter whose folds are drawn once."""
 
     def __init__(self, splitter: Any) -> None:
         self._splitter = splitter
@@ -250,8 +251,13 @@ class _SameSplits:
             self._splits = list(self._splitter.split(*arguments, **options))
         yield from self._splits
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._splitter, name)
+    def get_n_splits(self, *arguments: Any, **options: Any) -> Any:
+        """Returns the number of folds."""
+        return self._splitter.get_n_splits(*arguments, **options)
+
+    def get_metadata_routing(self) -> Any:
+        """Returns the routing of the splitter."""
+        return get_routing_for_object(self._splitter)
 
 
 def _failed_fit(fit: Mapping[str, Any], error_score: float) -> dict[str, Any]:
