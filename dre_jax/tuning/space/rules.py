@@ -101,23 +101,17 @@ def check_rule(rule: object, parameters: Mapping[str, Parameter]) -> Rule:
         raise ConfigError(f"a rule must be Forbidden or Less, but got {rule!r}")
     for name in rule.names:
         if name not in parameters:
-            raise ConfigError(
-                f"a rule must be about hyperparameters of the space, but {name!r} of {str(rule)!r} is none"
-            )
+            subject = f"{name!r} of {str(rule)!r}"
+            raise ConfigError(f"a rule must be about hyperparameters of the space, but {subject} is none")
     if isinstance(rule, Less) and any(isinstance(parameters[name], Categorical) for name in rule.names):
         raise ConfigError(f"a rule of order must be about two numbers, but got {str(rule)!r}")
-    if isinstance(rule, Forbidden):
-        for name, values in rule.values:
-            parameter = parameters[name]
-            if not isinstance(parameter, Categorical):
-                if not parameter.step:
-                    raise ConfigError(
-                        f"a combination must have values that can be listed, but {name!r} is a real number"
-                    )
-                continue
-            unknown = [value for value in values if value not in parameter.choices]
-            if unknown:
-                raise ConfigError(f"a rule must have choices of {name!r}, but got {unknown[0]!r}")
+    for name, values in rule.values if isinstance(rule, Forbidden) else ():
+        parameter = parameters[name]
+        if not isinstance(parameter, Categorical) and not parameter.step:
+            raise ConfigError(f"a combination must have values that can be listed, but {name!r} is a real number")
+        for value in values:
+            if isinstance(parameter, Categorical) and value not in parameter.choices:
+                raise ConfigError(f"a rule must have choices of {name!r}, but got {value!r}")
     return rule
 
 
