@@ -211,7 +211,7 @@ def tune(
         place = study if storage is None else address_without_password(storage)
         named = optimizer.named_directions
         if report is not None:
-            from dre_jax.tuning.command.study_page import write_study_page
+            from dre_jax.tuning.figures.study import write_study_page
 
             write_study_page(report, study.stem, optimizer, best)
             print(f"tune: page {report}")
