@@ -113,7 +113,7 @@ class ObjectiveFigures:
         points[:, columns] = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
         prediction = self.predict(points)
         active = space.layout.active(points)
-        shown = space.layout.allowed(points) & active[columns[0]] & active[columns[1]]
+        mask = space.layout.allowed(points) & active[columns[0]] & active[columns[1]]
         x, y = (space.layout.parts[column].values(grid) for column in columns)
         configurations = [trial.params for trial in self._complete if {*names} <= trial.params.keys()]
 
@@ -123,7 +123,7 @@ class ObjectiveFigures:
                 axes = figure.add_subplot(1, 2, i + 1)
                 for axis, name in zip((axes.xaxis, axes.yaxis), names, strict=True):
                     self._set_scale(axis, name)
-                filled = np.ma.masked_array(field, ~shown).reshape(len(grid), len(grid))
+                filled = np.ma.masked_array(field, ~mask).reshape(len(grid), len(grid))
                 figure.colorbar(axes.contourf(x, y, filled, levels=12, cmap=colours), ax=axes)
                 at, above = (self._places(name, configurations) for name in names)
                 axes.scatter(at, above, s=12, color="white", edgecolors="black", linewidths=0.7)

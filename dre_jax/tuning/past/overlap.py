@@ -116,8 +116,8 @@ def with_absence(space: Space, names: Collection[str]) -> Space:
     if codes == space.codes:
         return space
     columns = [column.name for column in Space(dict(space), codes=codes).columns]
-    kept = [column.name for column in space.columns if column.name in columns]
-    return Space(dict(space), codes=codes, order=list(dict.fromkeys([*kept, *columns])))
+    unchanged = [column.name for column in space.columns if column.name in columns]
+    return Space(dict(space), codes=codes, order=list(dict.fromkeys([*unchanged, *columns])))
 
 
 def describe_changes(absent: Mapping[str, Sequence[str]], unknown: Mapping[str, Sequence[str]], n_tasks: int) -> str:

@@ -74,12 +74,12 @@ def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
       points: f[N, P].
     """
     u = np.linspace(0.0, 1.0, table.shape[1])
-    drawn = np.array(points, np.float64)
+    samples = np.array(points, np.float64)
     for i, density in enumerate(np.exp(table)):
         if (density != 1.0).any():
             cumulative = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
-            drawn[:, i] = np.interp(drawn[:, i], cumulative / cumulative[-1], u)
-    return drawn
+            samples[:, i] = np.interp(samples[:, i], cumulative / cumulative[-1], u)
+    return samples
 
 
 def weight_after(table: Floats, layout: SpaceLayout, points: Floats, responses: Floats, beta: float) -> float:

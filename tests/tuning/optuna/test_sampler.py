@@ -249,15 +249,15 @@ def test_what_is_not_searched_together_is_drawn_by_the_trial():
 @pytest.fixture
 def independent(monkeypatch):
     """The hyperparameters that are drawn independently, as (trial, name)."""
-    drawn = []
+    calls = []
     sample = DRESampler.sample_independent
 
     def record(self, study, trial, name, distribution):
-        drawn.append((trial.number, name))
+        calls.append((trial.number, name))
         return sample(self, study, trial, name, distribution)
 
     monkeypatch.setattr(DRESampler, "sample_independent", record)
-    return drawn
+    return calls
 
 
 @pytest.mark.parametrize(
