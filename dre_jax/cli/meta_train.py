@@ -167,8 +167,8 @@ def _read_past(
 ) -> _Tasks:
     """Returns past studies or trials; prints exclusions to standard error."""
     from dre_jax.tuning import Surrogate, from_csv, from_studies, read_space
-    from dre_jax.tuning.past.overlap import describe_changes
     from dre_jax.tuning.past.studies import keep_studies
+    from dre_jax.tuning.past.tasks import describe_changes
     from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra
     from dre_jax.tuning.surrogate import start_design
 
@@ -179,7 +179,7 @@ def _read_past(
         past = from_csv(table, space, **columns) if storage is None else from_studies(storage, space)
     for one in past.exclusions:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
-    if changes := describe_changes(past.absent, past.unknown, len(past.tasks)):
+    if changes := describe_changes(past):
         print(f"dre-jax: {changes}", file=sys.stderr)
     if not past.tasks:
         raise DataError(f"at least one past task must fit {space_file}, but none does")

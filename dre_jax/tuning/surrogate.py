@@ -27,9 +27,8 @@ from dre_jax.methods.start_configurations import start_rows
 from dre_jax.runtime.progress import show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.search.method import Method, decisions_of
-from dre_jax.tuning.past.overlap import describe_changes
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
-from dre_jax.tuning.past.tasks import Past, describe_exclusions, past_of
+from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of
 from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate
 from dre_jax.tuning.sources import Evaluation, Sources, compare_sources
 from dre_jax.tuning.space.json_format import to_json
@@ -163,7 +162,7 @@ class Surrogate:
         entry = find(method) if isinstance(method, str) else entry_of(method)
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
-        for message in (describe_exclusions(past), describe_changes(past.absent, past.unknown, len(past.tasks))):
+        for message in (describe_exclusions(past), describe_changes(past)):
             if message:
                 warnings.warn(message, DataWarning, stacklevel=2)
         configured = entry.make(settings)

@@ -118,22 +118,3 @@ def with_absence(space: Space, names: Collection[str]) -> Space:
     columns = [column.name for column in Space(dict(space), codes=codes).columns]
     unchanged = [column.name for column in space.columns if column.name in columns]
     return Space(dict(space), codes=codes, order=list(dict.fromkeys([*unchanged, *columns])))
-
-
-def describe_changes(absent: Mapping[str, Sequence[str]], unknown: Mapping[str, Sequence[str]], n_tasks: int) -> str:
-    """Returns one line about hyperparameters that past tasks do not have, or only they have; empty if there are none.
-
-    Args:
-      absent: names of tasks by hyperparameter of the search space.
-      unknown: names of tasks by hyperparameter that is not in the search space.
-      n_tasks: number of past tasks.
-
-    Example:
-      >>> describe_changes({"dropout": ["a", "b"]}, {"momentum": ["a"]}, 3)
-      "2 of 3 past tasks have no 'dropout'; 'momentum' of 1 past task is not in the search space and is not used"
-    """
-    phrases = [f"{len(tasks)} of {n_tasks} past tasks have no {name!r}" for name, tasks in absent.items()]
-    for name, tasks in unknown.items():
-        noun = "task" if len(tasks) == 1 else "tasks"
-        phrases.append(f"{name!r} of {len(tasks)} past {noun} is not in the search space and is not used")
-    return "; ".join(phrases)

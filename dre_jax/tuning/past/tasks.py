@@ -109,6 +109,22 @@ def describe_exclusions(past: Past) -> str:
     return f"{' and '.join(counts)} left out (Past.exclusions lists the reasons): {first}{more}"
 
 
+def describe_changes(past: Past) -> str:
+    """Returns one line about hyperparameters that past tasks do not have, or only they have; empty if there are none.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> space, tasks = Space({"dropout": Float(0.0, 0.5)}), dict.fromkeys("abc")
+      >>> describe_changes(Past(space, tasks, absent={"dropout": ["a", "b"]}, unknown={"momentum": ["a"]}))
+      "2 of 3 past tasks have no 'dropout'; 'momentum' of 1 past task is not in the search space and is not used"
+    """
+    phrases = [f"{len(tasks)} of {len(past)} past tasks have no {name!r}" for name, tasks in past.absent.items()]
+    for name, tasks in past.unknown.items():
+        noun = "task" if len(tasks) == 1 else "tasks"
+        phrases.append(f"{name!r} of {len(tasks)} past {noun} is not in the search space and is not used")
+    return "; ".join(phrases)
+
+
 def past_of(
     space: Space,
     tasks: Mapping[str, Iterable[Evaluated]],
