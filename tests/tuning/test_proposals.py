@@ -8,8 +8,10 @@ from scipy.stats import qmc
 
 from dre_jax.search.candidates import CandidateConfig, canonicalize, draw_step_numbers, sobol_points, steps_from
 from dre_jax.search.history import make_history
-from dre_jax.search.proposals import TrialRecord, propose
+from dre_jax.search.proposals import propose
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from dre_jax.tuning.initial_design import coordinates_of
+from dre_jax.tuning.trial_record import trial_record
 from tests.known_methods import Valued
 
 SPACE = Space(
@@ -29,24 +31,17 @@ SLOTS = 16
 ALIKE = Valued(lambda history, x: jnp.zeros(len(x)))
 
 
-def proposed(space, evaluated, running=(), failed=(), *, method=ALIKE, seed=0, trial=1, held=None):
+def proposed(space, complete, running=(), failed=(), *, method=ALIKE, seed=0, trial=1, fixed=None):
     """What is proposed, best first, as configurations; with their values."""
-    points = np.array([space.point(params) for params in [*evaluated, *running]]).reshape(-1, len(space))
-    avoid = np.array([space.point(params) for params in failed]).reshape(-1, len(space))
-    rows = space.layout.columns(points[: len(evaluated)])
-    record = TrialRecord(
-        make_history(rows, np.arange(float(len(evaluated))), SLOTS),
-        jnp.asarray(np.pad(points, ((0, SLOTS - len(points)), (0, 0))), jnp.float32),
-        jnp.asarray((np.arange(SLOTS) >= len(evaluated)) & (np.arange(SLOTS) < len(points))),
-        jnp.asarray(np.pad(avoid, ((0, SLOTS - len(avoid)), (0, 0))), jnp.float32),
-        jnp.where(jnp.arange(SLOTS) < len(avoid), 1e-6, -1.0),
+    points, pending, avoid = (
+        np.array([space.point(params) for params in group]).reshape(-1, len(space))
+        for group in (complete, running, failed)
     )
-    even = jnp.asarray(sobol_points(CONFIG.even, len(space), seed))
-    key = jax.random.key(seed)
-    at = None
-    if held is not None:
-        at = jnp.asarray([space.coordinate(k, held[k]) if k in held else np.nan for k in space.sequence], jnp.float32)
-    result = propose(method, space.layout, CONFIG, None, record, even, key, jnp.int32(trial), 64, at)
+    history = make_history(space.layout.columns(points), np.arange(float(len(points))), SLOTS)
+    trials = trial_record(history, points, pending, avoid, SLOTS, 1e-6)
+    even, key = jnp.asarray(sobol_points(CONFIG.even, len(space), seed)), jax.random.key(seed)
+    at = None if fixed is None else jnp.asarray(coordinates_of(space, fixed), jnp.float32)
+    result = propose(method, space.layout, CONFIG, None, trials, even, key, jnp.int32(trial), 64, at)
     values = np.asarray(result.values)
     assert (values[:-1] >= values[1:]).all()
     return [space.params(point) for point in np.asarray(result.points)[values > -np.inf]]
@@ -84,7 +79,7 @@ def test_what_is_held_is_proposed_with_the_rest_free():
     column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")
     observations = [SPACE.params(point) for point in sobol_points(8, len(SPACE), 3)]
     result = proposed(
-        SPACE, observations, method=Valued(lambda history, x: x[:, column]), held={"kernel": "rbf", "width": 32}
+        SPACE, observations, method=Valued(lambda history, x: x[:, column]), fixed={"kernel": "rbf", "width": 32}
     )
     assert len(result) == 64
     assert {(params["kernel"], params["width"]) for params in result} == {("rbf", 32)}
