@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -164,10 +165,7 @@ def _from_rule(content: Any) -> Rule:
 
 
 def _code(code: Code) -> dict[str, Any]:
-    if isinstance(code, LevelCode):
-        return {"names": list(code.names), "columns": list(code.columns)}
-    scale = {"low": code.scale.low, "high": code.scale.high, "log": code.scale.log, "offset": code.scale.offset}
-    return {"scale": scale, "empty": code.empty, "missing": code.missing, "unset": code.unset}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(code).items()}
 
 
 def _from_code(content: Mapping[str, Any]) -> Code:
