@@ -28,8 +28,6 @@ from dre_jax.tuning.trial_record import select_trials
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dre_jax.tuning.surrogate import Surrogate
-
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _HELPED = {True: "yes", None: "unclear", False: "no"}
 _MAX_TRIALS, _MAX_WEIGHTS = 192, 51
@@ -172,12 +170,12 @@ class Sources:
 
 
 def compare_sources(
-    surrogate: Surrogate, trials: Iterable[Evaluation], direction: str | None, *, weigh: bool = True
+    surrogate: Any, trials: Iterable[Evaluation], direction: str | None, *, weigh: bool = True
 ) -> Sources:
     """Returns the past studies of a surrogate compared with trials; see `Surrogate.sources`.
 
     Args:
-      surrogate: keeps the studies.
+      surrogate: a `Surrogate`, which keeps the studies.
       trials: configurations and values.
       direction: of the values.
       weigh: whether the past is weighed; False leaves `past_weights` empty.
@@ -205,15 +203,13 @@ class PastCheck:
         """Creates a check; earlier sessions have checked the first complete trials of a number."""
         self.next_check = max(_FIRST_CHECK, _CHECK_GROWTH * n_checked)
 
-    def is_due(self, n_trials: int, surrogate: Surrogate | None) -> bool:
+    def is_due(self, n_trials: int, surrogate: Any) -> bool:
         """Returns whether a surrogate keeps past studies, and a number of trials suffices to compare them."""
         return surrogate is not None and surrogate.studies is not None and n_trials >= self.next_check
 
-    def warn_if_misleading(
-        self, trials: Sequence[Trial], direction: str, surrogate: Surrogate | None, objective: str = ""
-    ) -> None:
+    def warn_if_misleading(self, trials: Sequence[Trial], direction: str, surrogate: Any, objective: str = "") -> None:
         """Warns the caller's caller once if the past studies mislead; objective: one of several."""
-        if surrogate is None or not self.is_due(len(trials), surrogate):
+        if not self.is_due(len(trials), surrogate):
             return  # without a walk over the trials, for every suggestion of a long study
         complete = [trial for trial in tuple(trials) if trial.state == "complete"]
         if not self.is_due(len(complete), surrogate):

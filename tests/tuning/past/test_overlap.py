@@ -8,6 +8,7 @@ import pytest
 from dre_jax import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, from_frame, from_studies, past_of
 from dre_jax.data.scale import Scale
 from dre_jax.errors import DataError, DataWarning, DreError
+from dre_jax.tuning import Interval
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
 from dre_jax.tuning.space.encoding import LevelCode, NumberCode
 from tests.error_messages import error_table
@@ -55,6 +56,10 @@ def test_a_child_of_an_absent_parent_keeps_its_value():
     past = past_of(SPACE, {"old": trials("kernel")}, direction="maximize")
     old = columns(past, "old")
     assert (old["degree"], old["degree.na"], old["kernel.ohe._INVALID"]) == (1.0, 0.0, 1.0)
+    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0, when={"x": Interval(above=0.5)})})
+    past = past_of(space, {"old": [Evaluated({"y": i / 6}, i) for i in range(6)]}, direction="maximize")
+    assert (past.exclusions, past.absent) == ((), {"x": ["old"]})
+    np.testing.assert_allclose(past.tasks["old"].X, [[0.0, i / 6, 0.0, 1.0] for i in range(6)], atol=1e-7)
 
 
 def test_other_hyperparameters_values_of_earlier_models_and_new_names():
