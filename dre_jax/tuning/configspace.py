@@ -125,14 +125,13 @@ def _both(one: list[_Conditions], other: list[_Conditions]) -> list[_Conditions]
 
 
 def _intersection(one: _Values, other: _Values) -> Any:
-    """Returns the values that are in both, None if there are none."""
+    """Returns the values of one parent that are in both, intervals or values, None if there are none."""
     if isinstance(one, Interval) and isinstance(other, Interval):
         above = [bound for bound in (one.above, other.above) if bound is not None]
         below = [bound for bound in (one.below, other.below) if bound is not None]
         bounds = max(above, default=None), min(below, default=None)
         return Interval(*bounds) if None in bounds or bounds[0] < bounds[1] else None  # type: ignore[operator]
-    listed, rest = (other, one) if isinstance(one, Interval) else (one, other)
-    return tuple(value for value in listed if value in rest) or None  # type: ignore[union-attr]
+    return tuple(value for value in one if value in other) or None  # type: ignore[union-attr]
 
 
 def _allowed(condition: Any) -> _Values:

@@ -119,7 +119,7 @@ class Optimizer(StudyRecord):
     @property
     def surrogates(self) -> dict[str, Surrogate | None]:
         """Knowledge of past tasks by objective; empty with one objective."""
-        return self.named_surrogates if self.directions else {}
+        return dict(self.named_surrogates) if self.directions else {}
 
     @overload
     def ask(self, n: None = None) -> Trial: ...
@@ -143,7 +143,7 @@ class Optimizer(StudyRecord):
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
             for check, (name, direction) in zip(self._past_checks, self.named_directions.items(), strict=True):
-                check.warn_if_misleading(self._trials, direction, self._engine.surrogates[name], name)
+                check.warn_if_misleading(self._trials, direction, self.named_surrogates[name], name)
             batch: list[Params] = []
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
@@ -284,7 +284,7 @@ class Optimizer(StudyRecord):
             example; it stays unchanged.
         """
         with self._lock:
-            origins = {name: origin_of(surrogate) for name, surrogate in self._engine.surrogates.items()}
+            origins = {name: origin_of(surrogate) for name, surrogate in self.named_surrogates.items()}
             state = (self._trials, self._enqueued, self._engine.config, origins)
             study = Study(self.space, self.named_directions, self.seed, *state)
             file = os.path.realpath(path)

@@ -37,6 +37,8 @@ class StudyRecord:
         self._engine = engine
         self.named_directions = dict(directions)
         """Directions by objective; a single one has the name ""."""
+        self.named_surrogates: Mapping[str, Surrogate | None] = engine.surrogates
+        """Knowledge of past tasks by objective, named as in `named_directions`."""
         self._trials: list[Trial] = []
         self._curves = StudyCurves(past_curves, engine.config.stopping_error)
         self._lock = threading.RLock()  # of the trials
@@ -50,11 +52,6 @@ class StudyRecord:
     def directions(self) -> dict[str, str]:
         """The directions of several objectives by name; empty with one objective."""
         return dict(self.named_directions) if len(self.named_directions) > 1 else {}
-
-    @property
-    def named_surrogates(self) -> dict[str, Surrogate | None]:
-        """Knowledge of past tasks by objective; a single objective has the name "", here as in `named_directions`."""
-        return dict(self._engine.surrogates)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
