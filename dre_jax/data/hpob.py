@@ -98,11 +98,11 @@ def load_space(
     if not any(read.values()):
         raise DataError(f"{folder}: space {space!r} must hold at least one task, but it has none")
     _check_columns(space, paths, read)
-    splits = {split: {n: task for path in files for n, task in read[path].items()} for split, files in paths.items()}
-    tables = {name: task for tasks in splits.values() for name, task in tasks.items()}
+    by_split = {split: {n: task for path in files for n, task in read[path].items()} for split, files in paths.items()}
+    tables = {name: task for tasks in by_split.values() for name, task in tasks.items()}
     designs = _read_designs(designs_path, space, tables, complete=len(read) == len(SPLITS))
     described = read_columns(folder, space, next(iter(tables.values())).n_columns)
-    result = SearchSpace(space, **splits, designs=designs, columns=described)
+    result = SearchSpace(space, **by_split, designs=designs, columns=described)
     _warn(result)
     return fix_columns(folder, result) if columns == "fixed" else result
 

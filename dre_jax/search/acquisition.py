@@ -67,13 +67,17 @@ def _log_h(z: Any, xp: Any) -> Any:
 
     The series begins where the difference has lost as many digits as the series leaves out.
     """
-    from scipy.special import erfc  # importing it takes a tenth of a second, and few callers need it
+    if xp is jnp:
+        erfc: Any = lax.erfc
+    else:
+        import scipy.special  # which takes a tenth of a second
 
+        erfc = scipy.special.erfc
     seam = -18.0 if z.dtype == jnp.float64 else -8.0
     # Choices, not maxima: the gradient of a maximum is halved where both are equal.
     right = xp.where(z > seam, z, seam)
     pdf = xp.exp(-0.5 * right**2 - _LOG_SQRT_2PI)
-    direct = xp.log(pdf + right * 0.5 * (lax.erfc if xp is jnp else erfc)(-math.sqrt(0.5) * right))
+    direct = xp.log(pdf + right * 0.5 * erfc(-math.sqrt(0.5) * right))
     left = xp.where(z > seam, seam, z)
     u = 1.0 / left**2
     series = u * (1.0 - u * (3.0 - u * (15.0 - u * (105.0 - 945.0 * u))))

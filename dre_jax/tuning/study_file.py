@@ -90,17 +90,14 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
     else:
         surrogates = dict.fromkeys(study.directions, surrogate)
     for name, origin in study.origins.items():
-        if surrogates[name] is None or origin is None:
-            surrogates[name] = None if surrogates[name] is ... else surrogates[name]
-            continue
         rule = f"{path} is a study with the surrogate {origin}"
-        if surrogates[name] is ...:
+        if origin is not None and surrogates[name] is ...:
             where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"
             remedy = f"pass surrogate={where}, or surrogate=None to continue without (--surrogate DIR or none)"
             raise DataError(f"{rule}: {remedy}")
-        if surrogates[name].fingerprint != origin.fingerprint:
+        if origin is not None and surrogates[name] is not None and surrogates[name].fingerprint != origin.fingerprint:
             warnings.warn(f"{rule}, and continues with another one", DataWarning, stacklevel=3)
-    return surrogates
+    return {name: None if one is ... else one for name, one in surrogates.items()}
 
 
 def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Stamp | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.errors import ConfigError, DataError
@@ -130,7 +131,7 @@ class SharedStudy:
             trial.set_user_attr(_ALIVE, time.time())
             for name in self.space.sequence:
                 if self.space.is_active(name, params):
-                    value = trial._suggest(name, self._translation.distributions[name])
+                    value = _suggest(trial, name, self._translation.distributions[name])
                     params[name] = self._translation.from_optuna_value(name, value)
         self._read_at = -math.inf
         return Trial(trial.number, {name: params[name] for name in self.space if name in params})
@@ -216,6 +217,15 @@ def _create_storage(address: str) -> optuna.storages.BaseStorage:
         except Exception:  # of any database and driver
             time.sleep(wait)
     return open_storage(address, create=True)
+
+
+def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
+    """Returns the value of a trial in a distribution."""
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    suggest = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
+    numbers: Any = distribution
+    return suggest(name, numbers.low, numbers.high, step=numbers.step, log=numbers.log)
 
 
 def _is_abandoned(attributes: Mapping[str, Any]) -> bool:
