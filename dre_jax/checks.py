@@ -12,8 +12,8 @@ import numpy as np
 from dre_jax.errors import ConfigError
 
 
-def one_of(what: str, value: object, known: Iterable[str]) -> None:
-    """A name among those known.
+def one_of(what: str, value: object, names: Iterable[str]) -> None:
+    """A name among several.
 
     Example:
       >>> one_of("schedule", "linear", ("constant", "cosine"))
@@ -21,7 +21,7 @@ def one_of(what: str, value: object, known: Iterable[str]) -> None:
       ...
       dre_jax.errors.ConfigError: schedule must be one of constant, cosine, but got 'linear'
     """
-    names = tuple(known)
+    names = tuple(names)
     if value not in names:
         raise ConfigError(f"{what} must be one of {', '.join(names)}, but got {value!r}")
 
@@ -85,7 +85,7 @@ def _rules(kind: type) -> list[tuple[str, Callable[[str, Any], None]]]:
 
 def _rules_of(hint: Any) -> Iterator[Callable[[str, Any], None]]:
     if get_origin(hint) is Literal:
-        yield partial(one_of, known=get_args(hint))
+        yield partial(one_of, names=get_args(hint))
     yield from getattr(hint, "__metadata__", ())
     if get_origin(hint) in (Union, UnionType):
         for part in get_args(hint):

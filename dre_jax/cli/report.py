@@ -132,7 +132,7 @@ def _wins(summary: Mapping[str, Any]) -> Table:
 
 
 def _tests(summary: Mapping[str, Any]) -> Table:
-    """A row for each unit and trial: Friedman's test, and the pairs that are not told apart."""
+    """A row for each unit and trial: Friedman's test, and the pairs without a significant difference."""
     rows = []
     for unit, by_trial in summary["significance"].items():
         for trial, tests in by_trial.items():

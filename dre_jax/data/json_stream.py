@@ -2,7 +2,7 @@
 
 HPO-B's training file is over a gigabyte of text and many times that as Python objects, while one search space is
 wanted. Braces outside strings are counted with one compiled pattern, over 200 MB/s, which tells where each dataset
-lies; the text around the datasets, a few kilobytes, is parsed as JSON. A dataset that is not asked for never becomes an
+lies; the text around the datasets, a few kilobytes, is parsed as JSON. A dataset that nobody requests never becomes an
 object, and beyond braces and strings it is not checked. The file is mapped, a compressed one unpacked into a temporary
 file first: held in memory is one dataset's text.
 """
@@ -52,7 +52,7 @@ def list_spaces(path: str | os.PathLike[str]) -> list[str]:
 def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[str, Any]]:
     """The datasets of one search space as `(name, object)`, in the file's order; none when the space is not there.
 
-    The whole file is scanned first, so that damage after the space is found too. Raises `DataError`, while iterating,
+    The whole file is scanned first, so damage after the space raises an error too. Raises `DataError`, while iterating,
     for a file that is missing, empty, cut off, not JSON or not made of objects, and for a space or dataset that occurs
     twice; the message names the file and, where known, position, space and dataset.
     """

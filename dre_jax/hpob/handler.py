@@ -1,7 +1,7 @@
 """HPO-B's own handler, by its published interface: code written for `hpob_handler.HPOBHandler` runs with this one.
 
 Written from the interface (Pineda Arango et al., HPO-B, NeurIPS 2021 Datasets and Benchmarks, and its repository), with
-its incumbents to the last bit. What differs: search spaces are read when they are asked for; a wrong answer of a method
+its incumbents to the last bit. What differs: search spaces are read at their first use; a wrong answer of a method
 is an error that names the method; a task with a constant response gives 0.5 throughout instead of 0/0.
 """
 

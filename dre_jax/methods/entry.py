@@ -81,7 +81,7 @@ class Entry:
 
         Args:
           settings: short names and dotted fields, with values or their text.
-          learned: the configuration that a checkpoint was made with, in place of the default; it decides on all that
+          learned: the configuration of a checkpoint, in place of the default; it decides on all that
             what was learned depends on.
 
         Raises:

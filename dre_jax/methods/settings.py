@@ -104,12 +104,12 @@ def convert(kind: Any, value: object, field: str) -> Any:
         raise ConfigError(f"{field} must be {_in_words(kind)}, but got {value!r}") from None
 
 
-def unknown_setting(setting: str, known: Iterable[str], name: str) -> ConfigError:
-    """Returns the error for an unknown setting; the message names the known ones, and the nearest."""
-    known = tuple(known)
-    near = difflib.get_close_matches(setting, known, n=1)
+def unknown_setting(setting: str, settings: Iterable[str], name: str) -> ConfigError:
+    """Returns the error for an unknown setting; the message names the settings that there are, and the nearest."""
+    settings = tuple(settings)
+    near = difflib.get_close_matches(setting, settings, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    return ConfigError(f"{name} takes {', '.join(known) or 'no settings'}, but got {setting!r}{hint}")
+    return ConfigError(f"{name} takes {', '.join(settings) or 'no settings'}, but got {setting!r}{hint}")
 
 
 def _changed(

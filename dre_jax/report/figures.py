@@ -86,7 +86,7 @@ def draw_all(
 ) -> dict[str, Path]:
     """Draws `rank`, `regret`, `rank-spaces`, `regret-spaces` and a `cd-<trial>` for every trial given.
 
-    A method's position in the comparison decides its look in every figure. The folder `out` is made if it is missing;
+    A method's position in the comparison decides its look in every figure. The folder `out` is created if missing;
     `grids` are what is drawn by search space. Returns the PNG's path by name; the SVG is beside it. Raises `DataError`
     where a file cannot be written.
     """

@@ -43,7 +43,7 @@ def write_report(
 
     Args:
       files: paths by method, or paths, each of which may be a text "NAME=PATH"; see `read_files`.
-      out: folder, made if it is missing.
+      out: folder, created if it is missing.
       published: folder of published traces on HPO-B; those with all runs of the files are added, see
         `dre_jax.report.result_files.PUBLISHED`.
       at: trials that tables and tests look at; by default those of 25, 50 and 100 that there are, else the last.
@@ -94,7 +94,7 @@ def write_results_and_report(
 
     Args:
       results: of each method, by its name.
-      out: folder, made if it is missing.
+      out: folder, created if it is missing.
       at: trials that tables and tests look at.
       reference: whose wins, ties and losses are counted; the first method by default.
       title: of the page and the figures.

@@ -1,4 +1,4 @@
-"""The record of a study: its trials, with the values that are told, reported and added."""
+"""The record of a study: its trials, with their values and reports."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class StudyRecord:
         The bound is calibrated so that a share `EngineConfig.stopping_error` of the best trials may be stopped; see
         `dre_jax.tuning.curves.forecast`. The first six trials run to the end, three with `past_curves`. If a trial is
         told after True and no further report, its state is "stopped", and its value and standard error are those of the
-        posterior of its final value, whatever value is told.
+        posterior of its final value, whatever value `tell` gets.
 
         Raises:
           DataError: if the trial is of another study or has ended already, or with several objectives.

@@ -76,7 +76,7 @@ class KernelTraining(Checked):
     steps: Positive[int] = 100_000
     """Adam steps, each on a batch of one task."""
     batch: Positive[int] = 50
-    """Rows of a task that a likelihood is taken of."""
+    """Rows of a task in one likelihood."""
     learning_rate: Positive[float] = 1e-3
     """Adam's, at the start, of network and kernel alike; it falls to zero along a cosine."""
     rescale: bool = True
@@ -126,7 +126,7 @@ def draw_batches(
         rows = without_support(table, bits, jnp.full(shape, config.batch, jnp.int32))
     support_where = rows.support_where
     if landmarks:
-        # A history may be short: only so many of the support are seen, whichever they are.
+        # A history may be short: the deep set gets only so many of the support, whichever they are.
         most = jax.random.randint(keep_key, (*shape, 1), 1, config.support + 1)
         place = jnp.argsort(jax.random.bits(order_key, rows.support.shape, jnp.uint32), axis=-1)
         is_member = support_where & (place < most)

@@ -37,7 +37,7 @@ class Steps:
         """Describes the steps in a folder.
 
         Args:
-          folder: made by the first step that is saved.
+          folder: created by the first step that is saved.
           keep: how many steps are kept, the latest.
         """
         self.folder = Path(folder).absolute()

@@ -118,7 +118,7 @@ class ResumableTraining(TrainingCheckpoint):
         """Describes the training in a folder.
 
         Args:
-          folder: the search space's, made by the first step that is saved.
+          folder: the search space's, created by the first step that is saved.
           space: the search space.
           model: sizes.
           config: what training does.

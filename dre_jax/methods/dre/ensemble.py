@@ -67,7 +67,7 @@ def pad_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleP
 
     Args:
       params: of the ensemble or the member.
-      n_columns: columns that it was made for.
+      n_columns: columns of the search space.
       width: columns that it is to have.
 
     Where the columns that are added are zero, scores and gradients stay as they were.
@@ -82,7 +82,7 @@ def pad_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleP
 
 
 def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -> None:
-    """Checks that an ensemble, `params` of `config`, was made for `n_columns` columns.
+    """Checks that an ensemble, `params` of `config`, has inputs of `n_columns` columns.
 
     Raises:
       DataError: where the numbers differ.

@@ -113,7 +113,7 @@ def _pack(tree: networks.Params, names: Sequence[str], *, members: bool) -> Arra
 
 
 def _unpack(rows: Array, tree: networks.Params, names: Sequence[str]) -> networks.Params:
-    """Returns the parameters that `_pack` made rows of, with the shapes of a tree; None for None."""
+    """Returns the parameters in the rows of `_pack`, with the shapes of a tree; None for None."""
     if tree is None:
         return None
     arrays, start = {}, 0

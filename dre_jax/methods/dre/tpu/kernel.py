@@ -72,7 +72,7 @@ def _sums(values: Array, matrix: Array) -> Array:
 
 
 def supports_kernel(model: ModelConfig, loss: str, x: Array | jax.ShapeDtypeStruct) -> bool:
-    """Returns whether the kernel knows all that it is asked for; ``DRE_JAX_PALLAS=0`` turns it off.
+    """Returns whether the kernel supports all of the arguments; ``DRE_JAX_PALLAS=0`` turns it off.
 
     Known are ListMLE, deep sets of the members' own or none, layers of up to 128, and histories of up to 512 trials in
     float32, as far as one group of members fits into the chip's memory with them.

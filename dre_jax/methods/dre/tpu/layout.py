@@ -66,8 +66,8 @@ def layout_of(model: ModelConfig, n_columns: int) -> LaneLayout:
     """Returns the layout for tables of D columns.
 
     Example:
-      >>> found = layout_of(ModelConfig(), 16)
-      >>> found.slot, found.members, found.groups(10), found.rows
+      >>> layout = layout_of(ModelConfig(), 16)
+      >>> layout.slot, layout.members, layout.groups(10), layout.rows
       (32, 4, 3, 336)
     """
     slot = 1 << (widest(model) - 1).bit_length()
