@@ -192,14 +192,14 @@ class TestRun:
                 calls += progress.ended
         assert [trial.number for trial, _ in calls] == [0]
 
-    def test_an_interruption_ends_the_commands_and_keeps_the_study(self, study, optimizer, tmp_path, alive_in):
+    def test_an_interruption_ends_commands_and_keeps_the_study(self, study, optimizer, tmp_path, wait_until, alive_in):
         pid = tmp_path / "pid"
         template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ echo $$ > {pid}; sleep 100; }}}}; echo {{x}}"], SPACE)
         with contextlib.closing(run_trials(optimizer, template, trials=5)) as progress:
             for _ in progress:
                 if pid.exists():
                     break
-        assert not alive_in(pid_in(pid))
+        wait_until(lambda: not alive_in(pid_in(pid)), seconds=WAIT)
         assert [trial.state for trial in Optimizer.load(study).trials] == ["complete", "running"]
 
     def test_two_at_one_study(self, study):
