@@ -19,6 +19,7 @@ from rich.text import Text
 from dre_jax.errors import DataError
 from dre_jax.tuning.command.commands import Outcome
 from dre_jax.tuning.command.runner import Progress
+from dre_jax.tuning.objectives.objectives import best_trials
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.trial import Trial
 
@@ -84,23 +85,18 @@ class TrialsDisplay:
                     _print(line)
 
     @property
-    def best(self) -> tuple[Trial, ...]:
+    def best(self) -> list[Trial]:
         """The best trial, or those of the front, by their first value.
 
         Raises:
           DataError: if no trial has a value; the message ends with the last failure.
         """
-        if len(self._metrics) > 1:
-            best = sorted(self._optimizer.front, key=lambda trial: trial.values[self._metrics[0]])
-        else:
-            with contextlib.suppress(DataError):
-                return (self._optimizer.best,)
-            best = []
+        best = best_trials(self._optimizer.trials, self._optimizer.named_directions)
         if not best:
             reason = f"; {self._last[-1][1].reason}" if self._last else ""
             rule = "a study needs a trial that gives a value, but none of"
             raise DataError(f"{rule} {len(self._optimizer.trials)} does{reason}")
-        return tuple(best)
+        return best
 
     def _best(self) -> str:
         try:

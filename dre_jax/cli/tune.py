@@ -165,11 +165,10 @@ def tune(
             raise ConfigError(f"--report must name a file, but {report} is a folder")
     if surrogate:
         folders = _by_metric("surrogate", surrogate, metrics)
-        loaded = {
+        learned = {
             name: None if one in (None, "none") else Surrogate.load(one, space=searched)
             for name, one in folders.items()
         }
-        learned = loaded if several else loaded[""]
     directions = _by_metric("direction", direction or [None], metrics)
     optimizer: FileOptimizer | SharedStudy
     with contextlib.ExitStack() as stack:
@@ -213,7 +212,7 @@ def tune(
         if report is not None:
             from dre_jax.tuning.figures.study import write_study_page
 
-            write_study_page(report, study.stem, optimizer, best)
+            write_study_page(report, study.stem, optimizer)
             print(f"tune: page {report}")
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")
@@ -259,6 +258,6 @@ def _print_sources(optimizer: FileOptimizer | SharedStudy) -> None:
     """Prints how far the past studies of each surrogate agree with the trials."""
     for name, surrogate in optimizer.named_surrogates.items():
         if surrogate is not None and surrogate.studies is not None:
-            trials = [trial.with_objective(name) if name else trial for trial in optimizer.trials]
+            trials = [trial.with_objective(name) for trial in optimizer.trials]
             lines = surrogate.sources(trials, direction=optimizer.named_directions[name]).lines(_MAX_STUDIES)
             print("\n".join([f"past of {name}:", *lines] if name else lines))

@@ -27,7 +27,7 @@ from dre_jax.search.proposals import propose
 from dre_jax.search.suggester import capacity_for, coarse_capacity_for
 from dre_jax.search.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
-from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, Observation, default_method
+from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, with_fixed
 from dre_jax.tuning.objectives.objectives import responses_of
@@ -59,7 +59,7 @@ class Suggestion(NamedTuple):
 
 
 class Engine:
-    """Suggestions for one search space.
+    """Suggestions for studies of one search space and one direction.
 
     Example:
       >>> from dre_jax.tuning import Float, Space
@@ -69,13 +69,20 @@ class Engine:
     """
 
     def __init__(
-        self, space: Space, surrogate: Surrogate | None = None, *, seed: int = 0, config: EngineConfig | None = None
+        self,
+        space: Space,
+        surrogate: Surrogate | None = None,
+        direction: str = "minimize",
+        *,
+        seed: int = 0,
+        config: EngineConfig | None = None,
     ) -> None:
         """Creates an engine.
 
         Args:
           space: the search space.
           surrogate: knowledge of past tasks.
+          direction: of the values, "minimize" or "maximize".
           seed: seed of all suggestions.
           config: settings.
 
@@ -87,6 +94,8 @@ class Engine:
         self.surrogate = surrogate
         self.surrogates = {"": surrogate}
         """By objective; a single one has the name ""."""
+        self.directions = {"": direction}
+        """By objective, named as in `surrogates`."""
         self.seed = seed
         self.config = EngineConfig() if config is None else config
         if not isinstance(self.config, EngineConfig):
@@ -119,21 +128,19 @@ class Engine:
 
     def propose(
         self,
-        observed: Sequence[Observation],
+        trials: Sequence[Trial],
         *,
         number: int,
         pending: Iterable[Mapping[str, Any]] = (),
-        failed: Iterable[Mapping[str, Any]] = (),
         fixed: Mapping[str, Any] | None = None,
     ) -> Suggestion:
         """Returns the configuration to evaluate next, and what the method says of it.
 
         Args:
-          observed: trials that have a value.
+          trials: of the study. Of those that failed, and of the constraints of the others, the engine learns where
+            trials succeed and are feasible; see `dre_jax.tuning.feasibility`.
           number: number of the trial in the study; another number gives another suggestion.
-          pending: configurations that are being evaluated.
-          failed: configurations that have no value and will have none. Of them, and of the constraints of the others,
-            the engine learns where trials succeed and are feasible; see `dre_jax.tuning.feasibility`.
+          pending: configurations that will be evaluated, beside those of running trials.
           fixed: values of hyperparameters that are not searched in this trial.
 
         Configurations are encoded once, so a mapping must not change between calls.
@@ -143,8 +150,9 @@ class Engine:
           ConfigError: if the method's values of all candidates are NaN.
         """
         check_not_forked()
-        observed = self._with_responses(observed)
-        groups = ([o.params for o in observed], pending, failed)
+        observed = _with_value(trials)
+        running, failed = ([one._params for one in trials if one.state == state] for state in ("running", "failed"))
+        groups = ([one._params for one in observed], [*running, *pending], failed)
         encode = self._encoder.encode
         encoded = [[encode(params) for params in group] for group in groups]
         evaluated = {one.identity for group in encoded for one in group}
@@ -174,11 +182,15 @@ class Engine:
         )
         return Suggestion(next(others), 0.0, past_weight)
 
-    def _with_responses(self, observed: Sequence[Observation]) -> Sequence[Observation]:
-        """Returns the observations with the responses that order them."""
-        return observed
+    def _values(self, observed: Sequence[Trial]) -> np.ndarray:
+        """Returns the values f64[n, M] of M objectives, higher is better."""
+        return np.array([responses_of(one, self.directions) for one in observed], np.float64)
 
-    def _can_value(self, observed: Sequence[Observation]) -> bool:
+    def _responses(self, observed: Sequence[Trial]) -> np.ndarray:
+        """Returns the responses f64[n] that order the trials."""
+        return self._values(observed).ravel()
+
+    def _can_value(self, observed: Sequence[Trial]) -> bool:
         return bool(observed) or self.surrogate is not None
 
     @cached_property
@@ -187,7 +199,7 @@ class Engine:
 
     def _rank_candidates(
         self,
-        observed: Sequence[Observation],
+        observed: Sequence[Trial],
         encoded: Iterable[Sequence[EncodedParams]],
         design: InitialDesign,
         dtype: type[np.floating[Any]],
@@ -202,7 +214,14 @@ class Engine:
         )
         max_history = self.config.max_history
         feasibility, responses = learn_feasibility(
-            self.space.layout, self.config, observed, points, failed_points, pending_points, dtype
+            self.space.layout,
+            self.config,
+            observed,
+            self._responses(observed),
+            points,
+            failed_points,
+            pending_points,
+            dtype,
         )
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden = points if len(points) > len(rows) else points[:0]
@@ -221,7 +240,7 @@ class Engine:
             self._method,
             self._layout,
             self._candidates,
-            self._params_for(observed, rows, len(trials.points), dtype),
+            self._params_for(observed, responses, rows, len(trials.points), dtype),
             trials,
             jax.device_put(even_points.astype(dtype)),
             jax.random.key(self.seed),
@@ -250,18 +269,20 @@ class Engine:
 
     def _history(
         self,
-        observed: Sequence[Observation],
+        observed: Sequence[Trial],
         rows: np.ndarray,
         points: np.ndarray,
         responses: np.ndarray,
         n_filled: int,
         dtype: type[np.floating[Any]],
     ) -> History:
-        """Returns a history of some rows of the observations, padded for so many trials."""
+        """Returns a history of some rows of the trials with a value, padded for so many trials."""
         capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
         if n_filled <= self.config.max_history:
             capacity = min(capacity, self.config.max_history)
-        errors = np.array([observed[row].stderr for row in rows])
+        # The value of a stopped trial is a posterior, whose error not every method can use.
+        with_error = [one.state == "complete" or self.uses_standard_errors for one in observed]
+        errors = np.array([(observed[row].stderr or 0.0) * with_error[row] for row in rows])
         if errors.any():
             self.require_standard_errors()
         clipped = clip_responses(responses[rows])
@@ -272,30 +293,11 @@ class Engine:
         padded = {name: np.pad(values, (0, capacity - len(rows))) for name, values in fields.items()}
         return history._replace(**jax.device_put(padded))
 
-    def observations(self, trials: Iterable[Trial], directions: Mapping[str, str]) -> list[Observation]:
-        """Returns the trials that have a value, with the standard errors that the method can use.
-
-        Args:
-          trials: of a study.
-          directions: by objective.
-        """
-        observed = []
-        for trial in trials:
-            if trial.state in ("complete", "stopped"):
-                responses = responses_of(trial, directions)
-                # The value of a stopped trial is a posterior, whose error not every method can use.
-                has_stderr = trial.state == "complete" or self.uses_standard_errors
-                stderr = trial.stderr or 0.0 if has_stderr else 0.0
-                more = trial._constraints, responses, trial.cost
-                observed.append(Observation(trial._params, responses[0], stderr, *more))
-        return observed
-
-    def predict(self, trials: Iterable[Trial], direction: str, points: np.ndarray) -> Prediction:
+    def predict(self, trials: Iterable[Trial], points: np.ndarray) -> Prediction:
         """Predicts values of a single objective from the trials that have one.
 
         Args:
           trials: with values of the objective.
-          direction: "minimize" or "maximize".
           points: f64[n, P], of the unit cube, see `Space.point`.
 
         Raises:
@@ -306,21 +308,21 @@ class Engine:
             rule = "predictions need hedged-prior, or gp without a surrogate"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
         check_not_forked()
-        observed = self.observations(trials, {"": direction})
-        responses = np.array([one.response for one in observed], np.float64)
+        observed = _with_value(trials)
+        responses = self._responses(observed)
         rows = select_trials(responses, self.config.max_history)
         clipped = clip_responses(responses[rows])
         spread = np.ptp(clipped) if len(rows) else 0.0
         if not spread:
             raise DataError("predictions need trials with different values")
-        observed_points = np.array([self._encoder.encode(one.params).point for one in observed])
+        observed_points = np.array([self._encoder.encode(one._params).point for one in observed])
         with suggestion_runtime, self._precision() as dtype:
             history = self._history(observed, rows, observed_points, responses, len(rows), dtype)
-            params, key = self._params_for(observed, rows, len(history.where), dtype), jax.random.key(self.seed)
-            moments = predict_responses(self._method, self._layout, params, history, jnp.asarray(points, dtype), key)
+            arrays = history, jnp.asarray(points, dtype), jax.random.key(self.seed)
+            moments = predict_responses(self._method, self._layout, self._params, *arrays)
         mean, deviation = (np.asarray(one, np.float64) for one in moments)
         response = clipped.min() + spread * mean
-        return Prediction(response if direction == "maximize" else -response, spread * deviation)
+        return Prediction(response if self.directions[""] == "maximize" else -response, spread * deviation)
 
     @cached_property
     def _past_cost(self) -> CostModel | None:
@@ -359,9 +361,14 @@ class Engine:
         return default_method() if self.surrogate is None else self.surrogate.method
 
     def _params_for(
-        self, observed: Sequence[Observation], rows: np.ndarray, capacity: int, dtype: type[np.floating[Any]]
+        self,
+        observed: Sequence[Trial],
+        responses: np.ndarray,
+        rows: np.ndarray,
+        capacity: int,
+        dtype: type[np.floating[Any]],
     ) -> Any:
-        """Returns the method's parameters for the observations of some rows, in a history of a capacity."""
+        """Returns the method's parameters for some rows of the trials with a value, in a history of a capacity."""
         return self._params
 
     @cached_property
@@ -377,3 +384,7 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
+
+
+def _with_value(trials: Iterable[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.state in ("complete", "stopped")]

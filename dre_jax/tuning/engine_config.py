@@ -1,11 +1,10 @@
-"""Settings of the engine, its method without past tasks, and the trials that it gets."""
+"""Settings of the engine, and its method without past tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from dre_jax.checks import AtLeastTwo, Checked, NonNegative, one_of
 from dre_jax.errors import ConfigError
@@ -24,23 +23,6 @@ DEFAULT_SETTINGS: Mapping[str, Any] = {
 }
 """Settings of the default method: a better fit in a fifth of the time, and a noise floor for float64. The results on
 tables in docs/results are without them."""
-
-
-class Observation(NamedTuple):
-    """A trial that has a value."""
-
-    params: Mapping[str, Any]
-    """Values by name."""
-    response: float
-    """Higher is better; may be infinite."""
-    stderr: float = 0.0
-    """Standard error of the response, for `heteroscedastic` methods."""
-    constraints: Mapping[str, float] = MappingProxyType({})
-    """By name; the trial is feasible if all are at most 0."""
-    objectives: tuple[float, ...] = ()
-    """Values of several objectives, higher is better; see `dre_jax.tuning.objectives`."""
-    cost: float | None = None
-    """Cost of the evaluation, if it is known."""
 
 
 @dataclass(frozen=True, kw_only=True)

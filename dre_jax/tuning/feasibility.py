@@ -30,7 +30,8 @@ from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
-from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.engine_config import EngineConfig
+from dre_jax.tuning.trial import Trial
 from dre_jax.tuning.trial_record import select_trials
 
 Floats = npt.NDArray[np.float64]
@@ -129,7 +130,8 @@ def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes, decides: Array) -> 
 def learn_feasibility(
     layout: SpaceLayout,
     config: EngineConfig,
-    observed: Sequence[Observation],
+    observed: Sequence[Trial],
+    responses: Floats,
     points: Floats,
     failed_points: Floats,
     pending_points: Floats,
@@ -140,19 +142,19 @@ def learn_feasibility(
     Args:
       layout: the search space.
       config: settings. The model has at most `max_history` trials, those near the best, and others.
-      observed: the n complete trials.
+      observed: the n trials that have a value.
+      responses: f64[n], of these, higher is better.
       points: f64[n, P], of these.
       failed_points: f64[m, P], of the failed trials.
       pending_points: f64[r, P], of the running trials. Before the first feasible trial, when the model alone decides,
         their constraints are imputed by the median, so that parallel trials stay apart.
       dtype: precision of the model.
     """
-    responses = np.array([one.response for one in observed], np.float64)
     failed_points = failed_points if config.failure_model else failed_points[:0]
-    names = sorted({name for one in observed for name in one.constraints})
+    names = sorted({name for one in observed for name in one._constraints})
     if not names and not len(failed_points):
         return None, responses
-    constraints = np.array([[one.constraints.get(name, np.nan) for name in names] for one in observed])
+    constraints = np.array([[one._constraints.get(name, np.nan) for name in names] for one in observed])
     constraints = constraints.reshape(len(points), len(names))
     feasible = np.all(np.nan_to_num(constraints) <= 0, axis=1)
     responses = capped_responses(responses, feasible)

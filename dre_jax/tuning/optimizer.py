@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
+from dre_jax.checks import check_seed
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
@@ -34,7 +35,7 @@ from dre_jax.tuning.study_file import (
 )
 from dre_jax.tuning.study_record import StudyRecord
 from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial, validate_study
+from dre_jax.tuning.trial import Trial
 from dre_jax.tuning.trial_loop import Callback, TrialLoop
 
 if TYPE_CHECKING:
@@ -89,13 +90,12 @@ class Optimizer(StudyRecord):
             several objectives whose method does not predict values, as `dre` does not.
           DataError: for a surrogate of another space or direction; the message says what differs.
         """
-        validate_study(direction, seed)
+        check_seed(seed)
         self.seed = int(seed)
-        named, engine = make_engine(space, surrogate, direction, directions, self.seed, config)
-        super().__init__(engine.space, named, engine, past_curves)
+        super().__init__(make_engine(space, surrogate, direction, directions, self.seed, config), past_curves)
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
-        self._past_checks = [PastCheck() for _ in named]
+        self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._turn = threading.RLock()  # to ask, which takes its time: others may tell meanwhile
 
@@ -142,8 +142,7 @@ class Optimizer(StudyRecord):
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
-            for check, (name, direction) in zip(self._past_checks, self.named_directions.items(), strict=True):
-                check.warn_if_misleading(self._trials, direction, self.named_surrogates[name], name)
+            self._past_check.warn_if_misleading(self._trials, self.named_directions, self.named_surrogates)
             batch: list[Params] = []
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
@@ -197,12 +196,13 @@ class Optimizer(StudyRecord):
         if objective not in (self.directions or [None]):
             names = ", ".join(map(repr, self.directions or [None]))
             raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
-        engine, trials = self._engine, self.trials
-        if objective is not None:
-            engine = Engine(self.space, engine.surrogates[objective], seed=self.seed, config=engine.config)
-            trials = tuple(trial.with_objective(objective) for trial in trials)
+        engine, name = self._engine, objective or ""
+        if self.directions:
+            more: Any = {"seed": self.seed, "config": engine.config}
+            engine = Engine(self.space, engine.surrogates[name], engine.directions[name], **more)
         points = np.array([self.space.point(self.space.check(params)) for params in configurations])
-        return engine.predict(trials, self.named_directions[objective or ""], points.reshape(-1, len(self.space)))
+        trials = [trial.with_objective(name) for trial in self.trials]
+        return engine.predict(trials, points.reshape(-1, len(self.space)))
 
     def figures(self) -> dict[str, Figure]:
         """Returns figures of the study by heading: history or front, learning curves, slices, contours, importance.
@@ -212,8 +212,7 @@ class Optimizer(StudyRecord):
         """
         from dre_jax.tuning.figures.study import study_figures
 
-        best = self.front if self.directions else self.front[:1]
-        return {heading: one.figure for heading, one in study_figures(self, best).items()}
+        return {heading: one.figure for heading, one in study_figures(self).items()}
 
     def expected_improvement(self) -> float:
         """Returns how much the next trial is expected to improve on the best value, in units of the values.
@@ -320,15 +319,11 @@ class Optimizer(StudyRecord):
         study = read_study(path)
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
-        more: dict[str, Any] = {"surrogate": resume_surrogates(path, study, surrogate), "directions": study.directions}
-        if len(study.directions) == 1:
-            more = {"surrogate": more["surrogate"][""], "direction": study.directions[""]}
-        config = study.config if config is None else config
-        optimizer = cls(study.space, **more, seed=study.seed, config=config)
+        surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
+        optimizer = cls(study.space, surrogates, directions=study.directions, seed=study.seed, config=config)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
         optimizer._stamps[os.path.realpath(path)] = before
-        n_complete = sum(t.state == "complete" for t in study.trials)
-        optimizer._past_checks = [PastCheck(n_complete) for _ in optimizer._past_checks]
+        optimizer._past_check = PastCheck(sum(trial.state == "complete" for trial in study.trials))
         return optimizer
 
     def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Suggestion:
@@ -341,14 +336,8 @@ class Optimizer(StudyRecord):
         if fixed is not None:
             with contextlib.suppress(DataError):  # a part of a configuration
                 return Suggestion(self.space.check(fixed))
-        trials = self.trials
-        suggestion = self._engine.propose(
-            self._engine.observations(trials, self.named_directions),
-            number=len(trials) + len(batch),
-            pending=[*(t._params for t in trials if t.state == "running"), *batch],
-            failed=[t._params for t in trials if t.state == "failed"],
-            fixed=fixed,
-        )
+        number = len(trials := self.trials) + len(batch)
+        suggestion = self._engine.propose(trials, number=number, pending=batch, fixed=fixed)
         params = suggestion.params
         params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
         return suggestion._replace(params=params)

@@ -18,7 +18,7 @@ from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.search.suggester import capacity_for
-from dre_jax.tuning.past.studies import Comparison, compare_studies, weigh_past
+from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
@@ -45,6 +45,30 @@ class Evaluation(Protocol):
     @property
     def value(self) -> float | None:
         """The objective's value; None without one."""
+        ...
+
+
+class SurrogateWithStudies(Protocol):
+    """What a `dre_jax.tuning.Surrogate` is here, which imports this file."""
+
+    @property
+    def space(self) -> Space:
+        """The search space."""
+        ...
+
+    @property
+    def method(self) -> Method:
+        """The method."""
+        ...
+
+    @property
+    def params(self) -> Any:
+        """What the method learned."""
+        ...
+
+    @property
+    def studies(self) -> PastStudies | None:
+        """Past studies, if the surrogate keeps them."""
         ...
 
 
@@ -170,12 +194,12 @@ class Sources:
 
 
 def compare_sources(
-    surrogate: Any, trials: Iterable[Evaluation], direction: str | None, *, weigh: bool = True
+    surrogate: SurrogateWithStudies, trials: Iterable[Evaluation], direction: str | None, *, weigh: bool = True
 ) -> Sources:
     """Returns the past studies of a surrogate compared with trials; see `Surrogate.sources`.
 
     Args:
-      surrogate: a `Surrogate`, which keeps the studies.
+      surrogate: which keeps the studies.
       trials: configurations and values.
       direction: of the values.
       weigh: whether the past is weighed; False leaves `past_weights` empty.
@@ -201,30 +225,35 @@ class PastCheck:
 
     def __init__(self, n_checked: int = 0) -> None:
         """Creates a check; earlier sessions have checked the first complete trials of a number."""
-        self.next_check = max(_FIRST_CHECK, _CHECK_GROWTH * n_checked)
+        self._next_check = max(_FIRST_CHECK, _CHECK_GROWTH * n_checked)
+        self._warned: set[str] = set()
 
-    def is_due(self, n_trials: int, surrogate: Any) -> bool:
-        """Returns whether a surrogate keeps past studies, and a number of trials suffices to compare them."""
-        return surrogate is not None and surrogate.studies is not None and n_trials >= self.next_check
-
-    def warn_if_misleading(self, trials: Sequence[Trial], direction: str, surrogate: Any, objective: str = "") -> None:
-        """Warns the caller's caller once if the past studies mislead; objective: one of several."""
-        if not self.is_due(len(trials), surrogate):
+    def warn_if_misleading(
+        self,
+        trials: Sequence[Trial],
+        directions: Mapping[str, str],
+        surrogates: Mapping[str, SurrogateWithStudies | None],
+    ) -> None:
+        """Warns the caller's caller, once for each objective, if the past studies of its surrogate mislead."""
+        if len(trials) < self._next_check:
             return  # without a walk over the trials, for every suggestion of a long study
         complete = [trial for trial in tuple(trials) if trial.state == "complete"]
-        if not self.is_due(len(complete), surrogate):
+        if len(complete) < self._next_check:
             return
-        self.next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
-        complete = [trial.with_objective(objective) if trial.values else trial for trial in complete]
-        sources = compare_sources(surrogate, complete, direction, weigh=False)
-        if sources.mislead:
-            self.next_check = math.inf
-            owner = f" of {objective!r}" if objective else ""
-            fault = f"they predict the {len(complete)} trials worse than these do by themselves"
-            rule = f"the past studies{owner} mislead: {fault}"
-            evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"
-            remedy = "surrogate.sources(trials) compares them; check the direction of the past values"
-            warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)
+        self._next_check = _CHECK_GROWTH * len(complete)
+        for name, surrogate in surrogates.items():
+            if surrogate is None or surrogate.studies is None or name in self._warned:
+                continue
+            values = [trial.with_objective(name) for trial in complete]
+            sources = compare_sources(surrogate, values, directions[name], weigh=False)
+            if sources.mislead:
+                self._warned.add(name)
+                owner = f" of {name!r}" if name else ""
+                fault = f"they predict the {len(complete)} trials worse than these do by themselves"
+                rule = f"the past studies{owner} mislead: {fault}"
+                evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"
+                remedy = "surrogate.sources(trials) compares them; check the direction of the past values"
+                warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)
 
 
 def weighted_studies(names: Sequence[str], compared: Comparison) -> tuple[SourceStudy, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from dre_jax.checks import check_seed
 from dre_jax.data.files import read_json, stamp, write_json
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.settings import leaves, to_text
@@ -20,7 +21,7 @@ from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial, constraint_values, validate_study
+from dre_jax.tuning.trial import Trial, constraint_values
 
 FORMAT = 1
 _STATES = ("running", "complete", "stopped", "failed")
@@ -83,12 +84,9 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
     Raises:
       DataError: if the study has a surrogate and the caller says nothing; the message says what to pass.
     """
-    if len(study.directions) > 1 and surrogate is not ...:
-        surrogates: dict[str, Any] = dict(surrogates_by_objective(surrogate, study.directions))
-    elif isinstance(surrogate, Mapping):
-        raise DataError(f"{path} must hold a study of several objectives, for surrogates of each, but has one")
-    else:
-        surrogates = dict.fromkeys(study.directions, surrogate)
+    surrogates: dict[str, Any] = dict.fromkeys(study.directions, surrogate)
+    if surrogate is not ...:
+        surrogates = dict(surrogates_by_objective(surrogate, study.directions))
     for name, origin in study.origins.items():
         rule = f"{path} is a study with the surrogate {origin}"
         if origin is not None and surrogates[name] is ...:
@@ -158,8 +156,8 @@ def read_study(path: Path) -> Study:
     try:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
         several = isinstance(direction, dict)
-        directions = check_directions(direction) if several else {"": direction}
-        validate_study("minimize" if several else direction, seed)
+        directions = check_directions(direction if several else {"": direction})
+        check_seed(seed)
         trials: list[Trial] = []
         for record in content["trials"]:
             trials.append(_read_trial(record, space, directions if several else {}, trials))

@@ -12,9 +12,9 @@ from typing import Any
 from dre_jax.errors import DataError, import_extra
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.objectives.objectives import front_of, objective_values, responses_of
+from dre_jax.tuning.objectives.objectives import front_of, objective_values
 from dre_jax.tuning.past.curves import PastCurves
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
 
@@ -22,20 +22,16 @@ from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, 
 class StudyRecord:
     """The trials of a study, which several threads may tell: what `Optimizer` knows without suggesting."""
 
-    def __init__(
-        self, space: Space, directions: Mapping[str, str], engine: Engine, past_curves: PastCurves | None
-    ) -> None:
+    def __init__(self, engine: Engine, past_curves: PastCurves | None) -> None:
         """Creates a record without trials.
 
         Args:
-          space: the search space.
-          directions: by objective; a single one has the name "".
           engine: makes suggestions, and decides which standard errors can be used.
           past_curves: learning curves of past studies.
         """
-        self.space = space
+        self.space = engine.space
         self._engine = engine
-        self.named_directions = dict(directions)
+        self.named_directions = engine.directions
         """Directions by objective; a single one has the name ""."""
         self.named_surrogates: Mapping[str, Surrogate | None] = engine.surrogates
         """Knowledge of past tasks by objective, named as in `named_directions`."""
@@ -70,11 +66,10 @@ class StudyRecord:
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if not complete:
             raise DataError("there is a best trial once one is complete, but none is")
-        feasible = [trial for trial in complete if trial.is_feasible]
-        if not feasible:
+        if not any(trial.is_feasible for trial in complete):
             rule = "there is a best trial once one satisfies all constraints"
             raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
-        return max(feasible, key=lambda trial: (responses_of(trial, self.named_directions), -trial.number))
+        return self.front[0]
 
     @property
     def front(self) -> tuple[Trial, ...]:

@@ -1,4 +1,4 @@
-"""Trials of a study, and what every study checks: its direction, its seed and the values of trials."""
+"""Trials of a study, and what every study checks of their values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dre_jax.checks import check_seed, one_of
 from dre_jax.errors import DataError
 from dre_jax.tuning.space.scalars import Choice, plain_value
 from dre_jax.tuning.space.space import Params
@@ -55,9 +54,14 @@ class Trial:
     def with_objective(self, name: str) -> Trial:
         """Returns the trial with one of several objectives as its value, as `past_of` and `Surrogate.sources` read it.
 
+        Args:
+          name: of the objective; "" for the only one.
+
         Raises:
           DataError: if a complete trial has no such objective.
         """
+        if not name and not self._values:
+            return self
         if self.state == "complete" and name not in self._values:
             raise DataError(f"the objectives of trial {self.number} are {list(self._values)}, but got {name!r}")
         return replace(self, value=self._values.get(name), _values={})
@@ -141,12 +145,6 @@ def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
         mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
         raise DataError(f"a trial must be of this study, but {mismatch}")
     return own
-
-
-def validate_study(direction: object, seed: object) -> None:
-    """Checks the direction and the seed of a study. Raises `ConfigError`."""
-    one_of("direction", direction, DIRECTIONS)
-    check_seed(seed)
 
 
 def objective_value(value: Any, subject: str = "the value of a trial") -> float:

@@ -18,13 +18,14 @@ NUMBERS = (
 
 @pytest.fixture
 def engine_calls(monkeypatch, even_points):
-    """The arguments of `Engine.propose`, call by call."""
+    """The trials that `Engine.propose` gets, those with a value and others' configurations, and its options by call."""
     calls = []
     propose = Engine.propose
 
-    def record(self, observed, **options):
-        calls.append({"observed": list(observed), **options})
-        return propose(self, observed, **options)
+    def record(self, trials, **options):
+        others = {state: [one.params for one in trials if one.state == state] for state in ("running", "failed")}
+        calls.append({"observed": [trial for trial in trials if trial.state not in others], **others, **options})
+        return propose(self, trials, **options)
 
     monkeypatch.setattr(Engine, "propose", record)
     return calls

@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax import Categorical, ConfigError, DataError, EngineConfig, Float, Int, RandomSearch, Space, Surrogate
+from dre_jax import Categorical, ConfigError, DataError, EngineConfig, Float, Int, RandomSearch, Space, Surrogate, Trial
 from dre_jax.search.proposals import propose
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.feasibility import fit_feasibility
 from dre_jax.tuning.trial_record import select_trials
 from tests.error_messages import error_table
 from tests.known_methods import Valued
+from tests.known_trials import complete_trial, failed_trials
 
 SPACE = Space(
     {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}
@@ -27,25 +27,25 @@ def turning(turns):
 
 
 def rising(space=SPACE, turns=-1, start=(), **options):
-    return Engine(space, Surrogate(space, "rising", turning(turns), None, start), **options)
+    return Engine(space, Surrogate(space, "rising", turning(turns), None, start), "maximize", **options)
 
 
 def observations(n, space=SPACE, seed=0):
     rng = np.random.default_rng(seed)
-    return [Observation(space.params(point), float(rng.normal())) for point in rng.random((n, len(space)))]
+    return [complete_trial(space.params(point), float(rng.normal())) for point in rng.random((n, len(space)))]
 
 
 def test_an_engine_remembers_nothing():
     """Another one, and one that has suggested much else, give the same; another number or seed gives another."""
     evaluated = observations(5)
     draws = Surrogate(SPACE, "random", RandomSearch(), None)
-    used = Engine(SPACE, draws, seed=3)
+    used = Engine(SPACE, draws, "maximize", seed=3)
     for number in range(3):
         used.propose(observations(4, seed=number), number=number)
-    expected = Engine(SPACE, draws, seed=3).propose(evaluated, number=7).params
+    expected = Engine(SPACE, draws, "maximize", seed=3).propose(evaluated, number=7).params
     assert used.propose(evaluated, number=7).params == expected
     assert used.propose(evaluated, number=8).params != expected
-    assert Engine(SPACE, draws, seed=4).propose(evaluated, number=7).params != expected
+    assert Engine(SPACE, draws, "maximize", seed=4).propose(evaluated, number=7).params != expected
 
 
 def test_the_surrogates_start_comes_first_and_once():
@@ -53,9 +53,10 @@ def test_the_surrogates_start_comes_first_and_once():
     engine = rising(start=start)
     first = engine.propose([], number=0).params
     assert first == start[0]
-    for more in ({"observed": [Observation(start[0], 1.0)]}, {"pending": [start[0]]}, {"failed": [start[0]]}):
-        assert engine.propose(**{"observed": [], **more}, number=1).params == start[1]
-    third = engine.propose([Observation(start[0], 1.0)], pending=[start[1]], number=2).params
+    for trials in ([complete_trial(start[0], 1.0)], [Trial(0, start[0])], failed_trials([start[0]])):
+        assert engine.propose(trials, number=1).params == start[1]
+    assert engine.propose([], number=1, pending=[start[0]]).params == start[1]
+    third = engine.propose([complete_trial(start[0], 1.0)], pending=[start[1]], number=2).params
     assert third["x"] > 0.95  # the method's own
     assert rising(start=start).propose(observations(2), number=2).params not in start  # as many were tried already
 
@@ -94,8 +95,8 @@ def test_what_is_not_shown_is_not_proposed_again():
     space = Space({"x": Int(0, 63), "y": Int(0, 3)})
     engine = rising(space, seed=1, config=EngineConfig(max_history=16))
     top = [{"x": 63 - i % 8, "y": i // 8} for i in range(32)]
-    evaluated = [Observation(params, -i) for i, params in enumerate(top)]
-    result = engine.propose(evaluated[:30], number=30, pending=[top[30]], failed=[top[31]]).params
+    evaluated = [complete_trial(params, -i) for i, params in enumerate(top)]
+    result = engine.propose([*evaluated[:30], *failed_trials([top[31]])], number=30, pending=[top[30]]).params
     assert result["x"] == 55
     assert result not in top
 
@@ -115,28 +116,28 @@ def test_nothing_is_compiled_inside_a_bucket():
     for model, n_programs in ((False, 2), (True, 3)):  # one more with a model of failures, which is one too
         engine = rising(space, seed=6, config=EngineConfig(failure_model=model))
         for n in (3, 6):
-            engine.propose(observations(3 * n, space), number=n, failed=failed[:n])
+            engine.propose([*observations(3 * n, space), *failed_trials(failed[:n])], number=n)
             assert (propose._cache_size() - before, fit_feasibility._cache_size() - models) == (n_programs, int(model))
 
 
 def test_numbers_that_are_large_beside_their_range_are_told_apart():
     space = Space({"x": Float(1e9, 1e9 + 1.0), "y": Float(0.0, 1.0)})
-    evaluated = [Observation({"x": 1e9 + i / 10, "y": 0.5}, 0.0) for i in range(10)]
+    evaluated = [complete_trial({"x": 1e9 + i / 10, "y": 0.5}, 0.0) for i in range(10)]
     engine = rising(space)
     result = [engine.propose(evaluated, number=number).params["x"] - 1e9 for number in range(10, 13)]
     assert min(result) > 0.95  # the method's own, not one that is drawn because all seem to be tried
 
 
-def proposal(**trials):
-    return lambda: rising().propose(**{"observed": [], **trials}, number=0)
+def proposal(*trials, **more):
+    return lambda: rising().propose(trials, number=0, **more)
 
 
 test_refused = error_table(
     DataError,
-    (proposal(observed=[Observation({"x": 0.5, "kernel": "rbf"}, float("nan"))]), "must be a number, but got NaN"),
-    (proposal(observed=[Observation({"x": 0.5}, 1.0)]), "'kernel' is missing"),
+    (proposal(complete_trial({"x": 0.5, "kernel": "rbf"}, float("nan"))), "must be a number, but got NaN"),
+    (proposal(complete_trial({"x": 0.5}, 1.0)), "'kernel' is missing"),
     (proposal(pending=[{"x": 2.0, "kernel": "rbf"}]), "but got 2.0"),
-    (proposal(failed=[{"z": 2.0}]), "but got 'z'"),
+    (proposal(*failed_trials([{"z": 2.0}])), "but got 'z'"),
 )
 
 

@@ -9,10 +9,10 @@ from scipy.stats import norm, zscore
 from dre_jax.search import Capabilities
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, learn_feasibility
 from tests.gp.test_classification import log_probability
 from tests.known_methods import RISING, Valued
+from tests.known_trials import complete_trial, failed_trials
 from tests.oracles import fitted_process
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -22,14 +22,15 @@ RISING_DRAWS = Valued(RISING.value, Capabilities(samples_posterior=True))
 
 
 def rising(space=SQUARE, **options):
-    return Engine(space, Surrogate(space, "rising", RISING_DRAWS, None), **options)
+    return Engine(space, Surrogate(space, "rising", RISING_DRAWS, None), "maximize", **options)
 
 
 def failing_right_half(n, space=SQUARE, seed=0):
-    """Observations where x is below a half, and configurations that failed."""
+    """Trials, complete where x is below a half; the others failed."""
     rng = np.random.default_rng(seed)
     points = [space.params(point) for point in rng.random((n, len(space)))]
-    return [Observation(p, p["x"]) for p in points if p["x"] < 0.5], [p for p in points if p["x"] >= 0.5]
+    complete = [complete_trial(p, p["x"]) for p in points if p["x"] < 0.5]
+    return complete, failed_trials([p for p in points if p["x"] >= 0.5])
 
 
 def edge(optimizer, n):
@@ -46,10 +47,10 @@ def test_weights_are_those_of_a_reference():
     constraints[3, 1] = np.nan
     with jax.enable_x64(True):
         observed = [
-            Observation({}, -x, constraints={name: c for name, c in zip("ab", row, strict=True) if np.isfinite(c)})
+            complete_trial({}, -x, _constraints={name: c for name, c in zip("ab", row, strict=True) if np.isfinite(c)})
             for x, row in zip(points[:, 0], constraints, strict=True)
         ]
-        trials = observed, points, failed, np.empty((0, 2))
+        trials = observed, -points[:, 0], points, failed, np.empty((0, 2))
         model, _ = learn_feasibility(SQUARE.layout, EngineConfig(), *trials, np.float64)
         result = np.asarray(jax.jit(type(model).log_weight)(model, jnp.asarray(new)))
     rows = np.asarray(model.x)[: len(points) + len(failed)]
@@ -78,7 +79,7 @@ def test_a_search_stays_where_trials_succeed():
 def test_values_of_any_scale_are_weighted(strategy):
     observed, failed = failing_right_half(24)
     engine = rising(config=EngineConfig(pending_strategy=strategy))
-    assert 0.3 < engine.propose(observed, number=24, failed=failed).params["x"] < 0.6
+    assert 0.3 < engine.propose([*observed, *failed], number=24).params["x"] < 0.6
     assert rising().propose(observed, number=24).params["x"] > 0.9
 
 
@@ -96,7 +97,7 @@ def test_more_trials_than_the_model_gets():
     observed, failed = failing_right_half(150)
     assert len(failed) > FIT_TRIALS
     engine = rising(config=EngineConfig(max_history=64))
-    assert 0.4 < engine.propose(observed, number=150, failed=failed).params["x"] < 0.6
+    assert 0.4 < engine.propose([*observed, *failed], number=150).params["x"] < 0.6
 
 
 def test_the_improvement_is_one_on_the_best_feasible_trial():
@@ -114,18 +115,19 @@ def test_constraints_and_failures_combine():
     rng = np.random.default_rng(0)
     evaluated = [SQUARE.params(point) for point in rng.random((60, 2))]
     observed = [
-        Observation(p, p["x"], constraints={"a": p["x"] - 0.6, "b": 1e3 * (0.4 - p["y"])})
+        complete_trial(p, p["x"], _constraints={"a": p["x"] - 0.6, "b": 1e3 * (0.4 - p["y"])})
         for p in evaluated
         if p["y"] < 0.7
     ]
-    result = rising().propose(observed, number=60, failed=[p for p in evaluated if p["y"] >= 0.7]).params
+    failed = failed_trials([p for p in evaluated if p["y"] >= 0.7])
+    result = rising().propose([*observed, *failed], number=60).params
     assert 0.3 < result["x"] < 0.65
     assert 0.35 < result["y"] < 0.75
 
 
 def test_before_the_first_feasible_trial():
     """The method does not matter: the search is where the constraint falls."""
-    observed = [Observation({"x": x, "y": 0.5}, x, constraints={"c": x + 0.1}) for x in np.linspace(0.3, 1.0, 8)]
+    observed = [complete_trial({"x": x, "y": 0.5}, x, _constraints={"c": x + 0.1}) for x in np.linspace(0.3, 1.0, 8)]
     first = rising().propose(observed, number=8).params
     assert first["x"] < 0.2
     second = rising().propose(observed, number=9, pending=[first]).params

@@ -100,7 +100,7 @@ def test_names_of_a_pipeline_and_several_jobs(data, backend):
 
 def test_a_batch_is_suggested_at_once(data, engine_calls):
     DRESearchCV(SVC(), SPACE, n_iter=5, batch=2, cv=2, random_state=0).fit(*data)
-    pending = [(len(call["observed"]), len(call["pending"])) for call in engine_calls]
+    pending = [(len(call["observed"]), len(call["running"])) for call in engine_calls]
     assert pending == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError, DataWarning
@@ -95,8 +95,7 @@ def study_in_file(
                 raise DataError(f"{path} must hold a study of the seed given, {seed}, but its own is {study.seed}")
         else:
             ways = {name: one or "minimize" for name, one in directions.items()}
-            new: dict[str, Any] = {"directions": ways} if len(ways) > 1 else {"direction": ways[""]}
-            study = FileOptimizer(space, None if surrogate is ... else surrogate, seed=seed or 0, **new)
+            study = FileOptimizer(space, None if surrogate is ... else surrogate, directions=ways, seed=seed or 0)
         study.path = path
         yield study
 

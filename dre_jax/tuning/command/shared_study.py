@@ -64,20 +64,18 @@ class SharedStudy:
         Raises:
           DataError: for a storage that cannot be used, or a study of another space, objectives or direction.
         """
-        past = surrogate if isinstance(surrogate, Mapping) else {"": surrogate}
         self.space = space
-        self.named_surrogates = {objective: past.get(objective) for objective in directions}
-        """Knowledge of past tasks by objective; a single objective has the name ""."""
         self._translation = translation_of(space)
-        self._sampler = DRESampler(space, surrogate=list(self.named_surrogates.values()), seed=seed)
         self._address = address_without_password(storage)
-        self._study = _open_study(storage, name, directions, self._sampler)
+        self._study = _open_study(storage, name, directions)
         own = [one.name.lower() for one in self._study.directions]
         metrics = self._study.metric_names or map(str, range(len(own)))
         self.named_directions = dict(zip(metrics if len(own) > 1 else [""], own, strict=True))
-        """Directions by objective, named as in `named_surrogates`."""
+        """Directions by objective; a single one has the name ""."""
         require_directions(name, self.named_directions, directions)
-        surrogates_by_objective(self.named_surrogates, self.named_directions)
+        self.named_surrogates = surrogates_by_objective(surrogate, self.named_directions)
+        """Knowledge of past tasks by objective, named as in `named_directions`."""
+        self._study.sampler = DRESampler(space, surrogate=list(self.named_surrogates.values()), seed=seed)
         content = to_json(space)
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
             raise DataError(f"{name} must be a study of the space given, but it is one of another space")
@@ -107,19 +105,6 @@ class SharedStudy:
     def interrupted(self) -> list[Trial]:
         """No trials: the running ones are those of other processes."""
         return []
-
-    @property
-    def best(self) -> Trial:
-        """The complete trial with the best value. Raises `DataError` without any."""
-        try:
-            return self._to_trial(self._study.best_trial)
-        except ValueError:
-            raise DataError("there is a best trial once one is complete, but none is") from None
-
-    @property
-    def front(self) -> tuple[Trial, ...]:
-        """The complete trials that no other one dominates."""
-        return tuple(map(self._to_trial, self._study.best_trials))
 
     def ask(self) -> Trial:
         """Returns the next trial. Raises `DataError` if the storage fails."""
@@ -193,13 +178,13 @@ class SharedStudy:
 
 
 @optuna_logs_at("WARNING")
-def _open_study(storage: str, name: str, directions: Mapping[str, str | None], sampler: DRESampler) -> optuna.Study:
+def _open_study(storage: str, name: str, directions: Mapping[str, str | None]) -> optuna.Study:
     with storage_errors(address_without_password(storage)):
         opened = _create_storage(storage)
         with contextlib.suppress(KeyError):
-            return optuna.load_study(study_name=name, storage=opened, sampler=sampler)
-        new: Any = {"directions": [one or "minimize" for one in directions.values()], "load_if_exists": True}
-        study = optuna.create_study(study_name=name, storage=opened, sampler=sampler, **new)
+            return optuna.load_study(study_name=name, storage=opened)
+        ways: list[Any] = [one or "minimize" for one in directions.values()]
+        study = optuna.create_study(study_name=name, storage=opened, directions=ways, load_if_exists=True)
         if len(directions) > 1:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +15,7 @@ from dre_jax.report.style import write_to
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.figures.slices import ObjectiveFigures, plot_importances
 from dre_jax.tuning.figures.trials import plot_curves, plot_front, plot_history
+from dre_jax.tuning.objectives.objectives import best_trials
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trial import Trial
 
@@ -45,24 +46,23 @@ class StudyFigure(NamedTuple):
     caption: str
 
 
-def study_figures(study: StudyRecord | SharedStudy, best: Sequence[Trial]) -> dict[str, StudyFigure]:
+def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
     """Returns the figures of a study by heading: front or history, learning curves, slices, contours, importance.
 
     Args:
       study: its trials. A surrogate whose method does not predict values has no predictions.
-      best: the best trial, or the front.
     """
     space, trials, directions = study.space, study.trials, study.named_directions
-    figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best}
+    figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best_trials(trials, directions)}
     if len(directions) > 1:
         figures["Front"] = StudyFigure(plot_front(trials, numbers, directions), _FRONT)
     for name, direction in directions.items():
         of = f" of {name}" if name else ""
-        own = [trial.with_objective(name) for trial in trials] if name else trials
+        own = [trial.with_objective(name) for trial in trials]
         figures[f"History{of}"] = StudyFigure(plot_history(own, direction), _HISTORY)
         if any(len(trial.reports) > 1 for trial in own):
             figures["Learning curves"] = StudyFigure(plot_curves(own, numbers, direction), _CURVES)
-        predict = partial(Engine(space, study.named_surrogates[name]).predict, own, direction)
+        predict = partial(Engine(space, study.named_surrogates[name], direction).predict, own)
         plots = ObjectiveFigures(space, own, direction, predict)
         caption = f"{_SLICES} {_PREDICTED}" if plots.slices else _SLICES
         figures[f"Slices{of}"] = StudyFigure(plots.plot_slices(), caption)
@@ -73,19 +73,19 @@ def study_figures(study: StudyRecord | SharedStudy, best: Sequence[Trial]) -> di
     return figures
 
 
-def write_study_page(path: Path, title: str, study: StudyRecord | SharedStudy, best: Sequence[Trial]) -> None:
+def write_study_page(path: Path, title: str, study: StudyRecord | SharedStudy) -> None:
     """Writes the page of a study.
 
     Args:
       path: of the page.
       title: of the page.
       study: its trials.
-      best: the best trial, or the front.
 
     Raises:
       DataError: if the page cannot be written.
     """
     space, trials, directions = study.space, study.trials, study.named_directions
+    best = best_trials(trials, directions)
     n_complete = sum(trial.state == "complete" for trial in trials)
     names = [name or "value" for name in directions]
     numbers = {trial.number for trial in best}
@@ -94,7 +94,7 @@ def write_study_page(path: Path, title: str, study: StudyRecord | SharedStudy, b
     page = {
         "title": title,
         "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {purpose}.",
-        "figures": [(heading, _source(one), one.caption) for heading, one in study_figures(study, best).items()],
+        "figures": [(heading, _source(one), one.caption) for heading, one in study_figures(study).items()],
         "columns": ("trial", "state", *names, *space),
         "rows": [_row(trial, trial.number in numbers, directions, space) for trial in [*best, *others]],
     }

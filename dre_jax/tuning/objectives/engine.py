@@ -17,13 +17,14 @@ from dre_jax.errors import ConfigError
 from dre_jax.search.candidates import default_candidates
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import EngineConfig, Observation, default_method
+from dre_jax.tuning.engine_config import EngineConfig, default_method
 from dre_jax.tuning.initial_design import N_START
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_values
 from dre_jax.tuning.objectives.method import HypervolumeMethod, ObjectiveParams
 from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by_objective
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import Trial
 
 Surrogates = Surrogate | Mapping[str, Surrogate | None] | None
 _MAX_START = 10
@@ -37,6 +38,7 @@ class ObjectivesEngine(Engine):
         self,
         space: Space,
         surrogates: Mapping[str, Surrogate | None],
+        directions: Mapping[str, str],
         *,
         seed: int = 0,
         config: EngineConfig | None = None,
@@ -46,6 +48,7 @@ class ObjectivesEngine(Engine):
         Args:
           space: the search space.
           surrogates: knowledge of past tasks, by objective.
+          directions: of the values, by objective.
           seed: seed of all suggestions.
           config: settings.
 
@@ -62,7 +65,7 @@ class ObjectivesEngine(Engine):
         )
         self._method = method
         super().__init__(space, _combine(surrogates, method), seed=seed, config=config)
-        self.surrogates = dict(surrogates)
+        self.surrogates, self.directions = dict(surrogates), dict(directions)
 
     def require_standard_errors(self) -> None:
         """Raises `ConfigError`."""
@@ -72,28 +75,30 @@ class ObjectivesEngine(Engine):
         """Raises `ConfigError`."""
         raise ConfigError("an expected gain needs a study of one objective")
 
-    def _with_responses(self, observed: Sequence[Observation]) -> Sequence[Observation]:
-        """Returns observations whose responses are their places in the front, from their ``objectives``."""
-        if not observed:
-            return observed
-        order = order_by_front(unit_values(np.array([one.objectives for one in observed], np.float64)))
-        return [one._replace(response=float(place)) for one, place in zip(observed, order, strict=True)]
+    def _responses(self, observed: Sequence[Trial]) -> np.ndarray:
+        """Returns the places f64[n] of the trials in the front."""
+        return order_by_front(unit_values(self._values(observed)))
 
-    def _can_value(self, observed: Sequence[Observation]) -> bool:
+    def _can_value(self, observed: Sequence[Trial]) -> bool:
         return bool(observed)
 
     def _params_for(
-        self, observed: Sequence[Observation], rows: np.ndarray, capacity: int, dtype: type[np.floating[Any]]
+        self,
+        observed: Sequence[Trial],
+        responses: np.ndarray,
+        rows: np.ndarray,
+        capacity: int,
+        dtype: type[np.floating[Any]],
     ) -> ObjectiveParams:
-        values = np.array([one.objectives for one in observed], np.float64)
+        values = self._values(observed)
         scaled = unit_values(values)
-        feasible = np.array([all(value <= 0 for value in one.constraints.values()) for one in observed])
+        feasible = np.array([one.is_feasible for one in observed])
         empty = (0, capacity - len(rows))
         arrays = (
             np.stack([np.pad(column, empty) for column in scaled[rows].T]),
             np.stack([np.pad(tie_levels(column), empty) for column in values[rows].T]),
             np.arange(capacity) < len(rows),
-            boxes_above(scaled, np.array([one.response for one in observed]), feasible, capacity),
+            boxes_above(scaled, responses, feasible, capacity),
         )
         arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
         learned = self._params or (None,) * len(self.surrogates)
@@ -140,8 +145,8 @@ def make_engine(
     directions: Mapping[str, str] | None,
     seed: int,
     config: EngineConfig | None,
-) -> tuple[dict[str, str], Engine]:
-    """Returns the directions of a study by objective, and the engine; a single objective has the name "".
+) -> Engine:
+    """Returns the engine of a study.
 
     Raises:
       ConfigError, DataError: as `dre_jax.tuning.Optimizer`.
@@ -153,21 +158,23 @@ def make_engine(
     if directions is None:
         if isinstance(surrogate, Mapping):
             raise ConfigError("surrogates by objective need directions= of the objectives, but got none")
-        named, surrogate = {"": direction}, {"": surrogate}
+        directions, surrogate = {"": direction}, {"": surrogate}
     elif direction != "minimize":
         raise ConfigError(f"a study has direction= or directions=, but got {direction!r} and {directions!r}")
-    else:
-        named = check_directions(directions)
-    surrogates = surrogates_by_objective(surrogate, named)
+    directions = check_directions(directions)
+    surrogates = surrogates_by_objective(surrogate, directions)
     searched = space_of(space, next((one for one in surrogates.values() if one is not None), None))
-    return named, engine_of(searched, surrogates, seed=seed, config=config)
+    return engine_of(searched, surrogates, directions, seed=seed, config=config)
 
 
-def engine_of(space: Space, surrogates: Mapping[str, Surrogate | None], **options: Any) -> Engine:
-    """Returns the engine of one objective or several, with surrogates by objective; options as those of `Engine`."""
-    if len(surrogates) > 1:
-        return ObjectivesEngine(space, surrogates, **options)
-    return Engine(space, *surrogates.values(), **options)
+def engine_of(
+    space: Space, surrogates: Mapping[str, Surrogate | None], directions: Mapping[str, str], **options: Any
+) -> Engine:
+    """Returns the engine of one objective or several, which name surrogates and directions; options as of `Engine`."""
+    if len(directions) > 1:
+        return ObjectivesEngine(space, surrogates, directions, **options)
+    (name, direction), *_ = directions.items()
+    return Engine(space, surrogates[name], direction, **options)
 
 
 def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:

@@ -1,4 +1,4 @@
-"""What a study of several objectives checks: its directions, the values of its trials, its surrogates."""
+"""Objectives of a study by name, "" for a single one: directions, values, surrogates, the best trials."""
 
 from __future__ import annotations
 
@@ -19,27 +19,24 @@ ANY_DIRECTION: Mapping[str, str | None] = MappingProxyType({"": None})
 
 
 def check_directions(directions: Any) -> dict[str, str]:
-    """Returns the directions of several objectives by name. Raises `ConfigError` for fewer than two, or none that is.
+    """Returns the directions of one objective or several. Raises `ConfigError` for a name or a direction that is none.
 
     Example:
       >>> check_directions({"error": "minimize", "speed": "maximize"})
       {'error': 'minimize', 'speed': 'maximize'}
     """
-    if not isinstance(directions, Mapping) or len(directions) < 2:
+    if not isinstance(directions, Mapping) or len(directions) < 1 + (list(directions) != [""]):
         rule = "directions must map the names of two or more objectives to 'minimize' or 'maximize'"
         raise ConfigError(f"{rule}, but got {directions!r}: pass direction= for one objective")
     for name, direction in directions.items():
         if not isinstance(name, str):
             raise ConfigError(f"the name of an objective must be a string, but got {name!r}")
-        one_of(f"direction of {name!r}", direction, DIRECTIONS)
+        one_of(f"direction of {name!r}" if name else "direction", direction, DIRECTIONS)
     return dict(directions)
 
 
 def require_directions(study: str, directions: Mapping[str, str], expected: Mapping[str, str | None]) -> None:
-    """Raises `DataError` if a study has other objectives than expected, or another direction than one that is not None.
-
-    A single objective has the name "".
-    """
+    """Raises `DataError` if a study has other objectives than expected, or another direction where one is."""
     if list(directions) != list(expected):
         own, others = (", ".join(filter(None, names)) or "one metric" for names in (directions, expected))
         raise DataError(f"{study} must be a study of {others}, but is one of {own}")
@@ -59,15 +56,18 @@ def objective_values(values: Any, directions: Mapping[str, str]) -> dict[str, fl
 
 
 def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> dict[str, Surrogate | None]:
-    """Returns a surrogate, or None, for each objective.
+    """Returns a surrogate, or None, for each objective, from a mapping of some, or the surrogate of the only one.
 
     Raises:
-      ConfigError: if there is no mapping, or one with other names.
+      ConfigError: if there is no mapping for several objectives, or one with other names.
       DataError: if a surrogate's direction is not that of its objective.
     """
-    surrogate = {} if surrogate is None else surrogate
+    is_single = len(directions) == 1
+    if surrogate is None or (is_single and not isinstance(surrogate, Mapping)):
+        surrogate = dict.fromkeys(directions, surrogate)
     if not isinstance(surrogate, Mapping) or not surrogate.keys() <= directions.keys():
         rule = f"a study of the objectives {', '.join(map(repr, directions))} needs a mapping of them to surrogates"
+        rule = "a study of one objective has one surrogate" if is_single else rule
         raise ConfigError(f"{rule}, but got surrogate={surrogate!r}")
     by_name: dict[str, Surrogate | None] = {name: surrogate.get(name) for name in directions}
     for name, one in by_name.items():
@@ -90,3 +90,9 @@ def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Tr
         return ()
     dominated = dominates(np.array([responses_of(trial, directions) for trial in feasible])).any(axis=0)
     return tuple(feasible[i] for i in np.flatnonzero(~dominated))
+
+
+def best_trials(trials: Sequence[Trial], directions: Mapping[str, str]) -> list[Trial]:
+    """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective."""
+    front, (name, *others) = front_of(trials, directions), directions
+    return sorted(front, key=lambda trial: trial.values[name]) if others else list(front[:1])

@@ -9,19 +9,15 @@ from typing import Any
 import optuna
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, create_trial
 
 from dre_jax.tuning.optuna.distributions import Translation, translation_of
+from dre_jax.tuning.optuna.trials import STATES
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study_record import StudyRecord
 from dre_jax.tuning.trial import Trial
 
-_STATES = {
-    "complete": TrialState.COMPLETE,
-    "stopped": TrialState.PRUNED,
-    "failed": TrialState.FAIL,
-    "running": TrialState.RUNNING,
-}
+_STATES = {state: of_optuna for of_optuna, state in STATES.items()}
 
 
 def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None, name: str | None = None) -> Study:

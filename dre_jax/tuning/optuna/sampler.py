@@ -12,7 +12,7 @@ from optuna.distributions import BaseDistribution
 from optuna.logging import get_logger
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.samplers._base import _INDEPENDENT_SAMPLING_WARNING_TEMPLATE, _process_constraints_after_trial
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
@@ -32,7 +32,6 @@ from dre_jax.tuning.optuna.trials import (
 from dre_jax.tuning.sources import PastCheck
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial
 
 _logger = get_logger(__name__)
 PAST_WEIGHT = "dre:past_weight"
@@ -107,7 +106,7 @@ class DRESampler(BaseSampler):
         self._independent = independent_sampler
         self._warns = warn_independent_sampling
         self._warned: set[str] = set()
-        self._past_checks: dict[str, list[PastCheck]] = {}  # by study
+        self._past_checks: dict[str, PastCheck] = {}  # by study
         self._constraints_func = constraints_func
         spaces = (one.space for one in surrogates if one is not None)
         space = search_space if search_space is not None else next(spaces, None)
@@ -115,7 +114,7 @@ class DRESampler(BaseSampler):
         self._engine: Engine | None = None
         self._reader: TrialReader | None = None
         if self._search_space is not None:
-            self._engine_for(self._search_space.space, len(surrogates))
+            self._engine_for(self._search_space.space, ["minimize"] * len(surrogates))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The distributions that are searched together: those with more than one value.
@@ -149,21 +148,21 @@ class DRESampler(BaseSampler):
             return {}
         reader = self._reader_for(study, search_space)
         translation = reader.translation
-        engine = self._engine_for(translation.space, len(study.directions))
-        maximise = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
+        engine = self._engine_for(translation.space, [direction.name.lower() for direction in study.directions])
         others = _others(study, trial)
-        self._check_past(study, others, reader)
         fixed = _fixed_values(trial, others, translation, search_space)
-        options: dict[str, Any] = {"maximise": maximise, "uses_errors": engine.uses_standard_errors}
-        reading = read_trials(others, reader, **options)
+        trials = read_trials(others, reader, engine.directions)
+        check = self._past_checks.setdefault(study.study_name, PastCheck())
+        check.warn_if_misleading(trials, engine.directions, engine.surrogates)
         for _ in range(_TRIES):
-            suggestion = engine.propose(**reading._asdict(), number=trial.number, fixed=fixed)
+            suggestion = engine.propose(trials, number=trial.number, fixed=fixed)
             values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
-            written, before = translation.read_params(values), reading
-            reading = read_trials(_others(study, trial), reader, **options)
-            if before.contains(written) or not reading.contains(written):
+            written, before = translation.read_params(values), trials
+            trials = read_trials(_others(study, trial), reader, engine.directions)
+            is_old, is_shared = (any(one._params == written for one in them) for them in (before, trials))
+            if is_old or not is_shared:
                 break
         if suggestion.past_weight is not None:
             study._storage.set_trial_user_attr(trial._trial_id, PAST_WEIGHT, suggestion.past_weight)
@@ -199,16 +198,6 @@ class DRESampler(BaseSampler):
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
-
-    def _check_past(self, study: Study, others: Sequence[FrozenTrial], reader: TrialReader) -> None:
-        surrogates = self._surrogates_for(len(study.directions))
-        checks = self._past_checks.setdefault(study.study_name, [PastCheck() for _ in surrogates])
-        for i, (check, surrogate, direction) in enumerate(zip(checks, surrogates, study.directions, strict=True)):
-            if check.is_due(len(others), surrogate):
-                complete = ((one.values[i], reader.read(one)) for one in others if one.state == TrialState.COMPLETE)
-                trials = [Trial(0, params, "complete", value) for value, params in complete if params is not None]
-                objective = str(i) if len(surrogates) > 1 else ""
-                check.warn_if_misleading(trials, direction.name.lower(), surrogate, objective)
 
     def _warn_independent_sampling(self, study: Study, trial: FrozenTrial, name: str) -> None:
         """Logs a warning, as Optuna's samplers do, but once for each hyperparameter."""
@@ -252,12 +241,14 @@ class DRESampler(BaseSampler):
             raise ConfigError(f"{rule}, but the sampler has {len(self._surrogates)}")
         return self._surrogates
 
-    def _engine_for(self, space: Space, n_objectives: int) -> Engine:
+    def _engine_for(self, space: Space, directions: Sequence[str]) -> Engine:
         """Returns the engine of a space; the last engine is cached with its arrays on the device."""
         engine = self._engine
-        if engine is None or engine.space != space or len(engine.surrogates) != n_objectives:
-            surrogates = {str(i): one for i, one in enumerate(self._surrogates_for(n_objectives))}
-            self._engine = engine = engine_of(space, surrogates, seed=self._seed, config=self._config)
+        if engine is None or engine.space != space or list(engine.directions.values()) != directions:
+            names = list(map(str, range(len(directions)))) if len(directions) > 1 else [""]
+            surrogates = dict(zip(names, self._surrogates_for(len(directions)), strict=True))
+            more: Any = {"seed": self._seed, "config": self._config}
+            self._engine = engine = engine_of(space, surrogates, dict(zip(names, directions, strict=True)), **more)
         return engine
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""Trials of an Optuna study as the engine's observations, pending and failed configurations."""
+"""Trials of an Optuna study as trials of this library."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -13,9 +14,9 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.optuna.distributions import Translation
 from dre_jax.tuning.space.space import Params
+from dre_jax.tuning.trial import State, Trial
 
 _KEY = "dre:relative_params"
 POSTERIOR = "dre:posterior"
@@ -26,16 +27,12 @@ _HUGE = 1e300
 """Sums of larger numbers may overflow."""
 
 
-class StudyTrials(NamedTuple):
-    """A study's trials whose configuration can be read."""
-
-    observed: list[Observation]
-    pending: list[Params]
-    failed: list[Params]
-
-    def contains(self, params: Params | None) -> bool:
-        """Returns whether a trial has this configuration."""
-        return params in self.pending or params in self.failed or any(params == o.params for o in self.observed)
+STATES: dict[TrialState, State] = {
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "stopped",
+    TrialState.FAIL: "failed",
+    TrialState.RUNNING: "running",
+}
 
 
 class TrialReader:
@@ -56,26 +53,27 @@ class TrialReader:
         return params
 
 
-def read_trials(
-    trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise: Sequence[bool], uses_errors: bool = False
-) -> StudyTrials:
-    """Returns the trials of a study, with the standard errors of pruned ones if the method uses them.
+def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, directions: Mapping[str, str]) -> list[Trial]:
+    """Returns the trials of a study whose configuration can be read.
 
-    Each objective is maximised or minimised. Of several, a pruned trial has no values, so it counts as failed.
+    With several objectives, a pruned trial has no values, so it counts as failed.
     """
     started = ((trial, reader.read(trial)) for trial in trials if trial.state != TrialState.WAITING)
     readable = [(trial, params) for trial, params in started if params is not None]
-    with_value = {TrialState.COMPLETE} | ({TrialState.PRUNED} if len(maximise) == 1 else set())
-    observed = [(trial, params) for trial, params in readable if trial.state in with_value]
-    finished = [trial for trial, _ in observed]
-    values = zip(*(responses(finished, maximise=way, objective=i) for i, way in enumerate(maximise)), strict=True)
-    observations = [
-        Observation(params, one[0], _posterior(trial)[1] if uses_errors else 0.0, trial.constraints, one)
-        for (trial, params), one in zip(observed, values, strict=True)
-    ]
-    pending = [params for trial, params in readable if trial.state == TrialState.RUNNING]
-    failed = [params for trial, params in readable if trial.state not in {*with_value, TrialState.RUNNING}]
-    return StudyTrials(observations, pending, failed)
+    several, sign = len(directions) > 1, 1.0 if directions.get("") == "maximize" else -1.0
+    finished = [trial for trial, _ in readable if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+    values = iter(() if several else responses(finished, maximise=sign > 0))
+    read = []
+    for trial, params in readable:
+        one = Trial(trial.number, params, STATES[trial.state], _constraints=trial.constraints)
+        if several and trial.state == TrialState.COMPLETE:
+            one = replace(one, _values=dict(zip(directions, trial.values, strict=True)))
+        elif several and trial.state == TrialState.PRUNED:
+            one = replace(one, state="failed")
+        elif trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
+            one = replace(one, value=sign * next(values), stderr=_posterior(trial)[1])
+        read.append(one)
+    return read
 
 
 def latest_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
@@ -131,8 +129,8 @@ def _shared(trial: FrozenTrial) -> dict[str, float]:
         return {}
 
 
-def responses(trials: Sequence[FrozenTrial], *, maximise: bool, objective: int = 0) -> list[float]:
-    """Responses of finished trials in one objective, higher is better.
+def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
+    """Responses of finished trials of a study with one objective, higher is better.
 
     - Complete ones have their value.
     - A trial that `DREPruner` pruned has the posterior mean of its final value.
@@ -147,7 +145,7 @@ def responses(trials: Sequence[FrozenTrial], *, maximise: bool, objective: int =
     forecast = [i for i in all_pruned if POSTERIOR in trials[i].system_attrs]
     result[forecast] = [sign * _posterior(trials[i])[0] for i in forecast]
     for i in complete:
-        result[i] = sign * trials[i].values[objective]
+        result[i] = sign * trials[i].values[0]
     feasible = [i for i in complete if all(value <= 0 for value in trials[i].constraints.values())]
     pruned = sorted(
         (i for i in all_pruned if POSTERIOR not in trials[i].system_attrs),

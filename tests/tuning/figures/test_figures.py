@@ -61,7 +61,7 @@ def test_a_page_of_few_trials(tmp_path, values, reports):
     stopped = Trial(len(values), {"x": 0.2}, "stopped", 3.0, _reports=reports)
     study = Optimizer(Space({"x": Float(0.0, 1.0)}), direction="maximize")
     study._trials = [*trials_of(values), stopped]
-    write_study_page(tmp_path / "page.html", "study", study, study.trials[:1])
+    write_study_page(tmp_path / "page.html", "study", study)
     page = (tmp_path / "page.html").read_text()
     assert re.findall("<h2>(.*?)</h2>", page) == ["History", *["Learning curves"] * bool(reports), "Slices", "Trials"]
     assert page.count("data:image/png;base64,") == page.count("<h2>") - 1

@@ -76,8 +76,8 @@ def test_what_trials_count_as(engine_calls):
     complete, failed, pruned, running = (trial.params for trial in study.trials[:4])
     last = engine_calls[-1]
     assert [o.params for o in last["observed"]] == [complete, pruned]
-    assert last["observed"][0].response == 0.0 > last["observed"][1].response
-    assert last["pending"] == [running, {"x": 0.25, "kernel": "poly"}]
+    assert last["observed"][0].value == 0.0 > last["observed"][1].value
+    assert last["running"] == [running, {"x": 0.25, "kernel": "poly"}]
     assert last["failed"] == [failed]
     assert last["number"] == 6
 
@@ -101,7 +101,7 @@ def test_trials_that_are_not_told_yet_count_as_running(engine_calls):
     trials = [study.ask() for _ in range(6)]
     for trial in reversed(trials):
         trial.suggest_float("x", 0.0, 1.0)  # the kernel is still to come
-    assert len(engine_calls[-1]["pending"]) == 5
+    assert len(engine_calls[-1]["running"]) == 5
     for trial in trials:
         trial.suggest_categorical("kernel", ["rbf", "poly"])
     assert len(set(configurations(study))) == 6
@@ -115,15 +115,16 @@ def test_several_objectives_have_their_values_and_surrogates(monkeypatch):
     monkeypatch.setattr(
         ObjectivesEngine,
         "propose",
-        lambda self, observed, **rest: calls.append((observed, rest)) or Suggestion({"x": 0.3, "kernel": "rbf"}),
+        lambda self, trials, **_: calls.append((self.directions, trials)) or Suggestion({"x": 0.3, "kernel": "rbf"}),
     )
     first, pruned = study.ask(DISTRIBUTIONS), study.ask(DISTRIBUTIONS)
     study.tell(first, (1.0, 2.0))
     study.tell(pruned, state=TrialState.PRUNED)
     study.ask(DISTRIBUTIONS)
-    observed, rest = calls[-1]
-    assert [o.objectives for o in observed] == [(1.0, -2.0)]
-    assert rest["failed"] == [pruned.params]
+    directions, trials = calls[-1]
+    assert directions == {"0": "maximize", "1": "minimize"}
+    assert [trial.values for trial in trials] == [{"0": 1.0, "1": 2.0}, {}]
+    assert (trials[1].state, trials[1].params) == ("failed", pruned.params)
     assert study.sampler._engine.surrogates == {"0": surrogate, "1": None}
     with pytest.raises(ConfigError, match="a study of 3 objectives needs as many surrogates"):
         study_of(study.sampler, directions=["minimize"] * 3).ask(DISTRIBUTIONS)
@@ -337,7 +338,7 @@ def test_a_database_takes_what_is_shared(engine_calls, tmp_path):
     first = study.ask()
     first.suggest_float("x0", 0.0, 1.0)
     study.ask().suggest_float("x0", 0.0, 1.0)
-    pending = engine_calls[-1]["pending"]
+    pending = engine_calls[-1]["running"]
     assert [set(params) for params in pending] == [set(space)]
     assert pending[0]["x0"] == first.params["x0"]
     assert pending[0]["x89"] == first.suggest_float("x89", 0.0, 1.0)

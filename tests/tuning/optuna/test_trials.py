@@ -48,8 +48,9 @@ def test_trials_that_break_constraints_keep_their_value():
     result = responses(trials, maximise=False)
     assert result == [100.0, -1.0, -3.0, -2.0]
     reader = TrialReader(translation_of({"x": FloatDistribution(0.0, 1.0)}), None)
-    observed = read_trials(trials, reader, maximise=[False]).observed
-    assert [o.constraints for o in observed] == [{"c": 0.5}, {}, {"c": -1.0}, {"c": 0.0}]
+    observed = read_trials(trials, reader, {"": "minimize"})
+    assert [trial.value for trial in observed] == [-100.0, 1.0, 3.0, 2.0]
+    assert [trial.constraints for trial in observed] == [{"c": 0.5}, {}, {"c": -1.0}, {"c": 0.0}]
 
 
 kinds = st.one_of(

@@ -12,9 +12,9 @@ from scipy.stats import norm
 from dre_jax.search.weighting import log_belief
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 from tests.known_methods import RISING
+from tests.known_trials import complete_trial
 
 SPACE = Space(
     {
@@ -27,7 +27,7 @@ SPACE = Space(
 
 
 def rising(space, start=()):
-    return Engine(space, Surrogate(space, "rising", RISING, None, start))
+    return Engine(space, Surrogate(space, "rising", RISING, None, start), "maximize")
 
 
 def density(low, high, deviation):
@@ -92,7 +92,7 @@ def test_a_weight_follows_the_responses():
 def test_a_weight_decays_with_the_number_of_trials():
     """The method wants high values, the belief low ones."""
     space = Space({"x": Float(0.0, 1.0, likely=(0.0, 0.1)), "y": Float(0.0, 1.0)})
-    observed = [Observation({"x": 0.5, "y": i / 60}, 0.0) for i in range(60)]
+    observed = [complete_trial({"x": 0.5, "y": i / 60}, 0.0) for i in range(60)]
     result = [rising(space).propose(observed[:n], number=n).params["x"] for n in (1, 60)]
     assert result[0] < 0.2
     assert result[1] > 0.9
@@ -109,14 +109,14 @@ def test_the_default_comes_first_and_likely_values_follow():
     start = {"rate": 0.5, "kernel": None, "plain": 0.5}
     default = rising(space, (start,)).propose([], number=0).params
     assert (default["rate"], default["kernel"]) == (0.1, "rbf")
-    assert rising(space, (start,)).propose([Observation(default, 0.0)], number=1).params == start
+    assert rising(space, (start,)).propose([complete_trial(default, 0.0)], number=1).params == start
 
 
 def test_nothing_changes_without_a_belief():
     """A weight of 0 gives the picks of the space without likely values."""
     plain = Space({name: replace(parameter, likely=None) for name, parameter in SPACE.items()})
     rng = np.random.default_rng(2)
-    observed = [Observation(plain.params(point), float(rng.normal())) for point in rng.random((6, 4))]
+    observed = [complete_trial(plain.params(point), float(rng.normal())) for point in rng.random((6, 4))]
     ignored = Engine(SPACE, config=EngineConfig(belief_weight=0.0))
     for n in (0, 6):
         expected = Engine(plain).propose(observed[:n], number=n).params
