@@ -116,7 +116,7 @@ def trial(**changes):
 
 
 @pytest.mark.parametrize(
-    ("given", "rule"),
+    ("saved", "rule"),
     [
         ([], "must hold a study"),
         (content(dre_jax_study=2), "must hold a study of format 1, but is of 2"),
@@ -130,6 +130,8 @@ def trial(**changes):
         (content(**trial(value=...)), "trial 0"),
         (content(**trial(value=math.nan)), "trial 0"),
         (content(**trial(value=10**400)), "whole study"),
+        (content(**trial(cost=-1.0)), "a cost is positive and finite, with a value"),
+        (content(**trial(stderr=-1.0)), "a standard error is a finite number from 0"),
         (content(**trial(constraints={"a": math.inf})), "constraint 'a'"),
         (content(**trial(state="failed", value=..., constraints={"a": 1.0})), "a trial with constraints is complete"),
         (content(enqueued=[{"y": 0.5}]), "but got 'y'"),
@@ -138,10 +140,10 @@ def trial(**changes):
         (content(surrogate=...), "surrogate"),
     ],
 )
-def test_no_study_of_this_version(study, given, rule):
+def test_no_study_of_this_version(study, saved, rule):
     study.write_text(json.dumps(content()))
     assert Optimizer.load(study).best.value == 1.0
-    study.write_text(json.dumps(given))
+    study.write_text(json.dumps(saved))
     assert_refused(study, rule)
 
 

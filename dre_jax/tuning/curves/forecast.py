@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv, gammaln
+from scipy.special import betaincinv
 
 from dre_jax.tuning.curves.priors import (
     PastPriors,
@@ -30,7 +30,7 @@ from dre_jax.tuning.curves.priors import (
     top_weights,
     upper_tail,
 )
-from dre_jax.tuning.curves.processes import Predictions, condition, predict_last
+from dre_jax.tuning.curves.processes import condition, log_density, predict_last
 from dre_jax.tuning.curves.warp import fit_warp
 from dre_jax.tuning.past.curves import Curve, PastCurves
 
@@ -92,7 +92,7 @@ class CurveModel:
         priors = (generic_prior(self._steps), *past.priors)
         others = 1.0 - np.eye(len(curves))
         left_out = [predict_last(condition(prior, curves, others), curves) for prior in priors]
-        evidence = np.array([_log_density(predictions, last).mean(-1).sum() for predictions in left_out])
+        evidence = np.array([log_density(predictions, last).mean(-1).sum() for predictions in left_out])
         self._weights = np.exp(evidence - evidence.max()) / np.exp(evidence - evidence.max()).sum()
         self._posteriors = [condition(prior, curves, np.ones(len(curves))) for prior in priors]
         bars, weights = next_lower(last[:, 0])[:, None], top_weights(last[:, 0])
@@ -153,10 +153,3 @@ def _past_priors(past: PastCurves, positions: tuple[float, ...]) -> PastPriors:
     steps = np.array(positions)
     tasks = [_responses(curves, steps * max(max(one) for one in curves))[0] for curves in past.tasks.values()]
     return past_priors(steps, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])
-
-
-def _log_density(predictions: Predictions, values: np.ndarray) -> np.ndarray:
-    """Returns log densities of Student-t distributions."""
-    location, scale, degrees = predictions
-    normaliser = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - np.log(np.pi * degrees) / 2 - np.log(scale)
-    return normaliser - (degrees + 1) / 2 * np.log1p(((values - location) / scale) ** 2 / degrees)

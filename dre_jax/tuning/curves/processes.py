@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 _JITTER = 1e-6
 
@@ -82,3 +83,10 @@ def predict_last(prior: CurvePrior, curves: np.ndarray) -> Predictions:
     degrees = count + 2 + np.arange(1, size)
     inflation = (count + np.cumsum(residuals**2, -1)) / degrees
     return Predictions(location, np.sqrt(variance * inflation), degrees)
+
+
+def log_density(predictions: Predictions, values: np.ndarray) -> np.ndarray:
+    """Returns the log densities of values under Student-t distributions."""
+    location, scale, degrees = predictions
+    normaliser = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - np.log(np.pi * degrees) / 2 - np.log(scale)
+    return normaliser - (degrees + 1) / 2 * np.log1p(((values - location) / scale) ** 2 / degrees)

@@ -13,6 +13,7 @@ from dre_jax.methods.baselines.source_processes import (
     misranked,
     misranked_left_out,
     predict_means,
+    predict_sources,
 )
 from dre_jax.methods.baselines.tst import TAF, TST, predicted_improvements, source_weights
 from dre_jax.search import make_history
@@ -96,6 +97,22 @@ def test_ranking_weights_are_the_loops(seed):
     result = np.asarray(weights_of(losses, 0.95))
     np.testing.assert_allclose(result, slow_ranking_weights(losses, 0.95), atol=1e-6)
     assert float(result.sum()) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_rgpe_weights_means_and_variances_of_processes(sources, history, hills, make_candidates):
+    """Feurer et al. 2018, section 3: mu = sum_i w_i mu_i, sigma^2 = sum_i w_i^2 sigma_i^2."""
+    method, key = RGPE(fitting=FITTING, rows=25, samples=40), jax.random.key(3)
+    candidates = make_candidates(hills.test["new"].X[30:50], empty=0)
+    y = standard(history.response, history.where).y
+    own = fit(FITTING, history.x, y, history.where)
+    losses = np.asarray(jax.jit(method.losses)(sources, own, history, y, key))
+    weights = slow_ranking_weights(losses, method.guard)
+    assert np.sort(weights)[-2] > 0.1  # two processes count
+    means, variances = map(np.asarray, jax.jit(predict_sources)(sources, candidates.x))
+    own_mean, own_variance = predicted(own, history.x, y, history.where, candidates.x)
+    mean, variance = jax.jit(method.predict)(sources, history, y, candidates, key)
+    np.testing.assert_allclose(mean, weights @ [*means, own_mean], atol=1e-4)
+    np.testing.assert_allclose(variance, weights**2 @ [*variances, own_variance], atol=1e-4)
 
 
 def test_smooth_tasks_are_not_mistaken_for_perfect_ones():

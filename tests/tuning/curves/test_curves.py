@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import EngineConfig, Float, Optimizer, PastCurves, Space
 from dre_jax.tuning.curves.forecast import CurveModel
-from dre_jax.tuning.curves.processes import CurvePrior, condition, predict_last
+from dre_jax.tuning.curves.processes import CurvePrior, condition, log_density, predict_last
 from dre_jax.tuning.curves.warp import fit_warp
 
 STEPS = np.arange(1.0, 21.0)
@@ -58,6 +58,9 @@ class TestProcesses:
         degrees = 3.0 + 6 + 2
         shape = posterior.covariance * (3.0 + 6) * (1 + 1 / (2.0 + 6)) / degrees
         predictions = predict_last(posterior, self.curves[0])
+        location, scale, freedom = predictions
+        densities = stats.t.logpdf(self.curves[0, 4], freedom, location, scale)
+        np.testing.assert_allclose(log_density(predictions, self.curves[0, 4]), densities)
         for t in range(1, 5):
             keep = [*range(t), 4]
             joint = stats.multivariate_t(posterior.mean[keep], shape[np.ix_(keep, keep)], degrees)
