@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dre_jax.data.tasks import tie_levels
 from dre_jax.search import run, run_in_python
-from dre_jax.search.loop import segments
+from dre_jax.search.loop import min_max_scale, segments
 
 compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))
 over_keys = jax.jit(jax.vmap(run, in_axes=(None, None, None, None, 0, None, None)), static_argnums=(0, 5, 6))
@@ -25,6 +26,18 @@ def test_segments_have_room_for_every_history_and_no_more(n_design, n_trials):
     # Doubling: no slot in four stays empty but in the first.
     assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(capacities))
     assert len(parts) <= 1 + np.ceil(np.log2(max((n_design + n_trials) / 16, 1)))
+
+
+@pytest.mark.parametrize("n_values", [1, 4])
+@pytest.mark.parametrize("n_filled", [1, 5])
+def test_a_history_is_scaled_by_its_own_range(n_filled, n_values):
+    """Slots that are empty hold other rows of the table."""
+    response = np.array([3.0, -2.0, 4.0, 9.0])[np.arange(8) % n_values].astype(np.float32)
+    response[n_filled:] = np.linspace(-50.0, -20.0, 8 - n_filled)
+    where, own = np.arange(8) < n_filled, response[:n_filled]
+    expected = np.full(n_filled, 0.5) if np.ptp(own) == 0 else (own - own.min()) / np.ptp(own)
+    scaled = min_max_scale(*jax.device_put((response, None, tie_levels(response), where)))
+    np.testing.assert_allclose(scaled, np.append(expected, np.zeros(8 - n_filled)), rtol=1e-6)
 
 
 def test_every_row_once_then_nothing(methods, space, cut_task, search_task):
