@@ -43,7 +43,10 @@ def test_each_study_is_turned_by_its_own_direction():
     losses, scores = filled("losses"), filled("scores", direction="maximize")
     past = from_studies([losses, scores], SPACE)
     assert past.direction is None
-    assert from_studies(losses, SPACE).direction == "minimize"
+    losses.set_metric_names(["logloss"])
+    past_of_losses = from_studies(losses, SPACE)
+    assert (past_of_losses.direction, past_of_losses.metric) == ("minimize", "logloss")
+    assert from_studies([losses, filled("unnamed")], SPACE).metric is None
     np.testing.assert_allclose(past.tasks["losses"].y, [-1.0, -4.0, -2.0])
     np.testing.assert_allclose(past.tasks["scores"].y, [1.0, 4.0, 2.0])
     np.testing.assert_allclose(past.tasks["losses"].X, [[0.0, 1.0, 0.0], [0.25, 1.0, 0.0], [0.5, 1.0, 0.0]])
