@@ -43,7 +43,8 @@ def test_each_study_is_turned_by_its_own_direction():
     losses, scores = filled("losses"), filled("scores", direction="maximize")
     past = from_studies([losses, scores], SPACE)
     assert past.direction is None
-    losses.set_metric_names(["logloss"])
+    with pytest.warns(optuna.exceptions.ExperimentalWarning):
+        losses.set_metric_names(["logloss"])
     past_of_losses = from_studies(losses, SPACE)
     assert (past_of_losses.direction, past_of_losses.metric) == ("minimize", "logloss")
     assert from_studies([losses, filled("unnamed")], SPACE).metric is None
