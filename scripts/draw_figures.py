@@ -1,7 +1,7 @@
 """Draws pictures of the README and of the site into docs/figures, for light and for dark pages.
 
     python scripts/draw_figures.py [NAME ...]       # from the stored result and from the tables of the pages
-    python scripts/draw_figures.py --regret DIR     # stores what scripts/compare_methods.py left in DIR, then draws
+    python scripts/draw_figures.py --regret DIR     # stores what `dre-jax compare` wrote to DIR, then draws
 
 Run it after a table of docs/results has changed; a test says which pictures are older than their numbers.
 """
@@ -36,13 +36,13 @@ NAMES = {  # of methods, as a reader knows them
     "random": "random search",
 }
 COMMAND = (
-    "scripts/compare_methods.py --methods hedged-prior dre tpe gp random --data bundled --designs test0,test1,test2 "
-    "--trials 50 --out DIR"
+    "dre-jax compare --data bundled --methods hedged-prior dre tpe gp random --seeds test0,test1,test2 --trials 50 "
+    "--out DIR"
 )
 
 
 def regret_of(folder: Path) -> dict[str, Any]:
-    """The mean regret of each method over search spaces, with its standard error, from what COMMAND left in DIR."""
+    """The mean regret of each method over search spaces, with its standard error, of what COMMAND wrote to DIR."""
     summary = read_json(folder / "report" / "summary.json")
     if missing := [name for name in NAMES if name not in summary["methods"]]:
         raise DataError(f"{folder} must hold what `{COMMAND}` wrote, but lacks results of {', '.join(missing)}")
