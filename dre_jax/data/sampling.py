@@ -15,7 +15,6 @@ from jax import Array, lax
 
 from dre_jax import native
 from dre_jax.data.tasks import TaskTable
-from dre_jax.runtime.jit import jit_eager_calls
 
 
 class TaskSpans(NamedTuple):
@@ -110,23 +109,42 @@ def skip(index: Array, skipped: Array) -> Array:
     return index + jnp.sum(before[None, :] <= index[:, None], axis=-1, dtype=jnp.int32)
 
 
-def sample_rows(table: TaskTable | TaskSpans, bits: Array, *, n_support: int = 20, n_query: int = 100) -> ListRows:
-    """A task uniformly, then support and query rows, distinct and disjoint.
+def sample_lists(
+    table: TaskTable | TaskSpans,
+    bits: Array,
+    most: Array | None = None,
+    *,
+    n_support: int,
+    may_be_native: bool = True,
+) -> ListRows:
+    """For each list a task uniformly, then K support and Q query rows of it, distinct and disjoint.
 
-    A task with fewer than ``n_support + n_query`` rows gives shorter, masked lists: a fifth of it feeds the deep set.
+    A task with fewer than K + Q rows gives shorter, masked lists: a fifth of it feeds the deep set.
 
     Args:
       table: the tasks.
-      bits: u32[1 + K + Q], random.
+      bits: u32[..., 1 + K + Q], random.
+      most: i32[...], maximum numbers of query rows, up to Q; Q by default.
       n_support: K.
-      n_query: Q.
+      may_be_native: as of `draw_without_replacement`.
+
+    Example:
+      >>> import numpy as np
+      >>> from dre_jax.data import Task
+      >>> from dre_jax.data.tasks import build_table
+      >>> table = build_table({"wine": Task("wine", np.zeros((12, 3), np.float32), np.arange(12.0))})
+      >>> sample_lists(table, jax.random.bits(jax.random.key(0), (4, 8)), n_support=2).query.shape
+      (4, 5)
     """
+    if bits.ndim > 1:
+        return jax.vmap(partial(sample_lists, table, n_support=n_support, may_be_native=may_be_native))(bits, most)
+    draw = partial(draw_without_replacement, may_be_native=may_be_native)
     task = uniform_below(bits[0], jnp.int32(table.n_tasks))
     start, size = table.start[task], table.size[task]
-    k = jnp.minimum(support_size(size, n_support), size)
-    q = jnp.minimum(size - k, n_query)
-    support = draw_without_replacement(bits[1 : 1 + n_support], size, k)
-    query = draw_without_replacement(bits[1 + n_support :], size - k, q)
+    k, n_query = jnp.minimum(support_size(size, n_support), size), bits.shape[0] - 1 - n_support
+    q = jnp.minimum(size - k, n_query if most is None else most)
+    support = draw(bits[1 : 1 + n_support], size, k) if n_support else jnp.zeros(0, jnp.int32)
+    query = draw(bits[1 + n_support :], size - k, q)
     support_where = jnp.arange(n_support) < k
     query_where = jnp.arange(n_query) < q
     query = skip(jnp.where(query_where, query, 0), support)
@@ -136,57 +154,3 @@ def sample_rows(table: TaskTable | TaskSpans, bits: Array, *, n_support: int = 2
         start + jnp.where(query_where, query, 0),
         query_where,
     )
-
-
-@jit_eager_calls("shape", "n_support", "n_query")
-def sample_lists(
-    table: TaskTable,
-    key: Array,
-    shape: tuple[int, ...],
-    *,
-    n_support: int = 20,
-    n_query: int = 100,
-) -> ListRows:
-    """Independent lists, see `sample_rows`.
-
-    Args:
-      table: the tasks.
-      key: PRNG key.
-      shape: leading dimensions of the result.
-      n_support: K.
-      n_query: Q.
-
-    Example:
-      >>> import numpy as np
-      >>> from dre_jax.data import Task
-      >>> from dre_jax.data.tasks import build_table
-      >>> task = Task("wine", np.zeros((12, 3), np.float32), np.arange(12.0))
-      >>> lists = sample_lists(build_table({"wine": task}), jax.random.key(0), (4,), n_support=2, n_query=5)
-      >>> lists.query.shape
-      (4, 5)
-    """
-    bits = jax.random.bits(key, (*shape, 1 + n_support + n_query), jnp.uint32)
-    return sample_many(table, bits, n_support=n_support, n_query=n_query)
-
-
-def sample_many(table: TaskTable | TaskSpans, bits: Array, *, n_support: int, n_query: int) -> ListRows:
-    """`sample_rows` for u32[..., 1 + K + Q]."""
-    one = partial(sample_rows, table, n_support=n_support, n_query=n_query)
-    for _ in bits.shape[:-1]:
-        one = jax.vmap(one)
-    return one(bits)
-
-
-def without_support(table: TaskTable | TaskSpans, bits: Array, most: Array) -> ListRows:
-    """A task uniformly, and distinct rows of it, best first, at most so many: u32[..., 1 + B] random, i32[...] to B.
-
-    The loop is JAX's: the trainings that use it are over before the one in C++ is built.
-    """
-    if bits.ndim > 1:
-        return jax.vmap(partial(without_support, table))(bits, most)
-    task = uniform_below(bits[0], jnp.int32(table.n_tasks))
-    size = table.size[task]
-    count = jnp.minimum(size, most)
-    where = jnp.arange(bits.shape[0] - 1) < count
-    rows = table.start[task] + jnp.where(where, draw_without_replacement(bits[1:], size, count, may_be_native=False), 0)
-    return ListRows(jnp.zeros(0, jnp.int32), jnp.zeros(0, bool), rows, where)

@@ -37,7 +37,7 @@ from jax import Array, lax
 
 from dre_jax.checks import Checked, Positive
 from dre_jax.data import SearchSpace
-from dre_jax.data.sampling import sample_lists, without_support
+from dre_jax.data.sampling import ListRows, sample_lists
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.baselines.dkgp import (
     DeepKernel,
@@ -86,18 +86,12 @@ class KernelTraining(Checked):
 
 
 class Batches(NamedTuple):
-    """Training data of steps; any batch dimensions in front. Rows are numbers in the table."""
+    """Training data of steps; any batch dimensions in front."""
 
-    support: Array
-    """i32[..., K]"""
-    support_where: Array
-    """bool[..., K]"""
-    rows: Array
-    """i32[..., B]"""
+    rows: ListRows
+    """The batch is the query."""
     y: Array
     """f32[..., B], rescaled, 0 in empty slots."""
-    where: Array
-    """bool[..., B]"""
 
 
 def random_scale(y: Array, where: Array, limits: Array) -> Array:
@@ -119,29 +113,28 @@ def draw_batches(
 ) -> Batches:
     """Draws independent batches with leading dimensions ``shape``, each with a support of other rows for landmarks."""
     rows_key, scale_key, keep_key, order_key = jax.random.split(key, 4)
-    if landmarks:
-        rows = sample_lists(table, rows_key, shape, n_support=config.support, n_query=config.batch)
-    else:
-        bits = jax.random.bits(rows_key, (*shape, 1 + config.batch), jnp.uint32)
-        rows = without_support(table, bits, jnp.full(shape, config.batch, jnp.int32))
-    support_where = rows.support_where
+    n_support = config.support if landmarks else 0
+    bits = jax.random.bits(rows_key, (*shape, 1 + n_support + config.batch), jnp.uint32)
+    rows = sample_lists(table, bits, n_support=n_support, may_be_native=landmarks)
     if landmarks:
         # A history may be short: the deep set gets only so many of the support, whichever they are.
         most = jax.random.randint(keep_key, (*shape, 1), 1, config.support + 1)
         place = jnp.argsort(jax.random.bits(order_key, rows.support.shape, jnp.uint32), axis=-1)
-        is_member = support_where & (place < most)
-        support_where = jnp.where(jnp.any(is_member, axis=-1, keepdims=True), is_member, support_where)
+        is_member = rows.support_where & (place < most)
+        support_where = jnp.where(jnp.any(is_member, axis=-1, keepdims=True), is_member, rows.support_where)
+        rows = rows._replace(support_where=support_where)
     y = jnp.where(rows.query_where, table.response[rows.query], 0.0)
     if config.rescale:
         y = random_scale(y, rows.query_where, jax.random.uniform(scale_key, (*shape, 2)))
-    return Batches(rows.support, support_where, rows.query, y, rows.query_where)
+    return Batches(rows, y)
 
 
 def batch_loss(config: DeepKernelConfig, params: DeepKernel, table: TaskTable, batch: Batches) -> Array:
     """Returns the negative log-likelihood of one batch divided by its rows, a scalar."""
-    support = Support(table.x[batch.support], table.response[batch.support], batch.support_where)
-    value = log_likelihood(config, params, support, table.x[batch.rows], batch.y, batch.where)
-    return -value / jnp.maximum(jnp.sum(batch.where, dtype=value.dtype), 1.0)
+    rows, y = batch
+    support = Support(table.x[rows.support], table.response[rows.support], rows.support_where)
+    value = log_likelihood(config, params, support, table.x[rows.query], y, rows.query_where)
+    return -value / jnp.maximum(jnp.sum(rows.query_where, dtype=value.dtype), 1.0)
 
 
 @partial(jax.jit, static_argnames=("config", "training"))

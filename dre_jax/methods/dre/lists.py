@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data.sampling import ListRows, TaskSpans, sample_many
+from dre_jax.data.sampling import sample_lists
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, RankedList, rank_sorted
 from dre_jax.methods.dre.ensemble import Support, scale_response
@@ -52,11 +52,6 @@ def draw_steps_bits(key: Array, steps: Array, members: int, config: MetaTrainCon
     return jax.vmap(lambda key: draw_bits(key, lists_shape(members, config), config))(keys)
 
 
-def draw_rows(tasks: TaskTable | TaskSpans, bits: Array, config: MetaTrainConfig) -> ListRows:
-    """Returns the rows that random bits select, with the same leading dimensions."""
-    return sample_many(tasks, bits, n_support=config.n_support, n_query=config.n_query)
-
-
 def table_of(source: ListSource) -> TaskTable:
     """Returns the table that the row numbers of `read_lists` refer to."""
     return source if isinstance(source, TaskTable) else source.table()
@@ -65,7 +60,8 @@ def table_of(source: ListSource) -> TaskTable:
 def read_lists(source: ListSource, bits: Array, config: MetaTrainConfig) -> SampledLists:
     """Returns the lists that random bits select; for rows that were drawn before, the bits do not matter."""
     table = table_of(source)
-    rows = draw_rows(source, bits, config) if isinstance(source, TaskTable) else source.rows()
+    is_table = isinstance(source, TaskTable)
+    rows = sample_lists(source, bits, n_support=config.n_support) if is_table else source.rows()
     response = table.response[rows.query]
     if LOSSES[config.loss.name].uses_values:
         # On the scale of the whole list, as in fine-tuning, where no table is known.

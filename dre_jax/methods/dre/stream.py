@@ -18,11 +18,11 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
 
-from dre_jax.data.sampling import ListRows, TaskSpans
+from dre_jax.data.sampling import ListRows, TaskSpans, sample_lists
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.dre.host_table import GatheredRows, HostTable
-from dre_jax.methods.dre.lists import draw_rows, draw_steps_bits, lists_shape
+from dre_jax.methods.dre.lists import draw_steps_bits, lists_shape
 from dre_jax.methods.dre.mesh import lists_spec, replicate
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluation_bits
@@ -157,12 +157,12 @@ def _step_rows(
     """Returns the rows of ``sizes`` lists from ``first`` on, along each dimension of a step."""
     bits = draw_steps_bits(key, steps, model.members, config)
     part = lax.dynamic_slice(bits, [0, *first, 0], (len(steps), *sizes, bits.shape[-1]))
-    return draw_rows(spans, part, config)
+    return sample_lists(spans, part, n_support=config.n_support)
 
 
 @partial(jax.jit, static_argnames=("model", "config"))
 def _evaluation_rows(spans: TaskSpans, key: Array, model: ModelConfig, config: MetaTrainConfig) -> ListRows:
-    return draw_rows(spans, evaluation_bits(model, config, key), config)
+    return sample_lists(spans, evaluation_bits(model, config, key), n_support=config.n_support)
 
 
 def _place(

@@ -19,7 +19,7 @@ import optax
 from jax import Array
 
 from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, at_least
-from dre_jax.data.sampling import TaskSpans, without_support
+from dre_jax.data.sampling import TaskSpans, sample_lists
 from dre_jax.data.tasks import TaskTable
 from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import standardise
@@ -103,7 +103,8 @@ def draw_histories(training: PriorTraining, spans: TaskTable | TaskSpans, key: A
     bits = jax.random.bits(row_key, (training.tasks, 1 + training.rows), jnp.uint32)
     count = jax.random.randint(count_key, (training.tasks,), training.min_rows, training.rows + 1)
     n_rows = count if training.histories == "any" else jnp.full_like(count, training.rows)
-    drawn = without_support(spans, bits, n_rows)  # best first
+    # This training is over before the loop in C++ is built.
+    drawn = sample_lists(spans, bits, n_rows, n_support=0, may_be_native=False)  # best first
     return drawn.query, drawn.query_where & (jnp.arange(training.rows)[None, :] < count[:, None])
 
 

@@ -50,7 +50,8 @@ def test_batches(table, landmarks):
     start, size, response = (np.asarray(a) for a in (table.start, table.size, table.response))
     calls, supports = set(), set()
     for index in np.ndindex(80, 2):
-        support, selected, rows, y, where = (field[index] for field in batches)
+        support, selected, rows, where = (field[index] for field in batches.rows)
+        y = batches.y[index]
         task = int(np.searchsorted(start, rows[0], side="right")) - 1
         calls.add(task)
         chosen, shown = rows[where], support[selected]
@@ -74,7 +75,8 @@ def test_batches(table, landmarks):
 def test_batches_on_the_scale_of_the_table(table):
     plain = KernelTraining(steps=4, batch=6, rescale=False)
     batches = drawn(plain, table, jax.random.key(0), (20,), landmarks=False)
-    np.testing.assert_array_equal(batches.y, np.where(batches.where, np.asarray(table.response)[batches.rows], 0.0))
+    rows = batches.rows.query
+    np.testing.assert_array_equal(batches.y, np.where(batches.rows.query_where, np.asarray(table.response)[rows], 0.0))
 
 
 def awkward():
