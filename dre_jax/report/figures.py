@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,17 +78,12 @@ def _alternative(name: str, comparison: Comparison) -> str:
 
 
 def draw_all(
-    comparison: Comparison,
-    significance_by_trial: Mapping[int, Significance],
-    out: Path,
-    title: str,
-    grids: Sequence[Quantity] = ("rank", "regret"),
+    comparison: Comparison, significance_by_trial: Mapping[int, Significance], out: Path, title: str
 ) -> dict[str, Path]:
     """Draws `rank`, `regret`, `rank-spaces`, `regret-spaces` and a `cd-<trial>` for every trial given.
 
-    A method's position in the comparison decides its look in every figure. The folder `out` is created if missing;
-    `grids` are what is drawn by search space. Returns the PNG's path by name; the SVG is beside it. Raises `DataError`
-    where a file cannot be written.
+    A method's position in the comparison decides its look in every figure. The folder `out` is created if missing.
+    Returns the PNG's path by name; the SVG is beside it. Raises `DataError` where a file cannot be written.
     """
     make_folder(out)
     paths: dict[str, Path] = {}
@@ -100,7 +95,7 @@ def draw_all(
     kinds: tuple[Quantity, ...] = ("rank", "regret")
     for kind in kinds:
         draw_panels([curves_data(comparison, kind)], title, *both(kind))
-    for kind in grids:
+    for kind in kinds:
         draw_panels(grid_data(comparison, kind), f"{title}, by search space", *both(f"{kind}-spaces"))
     for trial, tests in sorted(significance_by_trial.items()):
         draw_diagram(tests, comparison.methods, f"{title}, after {trial} trials", *both(f"cd-{trial}"))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dre_jax.data.files import write_text
 from dre_jax.report import page_tables
 from dre_jax.report.comparison import Comparison
 from dre_jax.report.figures import PageFigure, page_figure
-from dre_jax.report.page_tables import Table, number
+from dre_jax.report.page_tables import number
 from dre_jax.report.statistics import Significance, Significances
 
 UNITS = {
@@ -26,43 +26,51 @@ UNITS = {
 }
 
 
-class Section(NamedTuple):
-    """One comparison on the page."""
+def write_page(
+    path: Path,
+    title: str,
+    comparison: Comparison,
+    significances: Significances,
+    figures: Mapping[str, Path],
+    summary: Mapping[str, Any],
+) -> None:
+    """Writes the page of a comparison.
 
-    title: str
-    """Empty for the only section of a page."""
-    comparison: Comparison
-    significances: Significances
-    """By unit ("tasks", "runs") and trial."""
-    figures: Mapping[str, Path]
-    """PNG files by name, as `draw_all` gives them."""
-    summary: Mapping[str, Any]
-    """`summary.json`; read for the reference of wins and losses and for where the results come from."""
-    text: tuple[str, ...] = ()
-    """Paragraphs before the results."""
-    tables: tuple[Table, ...] = ()
-    """Further tables before the results."""
-
-
-def write_page(path: Path, title: str, sections: Sequence[Section], introduction: Sequence[str] = ()) -> None:
-    """Writes a page of one comparison, or of several, one section each.
+    Args:
+      path: of the page.
+      title: its heading.
+      comparison: the methods.
+      significances: by unit ("tasks", "runs") and trial.
+      figures: PNG files by name, as `draw_all` gives them.
+      summary: `summary.json`; read for the reference of wins and losses and for where the results come from.
 
     Raises:
       DataError: where a figure cannot be read or the page cannot be written.
     """
-    script = _resource("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    write_text(
-        path,
-        _template("report.html.jinja").render(
-            title=title,
-            introduction=introduction,
-            sections=[_content(section) for section in sections],
-            css=_resource("report.css"),
-            script=script,
-            digest=digest,
-        ),
-    )
+    script, at = _resource("report.js"), sorted(significances["tasks"])
+    several = len(comparison.methods) > 1
+
+    def embedded(names: Sequence[str]) -> list[PageFigure]:
+        return [page_figure(name, figures[name], comparison) for name in names if name in figures]
+
+    page = {
+        "title": title,
+        "script": script,
+        "digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+        "facts": comparison.counts,
+        "alarms": [f"{line[0].upper()}{line[1:]}." for line in comparison.left_out()],
+        "findings": [_finding(comparison, significances, trial) for trial in at] if several else [],
+        "curves": embedded(("rank", "regret")),
+        "averages": [page_tables.averages(comparison, at, over) for over in ("runs", "spaces")],
+        "diagrams": embedded([name for name in figures if name.startswith("cd-")]),
+        "units": [_unit(comparison, unit, tests) for unit, tests in significances.items()] if several else [],
+        "wins": page_tables.wins(comparison, summary["win_tie_loss"]["reference"], at) if several else None,
+        "grids": embedded(("rank-spaces", "regret-spaces")),
+        "spaces": [page_tables.spaces(comparison, trial) for trial in at],
+        "files": _files(summary["files"]),
+        "versions": ", ".join(f"{name} {version}" for name, version in summary["versions"].items()),
+    }
+    write_text(path, render("report.html.jinja", page))
 
 
 def render(template: str, page: Mapping[str, Any]) -> str:
@@ -81,34 +89,6 @@ def _template(name: str) -> Any:
 
 def _resource(name: str) -> str:
     return (resources.files("dre_jax.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _content(section: Section) -> dict[str, Any]:
-    """Variables of the template for one section."""
-    comparison, summary = section.comparison, section.summary
-    at = sorted(section.significances["tasks"])
-    several = len(comparison.methods) > 1
-    return {
-        "title": section.title,
-        "text": section.text,
-        "extra": section.tables,
-        "facts": comparison.counts,
-        "alarms": [f"{line[0].upper()}{line[1:]}." for line in comparison.left_out()],
-        "findings": [_finding(comparison, section.significances, trial) for trial in at] if several else [],
-        "curves": _figures(section, ("rank", "regret")),
-        "averages": [page_tables.averages(comparison, at, over) for over in ("runs", "spaces")],
-        "diagrams": _figures(section, [name for name in section.figures if name.startswith("cd-")]),
-        "units": [_unit(comparison, unit, tests) for unit, tests in section.significances.items()] if several else [],
-        "wins": page_tables.wins(comparison, summary["win_tie_loss"]["reference"], at) if several else None,
-        "grids": _figures(section, ("rank-spaces", "regret-spaces")),
-        "spaces": [page_tables.spaces(comparison, trial) for trial in at],
-        "files": _files(summary["files"]),
-        "versions": ", ".join(f"{name} {version}" for name, version in summary["versions"].items()),
-    }
-
-
-def _figures(section: Section, names: Sequence[str]) -> list[PageFigure]:
-    return [page_figure(n, section.figures[n], section.comparison) for n in names if n in section.figures]
 
 
 def _finding(comparison: Comparison, significances: Significances, trial: int) -> str:

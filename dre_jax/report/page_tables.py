@@ -42,8 +42,6 @@ class Table(NamedTuple):
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     sortable: bool = True
-    words: bool = False
-    """True for cells of sentences, which are broken into lines, rather than numbers."""
 
 
 def key(index: int) -> Key:

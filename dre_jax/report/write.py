@@ -75,10 +75,10 @@ def write_report(
     summary = summarise(comparison, read, tests, at=trials, reference=reference, title=title)
     write_summary(summary, folder)
     from dre_jax.report.figures import draw_all
-    from dre_jax.report.page import Section, write_page
+    from dre_jax.report.page import write_page
 
     figures = draw_all(comparison, tests["tasks"], folder, title)
-    write_page(folder / "report.html", title, [Section("", comparison, tests, figures, summary)])
+    write_page(folder / "report.html", title, comparison, tests, figures, summary)
     return summary
 
 

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from dre_jax.report.figures import draw_all
-from dre_jax.report.page import Section, write_page
+from dre_jax.report.page import write_page
 from dre_jax.report.statistics import significances
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -63,7 +63,7 @@ def test_in_a_browser(make_comparison, tmp_path):
     tests = significances(comparison, (20,))
     figures = draw_all(comparison, tests["tasks"], tmp_path, "Title")
     summary = {"win_tie_loss": {"reference": "d"}, "files": {}, "versions": {}}
-    write_page(page, "The title", [Section("", comparison, tests, figures, summary)])
+    write_page(page, "The title", comparison, tests, figures, summary)
     assert "CONSOLE" not in browse(page, tmp_path / "p1", "--dump-dom").stderr
     # The page allows no script but its own, so the harness goes into a copy that allows all.
     content = re.sub("<meta http-equiv=.Content-Security-Policy[^>]*>", "", page.read_text())

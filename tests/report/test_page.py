@@ -6,7 +6,7 @@ import html.parser
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.report.page import Section, write_page
+from dre_jax.report.page import write_page
 from dre_jax.report.statistics import significances
 
 EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
@@ -50,7 +50,7 @@ def page(path, comparison, *, figures=None, files=None, title="A title"):
         "files": files or {},
         "versions": {"numpy": "9.9"},
     }
-    write_page(path, title, [Section("", comparison, significances(comparison, (5, 20)), figures or {}, summary)])
+    write_page(path, title, comparison, significances(comparison, (5, 20)), figures or {}, summary)
     return path.read_text(encoding="utf-8")
 
 
