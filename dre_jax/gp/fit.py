@@ -123,17 +123,13 @@ def maximise_from_starts(
     """
     n_columns = x.shape[-1]
     lengths = [min(math.log(a * math.sqrt(n_columns)), _LOG_LENGTH_BOUNDS[1]) for a in config.first_lengths]
-
-    def search(start: T) -> tuple[T, Array]:
-        steps, rate = config.steps, config.learning_rate
-        return maximise(objective, start, steps=steps, learning_rate=rate, project=project)
-
     log_length = jnp.array([[a] * n_columns for a in lengths], x.dtype)
     log_noise = jnp.array(config.first_log_noises, x.dtype)
     starts = jax.vmap(start_at)(GPParams(log_length, jnp.zeros_like(log_noise), log_noise, config.kernel))
     if config.optimiser == "bfgs":
         maxima, values = maximise_by_bfgs(objective, starts, project, steps=max(config.steps - 1, 0), reach=_MAX_STEP)
     else:
+        search = partial(maximise, objective, steps=config.steps, learning_rate=config.learning_rate, project=project)
         maxima, values = jax.vmap(search)(starts)
     best = jnp.argmax(values)
     return jax.tree.map(lambda a: a[best], maxima)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from dre_jax.errors import CheckpointError, DataWarning
 from dre_jax.hpob.host_runs import RunSource
 from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
 from dre_jax.methods import find
-from dre_jax.methods.checkpoints.fitted import FittedMethod, has_ensemble, load_fitted
+from dre_jax.methods.checkpoints.fitted import has_ensemble, load_fitted
 from dre_jax.methods.foreign import entry_for
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
@@ -45,7 +44,13 @@ class CompiledRunner:
         self._root = root = plan.checkpoints if entry.transfer else None
         # Read once: the description decides on the method here, and the result file says what it said.
         self._checkpoints = {
-            name: _describe_checkpoint(root / name, space, entry.reads_checkpoints)
+            name: load_fitted(
+                root / name,
+                space=name,
+                columns=space.n_columns if space.columns is None else space.columns,
+                ensemble=entry.reads_checkpoints,
+                with_params=False,
+            )
             for name, space in spaces.items()
             if root is not None
         }
@@ -87,7 +92,7 @@ class CompiledRunner:
             now, then = (fitted.facts.get("step", fitted.name) for fitted in (loaded, described))
             message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
             raise CheckpointError(f"{message} (step {now}, was {then})")
-        return method, loaded.params if loaded.name == self._entry.name else loaded.ensemble_params()
+        return method, loaded.params
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """Yields the traces of `run_spaces`; spaces with the same method are one call."""
@@ -117,11 +122,6 @@ class CompiledRunner:
         supported = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}
         learned: Method = dataclasses.replace(default, **supported)
         return learned
-
-
-def _describe_checkpoint(folder: Path, space: Outline, ensemble: bool) -> FittedMethod:
-    columns = space.n_columns if space.columns is None else space.columns
-    return load_fitted(folder, space=space.name, columns=columns, ensemble=ensemble, with_params=False)
 
 
 class ContinuousRunner(CompiledRunner):

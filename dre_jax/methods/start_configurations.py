@@ -20,15 +20,6 @@ _BEST_ROWS = 10  # of a task, that may be tried first
 _MOST_ROWS = 1000  # of a task, that are searched for the nearest
 
 
-def default_start_size(n_tasks: int) -> int:
-    """Returns the default number of configurations that are evaluated first on a new task.
-
-    Each costs a trial where the past misleads, so there are two. After a single past task, of which no other one tells
-    whether it is like the new task, there are four: the best of one task may be far from each other.
-    """
-    return 4 if n_tasks == 1 else 2
-
-
 def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarray:
     """Configurations to try first: of those that were best on some task, the set that leaves the least regret on all.
 
@@ -37,7 +28,8 @@ def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarra
 
     Args:
       tasks: at least one.
-      n: how many, at most; by default `default_start_size`.
+      n: how many, at most; by default two, as each costs a trial where the past misleads. After a single past task, of
+        which no other one tells whether it is like the new task, four: the best of one task may be far from each other.
       seed: equally good ones fall by chance.
 
     Returns:
@@ -49,7 +41,7 @@ def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarra
       >>> start_rows(tasks, 1, seed=0).tolist()
       [[0.5]]
     """
-    n = default_start_size(len(tasks)) if n is None else n
+    n = (4 if len(tasks) == 1 else 2) if n is None else n
     random = np.random.default_rng(seed)
     best = [task.X[np.argsort(-task.y, kind="stable")[:_BEST_ROWS]] for task in tasks.values()]
     rows: np.ndarray = np.unique(np.concatenate(best), axis=0)

@@ -37,7 +37,6 @@ from dre_jax.methods.checkpoints.serialization import (
 )
 from dre_jax.methods.checkpoints.storage import Steps
 from dre_jax.methods.checkpoints.training import STEPS, TrainingCheckpoint, columns_from_json, training_configs
-from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
@@ -84,12 +83,6 @@ class FittedMethod:
     """JSON of the caller that saved it."""
     extra_arrays: dict[str, Any] = field(default_factory=dict)
     """Arrays of the caller that saved it, by name; empty if only the description was read."""
-
-    def ensemble_params(self) -> EnsembleParams:
-        """Returns the parameters of the ranking ensemble. Raises `CheckpointError` if the method has none."""
-        if not has_ensemble(self.method):
-            raise CheckpointError(f"{self.name} has no ranking ensemble")
-        return self.params
 
 
 def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:

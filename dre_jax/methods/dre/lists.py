@@ -11,7 +11,7 @@ from jax import Array
 from dre_jax.data.sampling import sample_lists
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, RankedList, rank_sorted
-from dre_jax.methods.dre.ensemble import Support, scale_response
+from dre_jax.methods.dre.ensemble import scale_response
 from dre_jax.methods.dre.host_table import GatheredRows
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 
@@ -30,10 +30,6 @@ class SampledLists(NamedTuple):
     """i32[..., Q], in the order of relevance."""
     ranked: RankedList
     """[..., Q]"""
-
-    def read_support(self, x: Array, response: Array) -> Support:
-        """Returns the features and responses of the support, of a table f32[R, D] and f32[R]."""
-        return Support(x[self.support], response[self.support], self.support_where)
 
 
 def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Array:

@@ -12,7 +12,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from dre_jax.losses import LOSSES
-from dre_jax.methods.dre.ensemble import EnsembleParams, init, member_axes, member_scores
+from dre_jax.methods.dre.ensemble import EnsembleParams, Support, init, member_axes, member_scores
 from dre_jax.methods.dre.host_table import GatheredRows
 from dre_jax.methods.dre.lists import (
     ListSource,
@@ -47,7 +47,8 @@ def _member_losses(
 
     def of_member(params: EnsembleParams, lists: SampledLists) -> Array:
         def scores(one: SampledLists) -> Array:
-            return member_scores(model, params, one.read_support(x, response), x[one.query])
+            support = Support(x[one.support], response[one.support], one.support_where)
+            return member_scores(model, params, support, x[one.query])
 
         return jnp.mean(LOSSES[loss].fn(jax.vmap(scores)(lists), lists.ranked))
 

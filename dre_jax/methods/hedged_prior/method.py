@@ -27,9 +27,9 @@ from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig, com
 from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
-from dre_jax.methods.hedged_prior.params import HedgedPriorParams
 from dre_jax.methods.hedged_prior.posterior import (
     HedgedPosterior,
+    HedgedPriorParams,
     component_moments,
     condition_mixture,
     improvement_weights,

@@ -19,10 +19,18 @@ import numpy as np
 from jax import Array, lax
 
 from dre_jax.gp.student import ConditionedStudentT
+from dre_jax.methods.hedged_prior.common_process import CommonPrior
+from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, PriorPosterior, condition_prior, scale_variances
-from dre_jax.methods.hedged_prior.params import HedgedPriorParams
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Trials, prior_covariance, prior_variance
+from dre_jax.methods.hedged_prior.prior import (
+    LearnedPrior,
+    LearnedPriorConfig,
+    Trials,
+    prior_covariance,
+    prior_variance,
+)
 from dre_jax.methods.hedged_prior.task_process import (
+    TaskHyperpriors,
     TaskPosterior,
     TaskProcessConfig,
     condition_processes,
@@ -32,6 +40,25 @@ from dre_jax.methods.hedged_prior.task_process import (
 )
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import log_augmented_improvement
+
+
+class HedgedPriorParams(NamedTuple):
+    """Parameters of `HedgedPrior`: learned priors, hypotheses and hyperpriors."""
+
+    priors: LearnedPrior
+    """J members, J in front of each array."""
+    hypotheses: HypothesisArrays
+    """Hypotheses with their weights."""
+    transfer_log_odds: Array
+    """Scalar: log-odds, before the first trial, of the learned priors against the processes of the task."""
+    hyperpriors: TaskHyperpriors
+    """Priors of the hyperparameters of the processes of the task."""
+    steps: Array
+    """i32: number of training steps of the priors."""
+    held_out: HeldOutEvidence
+    """Held-out evidence that chose the number of steps and the probability of transfer."""
+    common: CommonPrior | None = None
+    """The process that few past tasks have in common."""
 
 
 class HedgedPosterior(NamedTuple):

@@ -102,11 +102,6 @@ def test_a_configuration_of_another_version():
             config_from_json({**description, **changed})
 
 
-def test_a_method_without_an_ensemble(make_fitted):
-    with pytest.raises(CheckpointError, match="fsbo has no ranking ensemble"):
-        make_fitted("fsbo").ensemble_params()
-
-
 @pytest.fixture(scope="module")
 def saved(make_fitted, tmp_path_factory):
     """Treat as read-only."""

@@ -16,8 +16,8 @@ from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
-from dre_jax.methods.hedged_prior.params import HedgedPriorParams
 from dre_jax.methods.hedged_prior.posterior import (
+    HedgedPriorParams,
     condition_mixture,
     improvement_weights,
     mean_and_improvement,
