@@ -29,8 +29,6 @@ class ConditionedStudentT(NamedTuple):
     """The Gaussian process of the same covariance."""
     prepared: PreparedGP
     """The same, prepared for predictions."""
-    scale: Array
-    """Scalar s: the squared scale of the predictive t density is s times the Gaussian process' variance."""
     variance_scale: Array
     """Scalar s (nu + n) / (nu + n - 2): the predictive variance is this times the Gaussian process' variance."""
     log_density: Array
@@ -56,20 +54,18 @@ def condition_student_t(
     Example:
       >>> near = condition_student_t(jnp.eye(2), jnp.zeros(2), jnp.ones(2, bool), 4.0)
       >>> far = condition_student_t(jnp.eye(2), jnp.full(2, 3.0), jnp.ones(2, bool), 4.0)
-      >>> float(near.scale.round(2)), float(far.scale.round(2)), bool(near.log_density > far.log_density)
-      (0.67, 3.67, True)
-      >>> float(near.variance_scale)
-      1.0
+      >>> float(near.variance_scale), float(far.variance_scale), bool(near.log_density > far.log_density)
+      (1.0, 5.5, True)
     """
     gp = condition_gp(matrix, y, where)
-    scales_and_density = _scales_and_density(gp.lower, gp.weights, y, where, degrees_of_freedom)
-    return ConditionedStudentT(gp, prepare_gp(gp), *scales_and_density)
+    _, *variance_scale_and_density = _scales_and_density(gp.lower, gp.weights, y, where, degrees_of_freedom)
+    return ConditionedStudentT(gp, prepare_gp(gp), *variance_scale_and_density)
 
 
 def _scales_and_density(
     lower: Array, weights: Array, y: Array, where: Array, degrees_of_freedom: Array | float
 ) -> tuple[Array, Array, Array]:
-    """Returns the last three fields of `ConditionedStudentT`."""
+    """Returns s, and the last two fields of `ConditionedStudentT`."""
     squares, count = matmul(y, weights), jnp.sum(where, dtype=y.dtype)
     log_determinant = jnp.sum(jnp.log(jnp.diagonal(lower)))
     log_density = -0.5 * (degrees_of_freedom + count) * jnp.log1p(squares / degrees_of_freedom) - log_determinant

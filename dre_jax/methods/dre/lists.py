@@ -55,9 +55,8 @@ def table_of(source: ListSource) -> TaskTable:
 
 def read_lists(source: ListSource, bits: Array, config: MetaTrainConfig) -> SampledLists:
     """Returns the lists that random bits select; for rows that were drawn before, the bits do not matter."""
-    table = table_of(source)
-    is_table = isinstance(source, TaskTable)
-    rows = sample_lists(source, bits, n_support=config.n_support) if is_table else source.rows()
+    table, k = table_of(source), config.n_support
+    rows = sample_lists(source, bits, n_support=k) if isinstance(source, TaskTable) else source.rows()
     response = table.response[rows.query]
     if LOSSES[config.loss.name].uses_values:
         # On the scale of the whole list, as in fine-tuning, where no table is known.
