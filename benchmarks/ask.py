@@ -56,7 +56,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         surrogate = Path(folder) / "surrogate"
-        make_surrogate(surrogate)
+        tasks = {str(t): [Evaluated(*pair) for pair in evaluations(ROWS, t)] for t in range(1, TASKS + 1)}
+        Surrogate.fit(past_of(SPACE, tasks, direction="minimize")).save(surrogate)
         for name, path in (("none", Path()), ("recommended", surrogate)):
             for trials in (0, 30, 1000):
                 cache = Path(folder) / f"cache-{name}-{trials}"
@@ -104,12 +105,6 @@ def evaluations(n: int, task: int) -> list[tuple[Any, float]]:
     """Returns configurations with their losses."""
     points = sobol_points(1024, len(SPACE), task + 1)[:n]
     return [(params, loss(params, task)) for params in map(SPACE.params, points)]
-
-
-def make_surrogate(folder: Path) -> None:
-    """Fits the recommended method to past tasks and saves the surrogate."""
-    tasks = {str(t): [Evaluated(*pair) for pair in evaluations(ROWS, t)] for t in range(1, TASKS + 1)}
-    Surrogate.fit(past_of(SPACE, tasks, direction="minimize")).save(folder)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from dre_jax.data import SearchSpace
 from dre_jax.data.hpob import Outline
 from dre_jax.errors import CheckpointError, DataWarning
 from dre_jax.hpob.host_runs import RunSource
-from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
+from dre_jax.hpob.plan import FinishedRun, PendingRuns, Plan, Run
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import has_ensemble, load_fitted
 from dre_jax.methods.foreign import entry_for
@@ -94,7 +95,7 @@ class CompiledRunner:
             raise CheckpointError(f"{message} (step {now}, was {then})")
         return method, loaded.params
 
-    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[Run]:
         """Yields the traces of `run_spaces`; spaces with the same method are one call."""
         runs_by_method: dict[Method, dict[str, SpaceRuns]] = {}
         for space, designs, key in spaces:
@@ -104,7 +105,7 @@ class CompiledRunner:
             params = processes.broadcast_from_first(params)
             runs_by_method.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
         for method, runs in runs_by_method.items():
-            yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
+            yield from starmap(FinishedRun, run_spaces(method, runs, n_trials=self._plan.trials, config=self._config))
 
     def close(self) -> None:
         """Does nothing; `HostRunner` ends its processes."""
@@ -137,10 +138,10 @@ class ContinuousRunner(CompiledRunner):
         """Returns the method's fields, and those of the candidates."""
         return {**super().configuration(space), "points": vars(self._candidates)}
 
-    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """Yields the outcomes of the runs one by one."""
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[Run]:
+        """Yields the runs one by one."""
         for pending in spaces:
             method, params = self.method_and_params(pending.space)
             for dataset, seed, key, run in self._pending_runs(pending):
                 suggester = Suggester(method, params, key=key, candidates=self._candidates)
-                yield pending.space.name, dataset, seed, run(suggester, name=self._plan.label)
+                yield FinishedRun(pending.space.name, dataset, seed, run(suggester, name=self._plan.label))

@@ -93,17 +93,17 @@ class Evaluation:
         return f"{count}; the same evaluation tries them again; the first: {self.failed[0]}"
 
     def _run(self, names: Sequence[str]) -> Iterator[FinishedRun]:
-        for name, dataset, seed, outcome in self._runner.run([self._pending(name) for name in names]):
-            if isinstance(outcome, str):  # a rerun repeats it
-                self.failed.append(FailedRun(name, dataset, seed, outcome))
-                meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
+        for run in self._runner.run([self._pending(name) for name in names]):
+            if isinstance(run, FailedRun):  # a rerun repeats it
+                self.failed.append(run)
+                meta = {**self._results.meta, "failed": [one._asdict() for one in self.failed]}
                 self._results = replace(self._results, meta=meta)
                 self._save()
                 continue
-            self._results = _add_run(self._results, name, dataset, seed, outcome)
+            self._results = _add_run(self._results, *run)
             if processes.is_first():
                 self._save()
-            yield FinishedRun(name, dataset, seed, outcome)
+            yield run
 
     def _pending(self, name: str) -> PendingRuns:
         space = self._load(name)

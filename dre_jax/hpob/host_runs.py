@@ -18,7 +18,7 @@ from jax import Array
 from dre_jax.data.hpob import Outline
 from dre_jax.errors import ConfigError, DataError, MethodError, MissingExtraError, import_extra
 from dre_jax.hpob.continuous import XGBOOST, Objective, read_ranges, run_continuous, surrogate_name
-from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
+from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, Run
 from dre_jax.hpob.workers import Pool, WorkerDeath
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.foreign import arguments_of, is_foreign
@@ -94,8 +94,8 @@ class HostRunner:
         library = self._library
         return {"checkpoints": {}} | ({} if library is None else {"versions": {library: versions(library)[library]}})
 
-    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """Yields the outcomes in the order in which runs end; a single run is done in this process."""
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[Run]:
+        """Yields the runs in the order in which they end; a single run is done in this process."""
         for pending in spaces:
             runs = self._pending_runs(pending)
             first = list(islice(runs, 2))
@@ -108,10 +108,13 @@ class HostRunner:
                 outcomes = ((names, self._attempt(item)) for names, item in items)
             else:
                 outcomes = self._pool.run(items)
-            for names, outcome in outcomes:
+            for (dataset, seed), outcome in outcomes:
+                if isinstance(outcome, np.ndarray):
+                    yield FinishedRun(pending.space.name, dataset, seed, outcome)
+                    continue
                 died = isinstance(outcome, WorkerDeath)
-                message = f"method {self.name}: its process {outcome.how}" if died else outcome
-                yield pending.space.name, *names, message
+                error = f"method {self.name}: its process {outcome.how}" if died else outcome
+                yield FailedRun(pending.space.name, dataset, seed, error)
 
     def close(self) -> None:
         """Ends the worker processes."""

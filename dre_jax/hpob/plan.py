@@ -104,6 +104,7 @@ class FailedRun(NamedTuple):
         return f"space {self.space!r}, dataset {self.dataset!r}, seed {self.seed!r}: {self.error}"
 
 
+Run = FinishedRun | FailedRun
 RunNames = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Space -> dataset -> names of the initial designs."""
 
@@ -153,10 +154,6 @@ def _seeds(plan: Plan, space: Outline) -> dict[str, tuple[str, ...]]:
             raise ConfigError(f"seeds of dataset {dataset!r} are {valid}, but got {', '.join(unknown)}")
         seeds_by_dataset[dataset] = plan.seeds or names
     return seeds_by_dataset
-
-
-Outcome = tuple[str, str, np.ndarray | str]
-"""Dataset, seed name, and the T + 1 incumbents; or what went wrong."""
 
 
 class PendingRuns(NamedTuple):
