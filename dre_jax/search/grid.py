@@ -94,14 +94,8 @@ def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
 
 
 def _fill_up(a: Any, axis: int, size: int) -> Any:
-    """Repeats the first slice at the end, up to a size."""
-    return a if a.shape[axis] == size else _repeat_first(a, axis, size - a.shape[axis])
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def _repeat_first(a: Array, axis: int, times: int) -> Array:
-    first = lax.slice_in_dim(a, 0, 1, axis=axis)
-    return jnp.concatenate([a, *[first] * times], axis=axis)
+    """Repeats the last slice, up to a size."""
+    return a if a.shape[axis] == size else jnp.take(a, np.arange(size), axis, mode="clip")
 
 
 @partial(jax.jit, static_argnames=("method", "config"))
