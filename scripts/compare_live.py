@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import multiprocessing
 import zlib
 from collections.abc import Iterable
@@ -19,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from command_line import errors_in_one_line
 from live.contestants import ALONE, run
 from live.functions import CHOICE, FAMILIES, REPORT
 from live.pasts import draw_past
 from live.tables import non_inferiority, tables
-from study import append_study, errors_in_one_line, read_studies
 
 from dre_jax.runtime.setup import prepare
 from dre_jax.tuning import Surrogate
@@ -58,15 +59,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("live.jsonl"))
     args = parser.parse_args(arguments)
     selected = list(studies(args))
-    finished = read_studies(args.out, Study)
+    finished = read_studies(args.out)
     missing = (study for study in selected if study not in finished)
     jobs = [(list(group), args.tasks, args.trials) for _, group in itertools.groupby(missing, key=lambda s: s[:4])]
     with multiprocessing.get_context("spawn").Pool(args.workers, maxtasksperchild=_GROUPS_A_PROCESS) as pool:
         for i, results in enumerate(pool.imap_unordered(work, jobs), start=1):
-            for study, regrets in results:
-                append_study(args.out, study, regrets)
+            with args.out.open("a") as file:
+                file.writelines(json.dumps([*study, regrets]) + "\n" for study, regrets in results)
             print(f"{i} of {len(jobs)}: {results[0][0]}", flush=True)
-    finished = read_studies(args.out, Study)
+    finished = read_studies(args.out)
     regrets_by_study = {study: finished[study] for study in selected}
     at = [t for t in AT if t <= args.trials]
     print(tables(regrets_by_study, at))
@@ -82,6 +83,13 @@ def studies(args: argparse.Namespace) -> Iterable[Study]:
         for past in [NO_PAST] if tuner in ALONE else args.pasts:
             for replicate, task in itertools.product(range(args.replicates), range(args.tasks)):
                 yield Study(tuner, family, past, replicate, task)
+
+
+def read_studies(path: Path) -> dict[Study, list[float]]:
+    """Regrets after every trial of the studies in a file; a line cut short is left out."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines if line.endswith("]]")]
+    return {Study(*study): regrets for *study, regrets in rows}
 
 
 def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from command_line import errors_in_one_line
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from study import errors_in_one_line
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError

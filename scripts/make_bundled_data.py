@@ -16,7 +16,7 @@ from typing import Any
 from bundled.scoring import response
 from bundled.spaces import DESCRIPTORS, FRESH, SHARED, SPACES, decode, designs, task_rows
 from bundled.tasks import problems
-from study import errors_in_one_line
+from command_line import errors_in_one_line
 
 from dre_jax.data.files import make_folder, write_json
 

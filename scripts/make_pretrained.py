@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 from bundled.pretrained import evaluate, fit, table_tasks
-from study import errors_in_one_line
+from command_line import errors_in_one_line
 from threadpoolctl import threadpool_limits
 
 from dre_jax.data.files import read_json, write_json

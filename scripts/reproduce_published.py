@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from study import errors_in_one_line
+from command_line import errors_in_one_line
 
 from dre_jax.errors import DataWarning, DreError
 from dre_jax.report import write_report

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
-from study import markdown_table, mean_cell
 
 _LEAST = 1e-8
 _NO_PAST = "none"
@@ -35,11 +34,11 @@ def tables(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
     # Families count alike, whatever the number of their tasks.
     means = (frame.groupby([*names, "family"], sort=False).mean() for frame in (plain, logs))
     for ((past, tuner), one), (_, log) in zip(*(mean.groupby(names, sort=False) for mean in means), strict=True):
-        cells = [*(mean_cell(one[t], 4) for t in at), *(mean_cell(log[t], 2) for t in at)]
+        cells = [*(_mean_cell(one[t], 4) for t in at), *(_mean_cell(log[t], 2) for t in at)]
         rows.append([past, f"`{tuner}`", *cells])
     tasks = plain.index.droplevel(["tuner", "past"]).unique()
     lead = f"{len(tasks.unique('family'))} families, {len(tasks)} tasks; ± standard error over families."
-    return f"{lead}\n\n{markdown_table([*names, *_heads(at)], rows)}"
+    return f"{lead}\n\n{_markdown_table([*names, *_heads(at)], rows)}"
 
 
 def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
@@ -54,7 +53,19 @@ def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -
         rows.append([past, *(_marked(v, MARGIN, 3) for v in plain), *(_marked(v, LOG_MARGIN, 2) for v in logs)])
     lead = "Upper 95 % bounds of what it is behind the best other by"
     margins = f"margins {MARGIN} and {LOG_MARGIN:.2f}, beyond: *."
-    return f"{lead}; {margins}\n\n{markdown_table(['past', *_heads(at)], rows)}"
+    return f"{lead}; {margins}\n\n{_markdown_table(['past', *_heads(at)], rows)}"
+
+
+def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table; the first column is text, the others are numbers."""
+    rule = ["---", *("---:" for _ in heads[1:])]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def _mean_cell(values: pd.Series, digits: int) -> str:
+    """The mean, with the standard error."""
+    error = values.sem() if len(values) > 1 else 0.0
+    return f"{values.mean():.{digits}f} ± {error:.{digits}f}"
 
 
 def _heads(at: Sequence[int]) -> list[str]:

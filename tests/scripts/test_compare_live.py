@@ -65,7 +65,7 @@ def test_a_comparison_resumes_and_counts_families_alike(part, tmp_path, capsys):
     script.main(arguments)
     printed = capsys.readouterr().out
     assert "2 families, 4 tasks" in printed
-    result = script.read_studies(out, script.Study)
+    result = script.read_studies(out)
     assert len(result) == 4
     by_family = [np.mean([r[4] for s, r in result.items() if s.family == name]) for name in ("branin", "bowl-3")]
     assert f"| {np.mean(by_family):.4f} ± " in printed
