@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -217,40 +216,12 @@ def save_checkpoint():
     return save
 
 
-@pytest.fixture(scope="session")
-def wait_until():
-    """Waits until something is true, which has to be while these processes are alive."""
-
-    def wait(ready, *processes, seconds=300):
-        end = time.monotonic() + seconds
-        while not ready():
-            assert time.monotonic() < end
-            assert all(process.poll() is None for process in processes), [p.communicate() for p in processes]
-            time.sleep(0.02)
-
-    return wait
-
-
 @pytest.fixture
 def interruptible():
     """Programs that are started here can be interrupted, also where a shell started us in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture(scope="session")
-def alive_in():
-    """The processes of a group that do not only wait to be collected, as fields of their status."""
-
-    def look(leader):
-        stats = []
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                stats.append(path.read_text().rpartition(")")[2].split())
-        return [stat for stat in stats if stat[0] != "Z" and int(stat[2]) == leader]
-
-    return look
 
 
 @pytest.fixture

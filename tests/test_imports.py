@@ -2,13 +2,12 @@
 
 import ast
 import graphlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import dre_jax
+from tests.processes import run_python
 
 PACKAGE = Path(dre_jax.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -71,8 +70,7 @@ def test_the_scan_sees_imports():
 )
 def test_an_import_is_light(modules, heavy):
     code = f"import {', '.join(modules)}, sys; print([name for name in {heavy} if name in sys.modules])"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert process.stdout.strip() == "[]"
+    assert run_python(code).stdout.strip() == "[]"
 
 
 def test_public_names_exist():

@@ -1,16 +1,14 @@
 """The command line where all goes well: what it prints, and what it leaves on the disk."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from dre_jax.data import bundled, read_results
 from dre_jax.methods.checkpoints.training import TrainingCheckpoint
+from tests.processes import run_python
 
 
 def test_meta_train_and_go_on(cli, trained, tmp_path, data):
@@ -81,12 +79,7 @@ print({library["num_threads"] for library in threadpool_info() if library["user_
 
 
 @pytest.mark.multiprocess
-@pytest.mark.parametrize("given", [None, pytest.param("3", marks=pytest.mark.thorough)])
-def test_factorisations_take_one_thread(given):
+@pytest.mark.parametrize("variable", [None, pytest.param("3", marks=pytest.mark.thorough)])
+def test_factorisations_take_one_thread(variable):
     """The libraries are loaded before a command begins, so that the environment alone would come too late."""
-    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    environment |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
-    process = subprocess.run(
-        [sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, timeout=240
-    )
-    assert process.stdout == f"{{{given or 1}}}\n", process.stderr
+    assert run_python(THREADS, OPENBLAS_NUM_THREADS=variable).stdout == f"{{{variable or 1}}}\n"

@@ -13,6 +13,7 @@ import pytest
 
 from dre_jax.data import read_results, write_dataset
 from dre_jax.methods.checkpoints.training import TrainingCheckpoint
+from tests.processes import wait_until
 
 pytestmark = pytest.mark.multiprocess
 SECONDS = 300  # a hard limit on a busy machine, not a measurement
@@ -57,7 +58,7 @@ def end_of(process):
 
 
 @pytest.mark.thorough
-def test_meta_training_and_a_death(two, tmp_path, monkeypatch, make_space, wait_until):
+def test_meta_training_and_a_death(two, tmp_path, monkeypatch, make_space):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # quick to compile: there is little to run
     data, out, alone = tmp_path / "data", tmp_path / "out", tmp_path / "alone"
     write_dataset(data, [make_space("a"), make_space("b", seed=1)])
@@ -96,7 +97,7 @@ def test_meta_training_and_a_death(two, tmp_path, monkeypatch, make_space, wait_
 
 
 @pytest.mark.thorough
-def test_evaluation_and_a_death(two, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint, wait_until):
+def test_evaluation_and_a_death(two, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint):
     monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0")
     monkeypatch.setenv("DRE_JAX_NATIVE", "0")  # nothing is fine-tuned, so there is nothing to build
     # Of two widths, so that the second still has to be compiled when the first has ended.

@@ -15,6 +15,7 @@ from dre_jax import Float, Optimizer, SearchSpace, Space, Surrogate, Task
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning.past.studies import keep_studies
+from tests.processes import alive_in, wait_until
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
 WAIT = 120  # a hard limit on a busy machine, not a measurement
@@ -64,16 +65,11 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     """Of two values that are equal, one to be small and one to be large, no trial beats another."""
     kept = {} if where == "file" else {"storage": f"sqlite:///{tmp_path / 'tune.db'}"}
     options = {"metric": ["x", "y"], "trials": 4, "quiet": True} | kept  # of the start design, which compiles nothing
-    options["report"] = page = tmp_path / "page.html"
+    page = tmp_path / "page.html"
+    options |= {"report": page} if where == "file" else {}
     status, out, error = cli(*tune("echo", '{{"x": {x}, "y": {x}}}', **options, direction=["minimize", "maximize"]))
     assert (status, error) == (0, "")
-    head, *front, written, saved = out.splitlines()
-    assert written == f"tune: page {page}"
-    content = page.read_text()
-    headings = re.findall("<h2>(.*?)</h2>", content)
-    kinds = [f"{kind} of {name}" for name in ("x", "y") for kind in ("History", "Slices", "Importance")]
-    assert headings == ["Front", *kinds, "Trials"]
-    assert (content.count("<tr>"), content.count("data:image/png")) == (5, 7)
+    head, *front, saved = [line for line in out.splitlines() if line != f"tune: page {page}"]
     assert head == "front of 4 trials: 4"
     values = [json.loads(line.partition(": ")[2])["x"] for line in front]
     assert values == sorted(values)
@@ -86,6 +82,10 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     assert "each metric needs one" in refused(*tune("echo", "{x}", **options, surrogate="none"))
     assert "--curve" in refused(*tune("echo", "{x}", **options, curve="(.) (.)"))
     if where == "file":
+        content = page.read_text()
+        kinds = [f"{kind} of {name}" for name in ("x", "y") for kind in ("History", "Slices", "Importance")]
+        assert re.findall("<h2>(.*?)</h2>", content) == ["Front", *kinds, "Trials"]
+        assert (content.count("<tr>"), content.count("data:image/png")) == (5, 7)
         loaded = Optimizer.load(study)
         assert all(trial.values == {"x": trial["x"], "y": trial["x"]} for trial in loaded.trials)
         assert loaded.directions == {"x": "minimize", "y": "maximize"}
@@ -134,16 +134,11 @@ def test_without_any_value(cli, tune, study):
 
 
 def test_refused(refused, tune, study, tmp_path, space):
-    assert "{x} is missing" in refused(*tune("echo"))
     assert "Missing argument" in refused("tune", "--space", space)
     assert "must be positive" in refused(*tune("echo", "{x}", timeout=0))
     assert "is a folder" in refused(*tune("echo", "{x}", report=tmp_path))
-    assert "cannot be read" in refused(*tune("echo", "{x}", space=tmp_path / "none.json"))
     assert not study.exists()
     assert "'no-such-program': No such file" in refused(*tune("no-such-program", "{x}", quiet=True))
-    study.write_text("{")
-    assert "not valid JSON" in refused(*tune("echo", "{x}"))
-    assert study.read_text() == "{"
 
 
 def test_the_picture(cli, tune, study, tmp_path):
@@ -159,7 +154,7 @@ def test_the_picture(cli, tune, study, tmp_path):
 
 
 @pytest.mark.multiprocess
-def test_a_study_in_use(cli, refused, tune, study, wait_until):
+def test_a_study_in_use(cli, refused, tune, study):
     """The second command is refused; the first ends well, also if its terminal is closed under `nohup`."""
     arguments = map(str, tune("sh", "-c", "sleep 0.5; echo {x}", trials=2))
     command = ["nohup", sys.executable, "-m", "dre_jax", *arguments]
@@ -178,7 +173,7 @@ def test_a_study_in_use(cli, refused, tune, study, wait_until):
     "number",
     [signal.SIGINT, *(pytest.param(number, marks=pytest.mark.thorough) for number in (signal.SIGTERM, signal.SIGKILL))],
 )
-def test_interrupted_and_resumed(cli, tune, study, tmp_path, number, wait_until, alive_in):
+def test_interrupted_and_resumed(cli, tune, study, tmp_path, number):
     """The second trial's command hangs; the interruption ends it, with what it started."""
     pids = tmp_path / "pids"
     script = f"echo $$ >> {pids}; [ {{trial}} = 0 ] || sleep 100; echo {{x}}"

@@ -15,6 +15,7 @@ from dre_jax.data import bundled, read_results
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.hpob import Evaluation, Plan, run_hpob
 from dre_jax.search.host import run_host
+from tests.processes import wait_until
 
 PEER = """
 import os, random, time
@@ -203,7 +204,7 @@ def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch):
 @pytest.mark.multiprocess
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_interrupted_on_the_command_line(plan, tmp_path, workers, wait_until):
+def test_interrupted_on_the_command_line(plan, tmp_path, workers):
     out = tmp_path / "out.json"
     arguments = [sys.executable, "-m", "dre_jax", *command(plan, out)[:-1], workers, "--set", "does=sleep"]
     # A terminal interrupts all processes of a command.

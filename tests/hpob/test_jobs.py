@@ -11,6 +11,7 @@ import pytest
 from dre_jax.errors import ConfigError
 from dre_jax.hpob import jobs as grid
 from dre_jax.hpob.jobs import BUNDLED, collect, complete_methods, make_jobs, run_jobs
+from tests.processes import wait_until
 
 ONE = ("test0",)
 
@@ -78,7 +79,7 @@ if __name__ == "__main__":
 @pytest.mark.multiprocess
 @pytest.mark.thorough
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="asks Linux for processes")
-def test_a_killed_grid_leaves_no_worker_and_keeps_its_runs(tmp_path, wait_until):
+def test_a_killed_grid_leaves_no_worker_and_keeps_its_runs(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     root = str(Path(__file__).resolve().parents[2])

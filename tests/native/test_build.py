@@ -2,13 +2,12 @@
 
 import logging
 import os
-import subprocess
-import sys
 
 import pytest
 
 from dre_jax import native
 from dre_jax.native import trial
+from tests.processes import run_python
 
 needs_compiler = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 
@@ -27,19 +26,12 @@ print(native.available(), bool(jnp.isfinite(tuned.scorers["out_kernel"]).all()))
 """
 
 
-def run(**variables):
-    command, environment = [sys.executable, "-c", PROGRAM], os.environ | variables
-    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert process.returncode == 0, process.stderr
-    return process.stdout.split(), process.stderr
-
-
 @needs_compiler
 @pytest.mark.multiprocess
 @pytest.mark.thorough
 def test_the_library_is_kept_and_found_again(tmp_path):
     for _ in range(2):
-        assert run(DRE_JAX_CACHE=str(tmp_path))[0] == ["True", "True"]
+        assert run_python(PROGRAM, DRE_JAX_CACHE=str(tmp_path)).stdout == "True True\n"
         selected = list(tmp_path.glob("native-*"))
         assert len(selected) == 1
         os.utime(selected[0], (1e9, 1e9))
@@ -56,10 +48,10 @@ def test_the_library_is_kept_and_found_again(tmp_path):
     ],
 )
 def test_without_a_compiler_jax_does_it_all(tmp_path, variables, said):
-    out, err = run(DRE_JAX_CACHE=str(tmp_path), **variables)
-    assert out == ["False", "True"]
-    assert err.count("C++ loops cannot be used") == bool(said)
-    assert said in err
+    process = run_python(PROGRAM, DRE_JAX_CACHE=str(tmp_path), **variables)
+    assert process.stdout == "False True\n"
+    assert process.stderr.count("C++ loops cannot be used") == bool(said)
+    assert said in process.stderr
     assert not list(tmp_path.glob("native-*"))
 
 

@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.processes import run_python
 
 # A program of a user's before, one inside, one after; what is in the folder each time, and JAX's settings at the end.
 SCRIPT = """
@@ -37,11 +37,8 @@ print(json.dumps([found, settings, len(files())]))
 
 
 def run(folder, *arguments, **variables):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_COMPILATION", "JAX_PERSISTENT"))}
-    environment["DRE_JAX_CACHE"] = str(folder)
-    command = [sys.executable, "-c", SCRIPT, str(folder), *arguments]
-    process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment | variables)
-    return json.loads(process.stdout)
+    own = dict.fromkeys(["JAX_COMPILATION_CACHE_DIR", *(name for name in os.environ if "JAX_PERSISTENT" in name)])
+    return json.loads(run_python(SCRIPT, folder, *arguments, **own | {"DRE_JAX_CACHE": str(folder)} | variables).stdout)
 
 
 def test_what_is_compiled_inside_is_kept_and_nothing_else(tmp_path):

@@ -2,9 +2,6 @@
 
 import json
 import logging
-import os
-import subprocess
-import sys
 
 import chex
 import jax
@@ -19,6 +16,7 @@ from dre_jax.search import ExecutionConfig, SearchTask, Suggester, run, run_task
 from dre_jax.search.batch import bucket, run_id, run_key
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from tests.known_methods import Valued
+from tests.processes import run_python
 
 N_TRIALS = 8
 KEY = jax.random.key(7)
@@ -71,31 +69,21 @@ def test_a_batch_is_its_single_runs(name, methods, tasks, designs, together, sea
         np.testing.assert_allclose(trace, expected, rtol=1e-12)
 
 
-def resized(tasks):
-    return {f"{name} cut": Task(name, task.X[:20], task.y[:20]) for name, task in tasks.items()}
-
-
-CHANGES = {
-    "backwards": lambda tasks, designs: (dict(reversed(tasks.items())), designs, {}),
-    "alone": lambda tasks, designs: ({"wine-alcalinity": tasks["wine-alcalinity"]}, designs, {}),
-    "longer designs": lambda tasks, designs: (tasks, {n: d | {"long": np.arange(9)} for n, d in designs.items()}, {}),
-    "other sizes": lambda tasks, designs: (
-        tasks | resized(tasks), designs | {name: {"test3": np.arange(5)} for name in resized(tasks)}, {}
-    ),
-    "on one device": lambda tasks, designs: (tasks, designs, {"devices": 1}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_runs_beside_a_run_does_not_matter(change, methods, tasks, designs, together):
-    tasks, designs, config = CHANGES[change](tasks, designs)
-    traces, random_traces = traces_of(methods["random"], tasks, designs, **config), together["random"]
-    assert traces.keys() == {(dataset, seed) for dataset in tasks for seed in designs[dataset]}
-    assert traces.keys() & random_traces.keys()
-    for (dataset, seed), trace in traces.items():
-        assert trace[0] == pytest.approx(running_best(tasks[dataset], designs[dataset][seed])[-1])
-        if (dataset, seed) in random_traces:
-            np.testing.assert_array_equal(trace, random_traces[dataset, seed])
+def test_a_run_does_not_depend_on_its_batch(methods, tasks, designs, together):
+    """Alone on one device, and in another order among longer designs and tasks of another size."""
+    short = {f"{name} cut": Task(name, task.X[:20], task.y[:20]) for name, task in tasks.items()}
+    others = {name: rows | {"long": np.arange(9)} for name, rows in designs.items()}
+    others |= {name: {"test3": np.arange(5)} for name in short}
+    for batch, starts, config in (
+        ({"wine-alcalinity": tasks["wine-alcalinity"]}, designs, {"devices": 1}),
+        (dict(reversed([*tasks.items(), *short.items()])), others, {}),
+    ):
+        traces, every = traces_of(methods["random"], batch, starts, **config), tasks | short
+        assert traces.keys() == {(dataset, seed) for dataset in batch for seed in starts[dataset]}
+        for (dataset, seed), trace in traces.items():
+            assert trace[0] == pytest.approx(running_best(every[dataset], starts[dataset][seed])[-1])
+            if (dataset, seed) in together["random"]:
+                np.testing.assert_array_equal(trace, together["random"][dataset, seed])
 
 
 def test_side_by_side_is_one_by_one(methods, tasks, designs):
@@ -129,7 +117,7 @@ dre = DRE(model=model, fine_tuning=FineTuneConfig(epochs=5, learning_rate=0.01))
 params = init(model, space.n_columns, jax.random.key(0))
 assert len(jax.devices()) == 4
 # Two tasks: shared out over two devices; over four together with their designs, which the devices do not divide.
-for devices in (1, 2, 4):
+for devices in map(int, sys.argv[1:]):
     config = ExecutionConfig(devices=devices)
     traces = run_tasks(dre, params, tasks, space.designs, n_trials=4, key=jax.random.key(3), config=config)
     print(json.dumps(sorted((d, s, t.tolist()) for d, s, t in traces)))
@@ -138,14 +126,10 @@ for devices in (1, 2, 4):
 
 @pytest.mark.slow
 @pytest.mark.multiprocess
-def test_the_number_of_devices_does_not_matter():
-    programs = os.environ.get("DRE_JAX_CACHE", "")  # kept from run to run
-    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "JAX_COMPILATION_CACHE_DIR": programs}
-    command = [sys.executable, "-c", PROGRAM]
-    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert process.returncode == 0, process.stderr
-    first, *others = (json.loads(line) for line in process.stdout.splitlines())
-    assert others == [first] * 2
+@pytest.mark.parametrize("counts", [(1, 4), pytest.param((1, 2), marks=pytest.mark.thorough)])
+def test_the_number_of_devices_does_not_matter(counts):
+    first, other = map(json.loads, run_python(PROGRAM, *counts, JAX_NUM_CPU_DEVICES="4").stdout.splitlines())
+    assert first == other
     assert len(first) == 10
 
 

@@ -1,12 +1,11 @@
 """The tuner in forked processes and in processes without a home."""
 
 import pwd
-import subprocess
-import sys
 
 import pytest
 
 from dre_jax.runtime import cache
+from tests.processes import run_python
 
 FORK = """
 import os, sys, warnings
@@ -32,9 +31,7 @@ optimizer.ask()
 @pytest.mark.multiprocess
 def test_a_forked_process_is_told():
     """It would hang from JAX's first computation on, but not before."""
-    process = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120)
-    assert process.returncode == 0, process.stderr
-    before, after = process.stdout.splitlines()
+    before, after = run_python(FORK).stdout.splitlines()
     assert before == "before suggested"
     assert 'start it with multiprocessing.get_context("spawn")' in after
 

@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -16,6 +14,7 @@ from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
 from dre_jax.tuning.space.json_format import to_json
 from tests.error_messages import raises_line
+from tests.processes import run_python
 
 SPACE = Space(
     {
@@ -87,10 +86,7 @@ print(len(list(path.parent.glob(".study.json.*.tmp"))))
 
 @pytest.mark.multiprocess
 def test_killed_at_any_moment(study):
-    command = [sys.executable, "-c", KILLING, str(study), "40"]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert process.returncode == 0, process.stderr
-    assert int(process.stdout) > 0  # some were killed while they saved
+    assert int(run_python(KILLING, study, 25).stdout) > 0  # some were killed while they saved
 
 
 def assert_refused(path, rule=""):

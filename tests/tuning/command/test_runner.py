@@ -17,6 +17,7 @@ from dre_jax.tuning.command.commands import Command
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.runner import run_trials, study_in_file
 from dre_jax.tuning.command.templates import parse
+from tests.processes import alive_in, wait_until
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
 WAIT = 60  # a hard limit on a busy machine, not a measurement
@@ -24,19 +25,12 @@ WAIT = 60  # a hard limit on a busy machine, not a measurement
 
 def shell(text, **options):
     command = Command(("sh", "-c", text), **options)
-    until = time.monotonic() + WAIT
-    while command.outcome is None:
-        assert time.monotonic() < until
-        time.sleep(0.005)
-        command.poll()
+    wait_until(lambda: command.poll() or command.outcome)
     return command.outcome
 
 
 def pid_in(path):
-    until = time.monotonic() + WAIT
-    while not (path.exists() and path.read_text().endswith("\n")):
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())
 
 
@@ -69,7 +63,7 @@ class TestCommand:
         with pytest.raises(ConfigError, match="must be one that can be started"):
             Command(arguments)
 
-    def test_time_out_ends_the_whole_group(self, tmp_path, monkeypatch, wait_until, alive_in):
+    def test_time_out_ends_the_whole_group(self, tmp_path, monkeypatch):
         monkeypatch.setattr(commands_module, "GRACE", 0.2)
         leader = tmp_path / "leader"
         # Neither listens to a request to end; the child outlives its parent's first signal.
@@ -77,7 +71,7 @@ class TestCommand:
         result = shell(text, timeout=0.3)
         assert result[:2] == (None, "it took longer than 0.3 s")
         assert 0.5 <= result.seconds < 30
-        wait_until(lambda: not alive_in(pid_in(leader)), seconds=WAIT)
+        wait_until(lambda: not alive_in(pid_in(leader)))
 
     def test_who_listens_may_end_well_and_has_failed_still(self):
         result = shell("trap 'echo 0.5; exit 0' TERM; while :; do sleep 0.01; done", timeout=0.2)
@@ -85,12 +79,9 @@ class TestCommand:
 
     def test_what_it_leaves_behind_does_not_hold_it_up(self):
         """A child that inherits the output and goes on."""
-        start = time.monotonic()
         command = Command(["sh", "-c", "sleep 100 & echo 0.5"])
-        while command.outcome is None:
-            command.poll()
+        wait_until(lambda: command.poll() or command.outcome, seconds=WAIT)
         assert command.outcome.value == 0.5
-        assert time.monotonic() - start < WAIT
         os.killpg(command._process.pid, signal.SIGKILL)
 
 
@@ -123,14 +114,14 @@ class TestProcessGroupGuard:
                 os.killpg(one.pid, signal.SIGKILL)
             one.wait()
 
-    def test_ends_what_it_was_told_of_last(self, groups, wait_until, alive_in):
+    def test_ends_what_it_was_told_of_last(self, groups):
         calls, stubborn, other = groups
         guard = ProcessGroupGuard(grace=0.2)
         guard.set_groups([other.pid])
         guard.set_groups([calls.pid, stubborn.pid])
         guard._process.communicate()  # as if this process had gone: nobody writes any more
         assert [calls.wait(WAIT), stubborn.wait(WAIT)] == [-signal.SIGTERM, -signal.SIGKILL]
-        wait_until(lambda: not alive_in(stubborn.pid), seconds=WAIT)
+        wait_until(lambda: not alive_in(stubborn.pid))
         assert other.poll() is None
 
     def test_ends_nothing_of_who_leaves(self, groups):
@@ -150,6 +141,7 @@ class TestProcessGroupGuard:
             guard.set_groups([1])
 
 
+@pytest.mark.usefixtures("even_points")
 class TestRun:
     def test_a_study(self, study, tmp_path):
         result = run(study, "echo {x}", workers=2, logs=tmp_path / "logs")
@@ -192,7 +184,7 @@ class TestRun:
                 calls += progress.ended
         assert [trial.number for trial, _ in calls] == [0]
 
-    def test_an_interruption_ends_commands_and_keeps_the_study(self, study, optimizer, tmp_path, wait_until, alive_in):
+    def test_an_interruption_ends_commands_and_keeps_the_study(self, study, optimizer, tmp_path):
         pid = tmp_path / "pid"
         template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ echo $$ > {pid}; sleep 100; }}}}; echo {{x}}"], SPACE)
         with contextlib.closing(run_trials(optimizer, template, trials=5)) as progress:

@@ -15,6 +15,7 @@ from dre_jax.tuning.command.templates import parse
 from dre_jax.tuning.objectives.objectives import best_trials
 from tests.error_messages import raises_line
 
+pytestmark = pytest.mark.usefixtures("even_points")
 SPACE = Space({"x": Float(-1.0, 1.0), "k": Categorical(["a", None]), "y": Float(0.0, 1.0, when={"k": "a"})})
 
 
