@@ -109,7 +109,7 @@ def test_labels_with_and_without_a_pattern():
 @pytest.mark.parametrize("label", [-1.0, 1.0])
 def test_equal_labels_and_equal_rows(label):
     x, labels = np.full((20, 2), 0.5), np.full(20, label)
-    classifier = gp.condition_classifier(params(LOGS), jnp.asarray(x), jnp.asarray(labels), jnp.ones(20, bool))
+    classifier = jax.jit(gp.condition_classifier)(params(LOGS), x, labels, np.ones(20, bool))
     log_p = gp.log_probability(classifier, jnp.asarray(x), jnp.asarray(NEW))
     assert np.isfinite(log_p).all()
     assert ((log_p > np.log(0.5)) == (label > 0)).all()

@@ -99,7 +99,7 @@ def test_the_file_names_the_method_that_an_alias_stands_for(plan, tmp_path, monk
     ("changed", "named"),
     [
         ({"trials": 3}, ["protocol"]),
-        ({"method": "dre-ri", "settings": {"epochs": 3}}, ["method: dre-ri here, random in the file", "configuration"]),
+        ({"method": "tpe", "settings": {"startup": 3}}, ["method: tpe here, random in the file", "configuration"]),
         ({"seed": 1}, ["seed: 1 here, 0 in the file"]),
     ],
 )

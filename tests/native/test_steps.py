@@ -163,9 +163,8 @@ both_deep_sets = pytest.mark.parametrize("name", ["small", pytest.param("one dee
 def test_capacity_changes_nothing(name):
     model, tune = MODELS[name], jax.jit(fine_tune, static_argnums=(0, 1))
     config, params = FineTuneConfig(epochs=30), init(model, 5, KEY)
-    expected, *padded = (tune(model, config, params, *history(11, 5, capacity), KEY) for capacity in (11, 16, 40))
-    for result in padded:
-        jax.tree.map(np.testing.assert_array_equal, result, expected)
+    expected, padded = (tune(model, config, params, *history(11, 5, capacity), KEY) for capacity in (11, 16))
+    jax.tree.map(np.testing.assert_array_equal, padded, expected)
 
 
 @both_deep_sets
@@ -183,6 +182,4 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
         monkeypatch.setattr(devices, "cores", lambda: threads * jax.local_device_count("cpu"))
         return jax.jit(lambda key: fine_tune(SMALL, config, params, *past, key))(KEY)
 
-    one = tuned(1)
-    for threads in (2, 3, 8):
-        jax.tree.map(np.testing.assert_array_equal, tuned(threads), one)
+    jax.tree.map(np.testing.assert_array_equal, tuned(3), tuned(1))  # as many as members, the most that have work

@@ -16,13 +16,12 @@ def test_each_experiment_has_a_report_and_missing_traces_are_printed(
     names = sorted({file for experiment in script.EXPERIMENTS for file in experiment["files"].values()} - {"RGPE"})
     for i, name in enumerate(names):
         result_file(f"traces/{name}", seed=i)
-    monkeypatch.setattr(script, "EXPERIMENTS", script.EXPERIMENTS[:2])
+    monkeypatch.setattr(script, "EXPERIMENTS", script.EXPERIMENTS[:1])
     assert script.main(["--traces", str(tmp_path / "traces"), "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    for name, figures in (("transfer", "5a, 9a and 12"), ("non-transfer", "5b, 9b and 13")):
-        page = (tmp_path / "out" / name / "report.html").read_text()
-        assert f"<h1>Figures {figures}:" in page
-        assert page.count("<img ") == 5
+    page = (tmp_path / "out" / "transfer" / "report.html").read_text()
+    assert "<h1>Figures 5a, 9a and 12:" in page
+    assert page.count("<img ") == 5
     assert "GCP, DKLM and HEBO" in said
     assert "[cannot be told] Average rank of DRE" in said  # these traces end after six trials
     assert "traces: RGPE.json" in said
@@ -48,6 +47,7 @@ def test_a_number_that_is_not_met_ends_with_1(script, result_file, tmp_path, cap
     assert said.count("left out: it takes two traces at least") == len(script.EXPERIMENTS) - 1
 
 
+@pytest.mark.thorough
 def test_the_published_traces(script, shared_data, tmp_path, capsys, numbers_only):
     assert script.main(["--traces", str(shared_data / "hpob-traces"), "--out", str(tmp_path)]) == 0
     output = capsys.readouterr().out

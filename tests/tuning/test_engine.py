@@ -93,7 +93,7 @@ def test_which_trials_a_method_is_shown(n, room):
 def test_what_is_not_shown_is_not_proposed_again():
     """Levels enough for a hundred trials, most of them too many for the method."""
     space = Space({"x": Int(0, 63), "y": Int(0, 3)})
-    engine = rising(space, seed=1, config=EngineConfig(max_history=16))
+    engine = rising(space, seed=1, config=EngineConfig(max_history=16, failure_model=False))
     top = [{"x": 63 - i % 8, "y": i // 8} for i in range(32)]
     evaluated = [complete_trial(params, -i) for i, params in enumerate(top)]
     result = engine.propose([*evaluated[:30], *failed_trials([top[31]])], number=30, pending=[top[30]]).params

@@ -95,7 +95,10 @@ def test_no_epochs_change_nothing_and_one_trial_leaves_nothing_to_rank():
     chex.assert_trees_all_equal(tune(MODEL, CONFIG, start(), *history(8, 1)[:4], KEY), start())
 
 
-@pytest.mark.parametrize("name", list(LOSSES))
+QUICK = ("listnet", "mean_squared_error")  # by the scan and, where there is a compiler, by the C++
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.thorough) for n in LOSSES])
 def test_every_loss_trains_and_those_of_the_order_see_nothing_else(name):
     config = replace(CONFIG, loss=LossConfig(name=name), epochs=3)
     h = history(capacity=N_TRIALS + 3)

@@ -21,7 +21,8 @@ from dre_jax.search import AcquisitionConfig, acquire_by_rank, mean_and_deviatio
 
 GOLDEN = json.loads((Path(__file__).parent / "torch_parity.json").read_text())
 CONTEXTS = sorted(GOLDEN["cases"])
-EVERY = [pytest.param(name, marks=pytest.mark.defaults if name == "own" else pytest.mark.thorough) for name in CONTEXTS]
+# In every .ci/run as users compile, and so in no other tier.
+EVERY = [pytest.param(n, marks=[pytest.mark.thorough, *[pytest.mark.defaults] * (n == "own")]) for n in CONTEXTS]
 N, CAPACITY = GOLDEN["n_history"], 16
 TASK_ROWS = GOLDEN["task_rows"]
 

@@ -23,7 +23,7 @@ CONFIG = FineTuneConfig(epochs=7, learning_rate=0.01)
 COLUMNS, FILLED, CAPACITY = 3, 11, 13
 MODELS = {
     "one layer before the mean": ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4)),
-    "several groups, odd widths": ModelConfig(members=5, hidden=(32, 24, 32), phi=(32, 16, 32), rho=(32, 12)),
+    "several groups, odd widths": ModelConfig(members=5, hidden=(32, 24), phi=(32, 16), rho=(12,)),
     "no deep set": ModelConfig(members=2, hidden=(64,), context="none"),
     "response on the table's scale": ModelConfig(members=1, hidden=(8,), phi=(8, 8), rho=(4,), response_scale="table"),
 }

@@ -140,6 +140,7 @@ def test_past_curves_of_a_table(tmp_path):
         PastCurves.from_csv(path, direction="minimize")
 
 
+@pytest.mark.usefixtures("even_points")
 class TestOptimizer:
     def run(self, optimizer, n_trials=20):
         def objective(trial):

@@ -55,8 +55,15 @@ def test_history(direction, best):
     assert [number for number, _ in failed] == [1.0]
 
 
-@pytest.mark.parametrize("values", [[1.0, None, 2.0, math.inf, "running"], [], [None], [5.0]])
-@pytest.mark.parametrize("reports", [{}, {1: math.inf, 2: math.inf}, {1: 3.0, 2: math.inf, 3: 2.0}])
+@pytest.mark.parametrize(
+    ("values", "reports"),
+    [
+        ([1.0, None, 2.0, math.inf, "running"], {1: 3.0, 2: math.inf, 3: 2.0}),
+        ([], {1: math.inf, 2: math.inf}),
+        ([None], {}),
+        ([5.0], {}),
+    ],
+)
 def test_a_page_of_few_trials(tmp_path, values, reports):
     stopped = Trial(len(values), {"x": 0.2}, "stopped", 3.0, _reports=reports)
     study = Optimizer(Space({"x": Float(0.0, 1.0)}), direction="maximize")

@@ -26,8 +26,8 @@ SPACE = Space(
 )
 
 
-def rising(space, start=()):
-    return Engine(space, Surrogate(space, "rising", RISING, None, start), "maximize")
+def rising(space, start=(), **options):
+    return Engine(space, Surrogate(space, "rising", RISING, None, start), "maximize", **options)
 
 
 def density(low, high, deviation):
@@ -117,8 +117,8 @@ def test_nothing_changes_without_a_belief():
     plain = Space({name: replace(parameter, likely=None) for name, parameter in SPACE.items()})
     rng = np.random.default_rng(2)
     observed = [complete_trial(plain.params(point), float(rng.normal())) for point in rng.random((6, 4))]
-    ignored = Engine(SPACE, config=EngineConfig(belief_weight=0.0))
+    ignored = rising(SPACE, config=EngineConfig(belief_weight=0.0))
     for n in (0, 6):
-        expected = Engine(plain).propose(observed[:n], number=n).params
+        expected = rising(plain).propose(observed[:n], number=n).params
         assert ignored.propose(observed[:n], number=n).params == expected
-        assert Engine(SPACE).propose(observed[:n], number=n).params != expected
+        assert rising(SPACE).propose(observed[:n], number=n).params != expected

@@ -6,9 +6,10 @@ import pytest
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.candidates import sobol_points
-from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Interval, Less, Optimizer, Space
+from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Interval, Less, Optimizer, Space, Surrogate
 from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
+from tests.known_methods import NEAREST
 
 SPACE = Space(
     {
@@ -65,7 +66,7 @@ def test_a_search_obeys_its_rules():
 def test_rules_of_which_few_configurations_are_left():
     names = [f"x{i}" for i in range(5)]
     space = Space(dict.fromkeys(names, Float(0.0, 1.0)), rules=map(Less, names, names[1:]))  # one of 120
-    optimizer = Optimizer(space, seed=1)
+    optimizer = Optimizer(space, Surrogate(space, "near", NEAREST, None), seed=1)
     optimizer.optimize(lambda trial: sum(trial.params.values()), 7)
     assert all(np.all(np.diff([trial[name] for name in names]) > 0) for trial in optimizer.trials)
     none = Space({"a": Bool(), "b": Float(0, 1)}, rules=[Forbidden({"a": [True, False]})])
