@@ -63,7 +63,7 @@ def test_a_value_out_of_range(config, field, value):
         replace(config, **{field: value})
 
 
-test_what_does_not_go_together = error_table(
+test_inconsistent_configurations = error_table(
     ConfigError,
     (lambda: position_weights("log", jnp.ones(1), jnp.ones(1)), "must be one of inverse_log, "),
     (lambda: DeepEnsemble(network=MLPConfig(hidden=(6,))), "the network must have 2 outputs, but got outputs=1"),

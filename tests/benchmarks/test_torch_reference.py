@@ -21,7 +21,7 @@ def one_thread():
     torch.set_num_threads(1)
 
 
-def test_the_library_is_held_to_what_this_computes():
+def test_the_golden_file_is_reproducible():
     """The rest of the parity is in tests/methods/dre/test_torch_parity.py, which reads the same file."""
     stored = json.loads((Path(__file__).parents[1] / "methods" / "dre" / "torch_parity.json").read_text())
     result = json.loads(json.dumps(golden()))

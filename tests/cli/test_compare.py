@@ -16,7 +16,7 @@ def compared(cli, tmp_path, monkeypatch, jobs_in_this_process):
     return lambda *arguments: cli("compare", *fixed, "--methods", *arguments)
 
 
-def test_methods_are_run_once_and_told(compared, tmp_path):
+def test_methods_run_once_and_are_printed(compared, tmp_path):
     status, out, error = compared("random", "gp", "--at", "1,3")
     assert (status, error) == (0, "")
     summary = json.loads((tmp_path / "report" / "summary.json").read_text())
@@ -32,7 +32,7 @@ def test_methods_are_run_once_and_told(compared, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in selected} == selected
 
 
-def test_a_method_that_fails_is_left_out_and_ends_with_2(compared, tmp_path):
+def test_a_failed_method_is_omitted_and_the_status_is_2(compared, tmp_path):
     broken = tmp_path / "broken.py"
     broken.write_text("class Broken:\n    def observe_and_suggest(self, *_):\n        raise ValueError('no idea')\n")
     status, out, error = compared("random", f"{broken}:Broken")
@@ -51,5 +51,5 @@ def test_a_method_that_fails_is_left_out_and_ends_with_2(compared, tmp_path):
         ([], "a comparison needs --methods"),
     ],
 )
-def test_what_does_not_fit_is_refused(refused, tmp_path, arguments, said):
+def test_invalid_options(refused, tmp_path, arguments, said):
     assert said in refused("compare", "--data", "bundled", "--out", tmp_path, *arguments)

@@ -133,7 +133,7 @@ def test_evaluation_and_a_death(two, tmp_path, evaluate, monkeypatch, make_space
 
 
 @pytest.mark.thorough
-def test_no_cluster_is_found(data, tmp_path):
+def test_distributed_without_a_cluster(data, tmp_path):
     status, out, error = one("meta-train", "--data", data, "--out", tmp_path / "out", "--distributed")
     assert (status, out) == (2, "")
     assert error.startswith("dre-jax: --distributed needs a cluster that JAX knows")

@@ -36,7 +36,7 @@ def tune(tmp_path, space):
     return arguments
 
 
-def test_a_study_and_more_of_it(cli, tune, study, tmp_path):
+def test_a_study_and_its_continuation(cli, tune, study, tmp_path):
     status, out, error = cli(*tune("echo", "{x}", trials=3, workers=2))
     assert status == 0
     result = Optimizer.load(study)

@@ -41,7 +41,7 @@ def test_versions_devices_and_the_compiler(cli, monkeypatch):
     assert "PATH" not in result["variables"]
 
 
-def test_what_is_off_or_fails_says_why(cli, monkeypatch):
+def test_disabled_and_failed_parts_have_reasons(cli, monkeypatch):
     monkeypatch.setattr(native, "decision", lambda: native.trial.Decision(None, "DRE_JAX_NATIVE=0"))
     monkeypatch.setattr(native, "compiler_version", lambda: None)
     monkeypatch.setenv("DRE_JAX_CACHE", "")

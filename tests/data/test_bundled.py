@@ -37,7 +37,7 @@ def test_the_files_are_small_and_name_no_time_and_no_machine() -> None:
 
 
 @pytest.mark.parametrize("space", SPACES)
-def test_the_loader_gives_what_the_files_hold(space: str) -> None:
+def test_the_loader_returns_the_content_of_the_files(space: str) -> None:
     loaded = bundled.load(space)
     for split in SPLITS:
         stored = read(f"meta-{split}-dataset.json.gz")[space]

@@ -31,7 +31,7 @@ def test_json_round_trip(tmp_path, name):
 @pytest.mark.parametrize(
     ("value", "message"), [(float("nan"), "not JSON compliant"), (object(), "JSON holds no object")]
 )
-def test_what_json_cannot_hold_leaves_the_old_file(tmp_path, value, message):
+def test_values_outside_of_json_leave_the_old_file(tmp_path, value, message):
     path = tmp_path / "a.json"
     files.write_text(path, "old")
     with pytest.raises(DataError, match=f"a.json cannot be written: .*{message}"):
@@ -42,7 +42,7 @@ def test_what_json_cannot_hold_leaves_the_old_file(tmp_path, value, message):
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 @pytest.mark.parametrize(("call", "code"), [("fsync", errno.ENOSPC), ("replace", errno.EACCES)])
-def test_what_the_disk_refuses(tmp_path, monkeypatch, name, call, code):
+def test_errors_of_the_disk_leave_the_old_file(tmp_path, monkeypatch, name, call, code):
     def refuse(*_):  # simulated, because tests may run as root, who may write everywhere
         raise OSError(code, os.strerror(code))
 
@@ -85,7 +85,7 @@ def test_a_killed_writer_leaves_the_old_file(tmp_path):
     assert len(os.listdir(tmp_path)) == 2  # nobody could remove the temporary file
 
 
-def test_what_is_not_there_or_no_file(tmp_path):
+def test_missing_files_and_folders(tmp_path):
     (tmp_path / "a.json").mkdir()
     with pytest.raises(DataError, match=r"nowhere/a.json cannot be written: No such file or directory"):
         files.write_json(tmp_path / "nowhere" / "a.json", {})

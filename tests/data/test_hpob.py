@@ -107,7 +107,7 @@ WIDTH = "X must have as many columns in the whole space, 3 like dataset 's1' of 
         (lambda f: f[DESIGNS]["s"].update(nowhere={"test0": [0]}), "dataset 'nowhere': .* but none has this name"),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path, change, message):
+def test_inconsistent_files_are_named(tmp_path, change, message):
     files = content()
     change(files)
     with pytest.raises(DataError, match=message):
@@ -137,7 +137,7 @@ def test_unknown_words(tmp_path):
         (lambda s: s["e1"]["X"].__setitem__(0, [1 + 1e-7, -1e-9, 1.0]), []),
     ],
 )
-def test_what_is_warned_of_once(tmp_path, change, said):
+def test_one_warning_for_each_problem(tmp_path, change, said):
     files = content()
     change(files[TEST]["s"])
     with warnings.catch_warnings(record=True) as caught:
@@ -149,7 +149,7 @@ def test_what_is_warned_of_once(tmp_path, change, said):
 
 
 @pytest.mark.parametrize(("split", "mode"), [("test", "v3"), ("validation", "v3"), ("test", "v2")])
-def test_an_outline_agrees_with_what_is_loaded(split, mode):
+def test_an_outline_agrees_with_the_tables(split, mode):
     result = outline(bundled.path(), split, mode)
     assert list(result) == list_spaces(bundled.path(), mode)
     for name, space in result.items():
@@ -159,7 +159,7 @@ def test_an_outline_agrees_with_what_is_loaded(split, mode):
         assert space.seeds == {dataset: tuple(loaded.designs.get(dataset, ())) for dataset in loaded.split(split)}
 
 
-def test_one_split_needs_no_other_file(tmp_path):
+def test_one_split_reads_no_other_file(tmp_path):
     space = bundled.load("svm")
     write_dataset(tmp_path, [space])
     (tmp_path / "meta-train-dataset.json").write_text("{ this is no JSON")
@@ -173,7 +173,7 @@ def test_one_split_needs_no_other_file(tmp_path):
         load_space(tmp_path, "svm", splits=["test", "train"])
 
 
-def test_what_an_outline_refuses(tmp_path):
+def test_outlines_of_malformed_folders(tmp_path):
     write_dataset(tmp_path, [bundled.load("svm")])
     with pytest.raises(ConfigError, match="must be one of test in mode v3-test, but got 'validation'"):
         outline(tmp_path, "validation", "v3-test")

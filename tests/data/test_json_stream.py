@@ -22,7 +22,7 @@ def write(folder, text):
 
 
 @pytest.mark.parametrize("layout", [{}, {"indent": 1}, {"separators": (",", ":")}, {"ensure_ascii": False}])
-def test_reads_what_json_reads(tmp_path, layout):
+def test_content_equals_that_of_json(tmp_path, layout):
     path = write(tmp_path, json.dumps(CONTENT, **layout))
     assert list_spaces(path) == list(CONTENT)
     for space, datasets in CONTENT.items():
@@ -47,7 +47,7 @@ def test_a_byte_order_mark_and_values_that_are_no_json_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("space", ["a", "c", "unknown"])
-def test_every_cut_is_found(tmp_path, space):
+def test_a_truncated_file_is_refused_at_every_length(tmp_path, space):
     text = json.dumps(CONTENT).encode()
     for length in range(len(text)):
         with pytest.raises(DataError, match=r"d\.json.*the file (ends|is empty)"):

@@ -79,7 +79,7 @@ def test_results_say_which_columns_were_used(folder, tmp_path):
         assert protocol.get("columns", "published") == columns
 
 
-def test_what_cannot_be_corrected_is_refused(folder, tmp_path):
+def test_columns_that_cannot_be_corrected(folder, tmp_path):
     with pytest.raises(ConfigError, match="columns must be one of published, fixed"):
         load_space(folder, "5970", columns="raw")
     plan = Plan(data=folder, method="random", columns="fixed", continuous="fixed", surrogates=tmp_path)

@@ -84,7 +84,7 @@ def chance_if_uniform(rows, numbers):
     return stats.chi2.sf(np.sum((counts - len(rows) * share) ** 2) / spread, len(numbers) - 1)
 
 
-def test_tasks_are_equally_likely_whatever_their_size_and_so_are_their_rows():
+def test_tasks_and_rows_are_equally_likely():
     assert stats.chisquare(np.bincount(drawn()[1], minlength=3)).pvalue > SURE
     for task, size in enumerate(SIZES):
         for rows in of_task(task):

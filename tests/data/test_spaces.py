@@ -8,7 +8,7 @@ from dre_jax.data import SearchSpace, Task, fingerprint
 from dre_jax.errors import ConfigError, DataError
 
 
-def test_what_a_space_does_not_have():
+def test_missing_splits_and_tasks():
     with pytest.raises(ConfigError, match="the split must be one of train, validation, test, but got 'dev'"):
         SearchSpace("s").split("dev")
     with pytest.raises(DataError, match="space 's': a search space must hold at least one task, but it has none"):

@@ -117,7 +117,7 @@ def test_all_examples_are_tested():
 @pytest.mark.thorough
 @pytest.mark.multiprocess
 @pytest.mark.parametrize("name", PROMISES)
-def test_what_the_page_promises(name, tmp_path):
+def test_examples_keep_the_promises_of_the_page(name, tmp_path):
     PROMISES[name](run(name, tmp_path), tmp_path)
 
 

@@ -73,7 +73,7 @@ def test_likelihood_gradient_and_posterior_are_scikit_learns(name):
 
 
 @pytest.mark.usefixtures("double")
-def test_known_errors_are_scikit_learns_alpha():
+def test_variances_of_responses_are_scikit_learns_alpha():
     x, y, new = points()
     errors = np.linspace(0.0, 0.5, len(y))
     fitted = reference(x, y).set_params(alpha=errors).fit(x, y)
@@ -86,7 +86,7 @@ def test_known_errors_are_scikit_learns_alpha():
     np.testing.assert_allclose(mean, fitted.predict(new), rtol=1e-8)
 
 
-def test_draws_without_the_one_have_its_moments():
+def test_leave_one_out_draws_have_the_moments_of_the_posterior():
     x, y, _ = points(n=6)
     n_draws = 40_000
     normal = np.random.default_rng(3).normal(size=(2, 6 + EMPTY, n_draws))

@@ -22,7 +22,7 @@ def plan(data, checkpoints):
     return Plan(method="dre-no-finetune", **options)
 
 
-def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):
+def test_the_result_file_names_the_checkpoints(plan, tmp_path, spaces, save_checkpoint, content):
     out, by_space = tmp_path / "dre.json", tmp_path / "by-space.json"
     assert len(list(Evaluation(plan, out))) == 6
     # Search spaces are added to a file with their checkpoints.

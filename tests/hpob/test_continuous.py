@@ -131,7 +131,7 @@ def plan(surrogates):
     )  # fmt: skip
 
 
-def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
+def test_malformed_surrogates(plan, surrogates, tmp_path):
     name = f"surrogate-svm-{next(iter(bundled.load('svm').test))}"
     folder = shutil.copytree(surrogates, tmp_path / "copy")
     broken, model, statistics = replace(plan, surrogates=folder), folder / f"{name}.json", folder / "summary-stats.json"

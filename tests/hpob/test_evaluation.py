@@ -25,7 +25,7 @@ def plan(data):
     return Plan(data=data, spaces=("s", "t"), method="random", trials=4)
 
 
-def test_what_is_written(plan, tmp_path, spaces):
+def test_the_result_file(plan, tmp_path, spaces):
     out = tmp_path / "random.json"
     evaluation = Evaluation(plan, out)
     assert (evaluation.total, evaluation.done) == (18, 0)
@@ -53,7 +53,7 @@ def test_what_is_written(plan, tmp_path, spaces):
 
 
 @pytest.mark.parametrize("after", [1, 11])
-def test_interrupted_and_gone_on_with(plan, tmp_path, after, content):
+def test_an_interrupted_evaluation_resumes(plan, tmp_path, after, content):
     whole, out = tmp_path / "whole.json", tmp_path / "out.json"
     reference = {run[:3] for run in Evaluation(plan, whole)}
     assert len(list(islice(Evaluation(plan, out), after))) == after
@@ -80,7 +80,7 @@ def test_two_that_write_one_file_lose_nothing(plan, tmp_path, theirs, content):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.json", "out.json"]
 
 
-def test_checkpoints_for_who_reads_none(plan, tmp_path, checkpoints):
+def test_a_warning_for_unused_checkpoints(plan, tmp_path, checkpoints):
     own_plan = dataclasses.replace(plan, checkpoints=checkpoints)
     with pytest.warns(DataWarning, match="random reads no checkpoints: it learns nothing from past tasks"):
         Evaluation(own_plan, tmp_path / "random.json")
@@ -122,7 +122,7 @@ def test_another_evaluation_is_refused(plan, tmp_path, changed, named):
         Evaluation(plan, out)
 
 
-def test_another_backend_is_told_of_and_recorded(plan, tmp_path, monkeypatch):
+def test_another_backend_gives_a_warning_and_is_recorded(plan, tmp_path, monkeypatch):
     out, mine, other = tmp_path / "random.json", native.backend(), {"steps": "native 1a2b", "device": "H200"}
     next(iter(Evaluation(plan, out)))
     for module in (native, native.trial):
@@ -149,7 +149,7 @@ def test_plans_that_cannot_be(plan, tmp_path, changed, error, message):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_design_that_is_missing_is_said_before_the_first_run(plan, tmp_path):
+def test_a_missing_design_is_an_error_before_the_first_run(plan, tmp_path):
     shutil.copytree(plan.data, tmp_path, dirs_exist_ok=True)
     designs = tmp_path / "bo-initializations.json"
     without = {space: {**seeds, "y": {}} for space, seeds in json.loads(designs.read_text()).items()}
@@ -173,7 +173,7 @@ class Fits:
 FITTED_ON = []
 
 
-def test_a_space_is_loaded_when_its_turn_comes_and_then_let_go(plan, tmp_path, monkeypatch, content):
+def test_one_search_space_is_in_memory_at_a_time(plan, tmp_path, monkeypatch, content):
     alive = []
     gc.freeze()  # what other tests have left need not be looked through
 

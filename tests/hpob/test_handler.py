@@ -85,7 +85,7 @@ def test_incumbents(files):
                 assert result == expected, (name, dataset, seed)
 
 
-def test_what_peers_read():
+def test_attributes_for_peers():
     handler = HPOBHandler(root_dir=BUNDLED, mode="v3")
     assert handler.mode == "v3"
     assert handler.get_seeds() == ["test0", "test1", "test2", "test3", "test4"]

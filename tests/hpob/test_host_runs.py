@@ -60,7 +60,7 @@ def plan(tmp_path):
     return make
 
 
-def test_what_is_written(plan, tmp_path, content):
+def test_the_result_file(plan, tmp_path, content):
     class Local:
         def observe_and_suggest(self, X_obs, y_obs, X_pen):
             return 0
@@ -89,7 +89,7 @@ def test_what_is_written(plan, tmp_path, content):
         assert "failed" not in meta
 
 
-def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch, content):
+def test_an_error_ends_one_run_which_runs_again(plan, tmp_path, monkeypatch, content):
     out, whole = tmp_path / "out.json", tmp_path / "whole.json"
     faulty, other = plan(does="raise"), tmp_path / "other.json"
     list(Evaluation(faulty, whole))
@@ -166,7 +166,7 @@ def test_workers_change_nothing(plan, tmp_path, monkeypatch, content):
     assert result[0] == result[1]
 
 
-def test_what_no_other_process_finds_stays_here(plan, tmp_path):
+def test_local_classes_run_in_this_process(plan, tmp_path):
     class Local:
         def observe_and_suggest(self, X_obs, y_obs, X_pen):
             here.append(0)

@@ -20,7 +20,7 @@ def jobs_of(methods, out, designs=ONE, **options):
     return make_jobs(methods, [BUNDLED], designs=designs, out=out, **{"spaces": ["svm"], "trials": 3, **options})
 
 
-def test_what_depends_on_the_same_is_done_once(tmp_path):
+def test_jobs_share_checkpoints(tmp_path):
     methods = ["dre", "dre-no-finetune", "dre", "dre-paper", "random"]
     jobs = [job for seed in (0, 1) for job in jobs_of(methods, tmp_path, spaces=None, seed=seed)]
     assert len({job.path for job in jobs}) == len(jobs) == 4 * 4 * 2
@@ -33,7 +33,7 @@ def test_what_depends_on_the_same_is_done_once(tmp_path):
     assert other.checkpoints() == jobs[0].checkpoints()
 
 
-def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, capsys, jobs_in_this_process):
+def test_a_failed_job_is_reported_and_runs_again(tmp_path, monkeypatch, capsys, jobs_in_this_process):
     jobs = jobs_of(["random", "gp"], tmp_path)
     real, broken = grid.run_job, ["gp"]
 
@@ -58,7 +58,7 @@ def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, capsys, jobs_i
     assert capsys.readouterr().err.startswith("jobs: 2/2 jobs\n")
 
 
-def test_what_is_not_there_is_refused(tmp_path):
+def test_unknown_spaces_and_equal_names(tmp_path):
     with pytest.raises(ConfigError, match=r"must be among .*svm.*, but got trees"):
         jobs_of(["gp"], tmp_path, spaces=["trees"])
     with pytest.raises(ConfigError, match="different names, but got a, a"):

@@ -18,7 +18,7 @@ WORK = """lambda item, os=__import__("os"), signal=__import__("signal"): (
 )"""
 
 
-def test_results_come_from_others_and_a_death_is_one():
+def test_results_of_workers_and_deaths():
     before = dict(os.environ)
     pool = Pool(partial(eval, WORK), 2)
     items = {"a": 100, "b": 9, "c": 101, "d": 102, "e": 15, "f": 103}
@@ -50,7 +50,7 @@ def test_results_come_from_others_and_a_death_is_one():
         (partial(os._exit, 3), "a worker process must start, but one ended with status 3; a script"),
     ],
 )
-def test_one_that_cannot_start(make, said):
+def test_workers_that_cannot_start(make, said):
     with pytest.raises(MethodError, match=said):
         list(Pool(make, 2).run([("a", 1), ("b", 2)]))
     assert multiprocessing.active_children() == []

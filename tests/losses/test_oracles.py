@@ -165,7 +165,7 @@ def test_any_shape(name, shape):
 
 @pytest.mark.parametrize("empty", [[3, 4, 5], [0, 1, 2], [0, 2, 5]], ids=["behind", "ahead", "between"])
 @every_loss
-def test_what_stands_in_empty_slots_does_not_matter(name, empty):
+def test_empty_slots_change_nothing(name, empty):
     scores, response, where = draw(2)
     where[..., empty] = False
     for garbage in (0.5, -1e30, np.nan):
@@ -186,7 +186,7 @@ def test_far_scores_in_the_wrong_order_are_pulled_back(name):
 
 
 @every_loss
-def test_compiled_vmapped_and_as_it_is_are_one(name):
+def test_compiled_vmapped_and_eager_losses_are_equal(name):
     arrays = [jnp.asarray(a) for a in draw(3)]
     (_, expected), _ = compiled(name, "none")(*arrays)
 

@@ -30,7 +30,7 @@ def sums(scores, lists):
         (lambda scores, lists: 0.0, True, r"but maps f32\[2, 3\] to ShapeDtypeStruct\(shape=\(\)"),
     ],
 )
-def test_what_is_refused(fn, uses_values, message):
+def test_invalid_losses(fn, uses_values, message):
     with pytest.raises(ConfigError, match=message):
         register_loss("new", fn, uses_values=uses_values)
     assert "new" not in LOSSES

@@ -143,7 +143,7 @@ class Plain:
         ({"default": type("RandomSearch", (Mean,), {})()}, "RandomSearch is the name of a class of dre_jax.methods"),
     ],
 )
-def test_what_is_refused(fields, message):
+def test_invalid_entries(fields, message):
     with pytest.raises(ConfigError, match=message):
         register(replace(ENTRY, **fields))
     assert "mean" not in METHODS
@@ -162,7 +162,7 @@ def test_attributes_without_a_declaration_are_the_methods_own():
     assert not runs_sequentially(method, "tpu", 2, 1)
 
 
-def test_capabilities_of_a_configuration_are_checked_when_it_is_made():
+def test_capabilities_are_checked_for_each_configuration():
     register(replace(ENTRY, default=Sampling()))
     for make in (lambda: find("mean").make({"samples": True}), lambda: entry_of(Sampling(samples=True))):
         with pytest.raises(ConfigError, match="samples_posterior is True, so it must have a function sample_posterior"):
@@ -174,7 +174,7 @@ def test_every_capability_is_checked_for_its_functions():
     assert {field.name for field in fields(Capabilities)} == set(CAPABILITY_FUNCTIONS) | set(without_functions.split())
 
 
-def test_a_registered_method_has_its_name_and_its_configuration_everywhere():
+def test_the_entry_and_the_configuration_of_a_registered_method():
     register(ENTRY)
     register(ENTRY)
     assert find("mean") is ENTRY
@@ -249,7 +249,7 @@ def test_classes_that_fit_declares_can_be_stored(tmp_path):
         (tuple[set[str], Array], r"learns set\[str\]"),
     ],
 )
-def test_what_cannot_be_stored_is_told_without_a_fit(returned, kind):
+def test_parameter_classes_are_checked_before_a_fit(returned, kind):
     method = learning(returned)
     register(replace(ENTRY, default=method))
     with pytest.raises(CheckpointError, match=kind):

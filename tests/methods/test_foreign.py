@@ -38,7 +38,7 @@ def folder(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_from_a_file_with_what_lies_beside_it_and_from_a_module(folder, monkeypatch):
+def test_from_a_file_with_its_imports_and_from_a_module(folder, monkeypatch):
     assert find(f"{folder}/peer.py:Peer").host().observe_and_suggest(None, None) == 3
     monkeypatch.chdir(folder)
     assert find("peer:Peer").host().which == 3
@@ -57,14 +57,14 @@ def test_from_a_file_with_what_lies_beside_it_and_from_a_module(folder, monkeypa
         ("peer.py:WHICH", "must have observe_and_suggest, or fit and acquire"),
     ],
 )
-def test_what_is_no_host_method(folder, monkeypatch, name, message):
+def test_names_of_no_host_method(folder, monkeypatch, name, message):
     monkeypatch.chdir(folder)
     (folder / "broken.py").write_text("1 / 0\n")
     with raises_line(ConfigError, message):
         find(name)
 
 
-def test_a_missing_package_says_itself_what_to_install(folder):
+def test_the_error_of_a_missing_package(folder):
     source = "from dre_jax.errors import MissingExtraError\nraise MissingExtraError('smac', 'baselines')"
     (folder / "needs.py").write_text(source)
     with pytest.raises(MissingExtraError, match="baselines"):

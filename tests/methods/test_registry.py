@@ -25,14 +25,14 @@ def test_entries(name):
     assert entry.library != "JAX"
 
 
-def test_the_recommended_method_is_one_of_them():
+def test_aliases_name_registered_methods():
     assert find("recommended") is METHODS["hedged-prior"]
     assert not set(ALIASES) & set(METHODS)
     assert all(METHODS[real_name(alias)].transfer for alias in ALIASES)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.transfer])
-def test_who_learns_from_past_tasks_says_that_there_are_none(name):
+def test_methods_that_learn_need_past_tasks(name):
     with pytest.raises(DataError, match="meta-training needs training tasks, but search space 'none' has none"):
         METHODS[name].make().fit(SearchSpace("none"), jax.random.key(0))
 

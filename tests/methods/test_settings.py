@@ -36,7 +36,7 @@ def flat(value, path=()):
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_every_field_can_be_set_and_short_options_change_what_they_claim(name):
+def test_every_field_and_short_option_can_be_set(name):
     entry = COMPILED[name]
     fields = flat(entry.default)
     assert dict(leaves(entry.default)) == fields
@@ -87,13 +87,13 @@ def test_a_set_of_changes():
         ("dre", {"training.patience": "x"}, "must be a whole number or none, but got 'x'"),
     ],
 )  # fmt: skip
-def test_what_is_refused(name, settings, message):
+def test_invalid_settings(name, settings, message):
     with raises_line(ConfigError, message):
         METHODS[name].make(settings)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.transfer])
-def test_a_checkpoint_decides_on_what_fit_reads(name):
+def test_fields_that_fit_reads_are_the_checkpoints(name):
     """The fields that the source of `fit` reads are those that cannot be set where a checkpoint has been read."""
     entry = METHODS[name]
     fits = [inspect.getsource(kind.fit) for kind in type(entry.default).__mro__ if "fit" in vars(kind)]

@@ -39,7 +39,7 @@ def test_regrets_are_those_of_the_tables():
     np.testing.assert_array_equal(moved, result)
 
 
-def test_of_past_tasks():
+def test_start_rows_of_past_tasks():
     random = np.random.default_rng(4)
     x = random.random((30, 2)).astype(np.float32)
     good = x[np.argmin(((x - 0.5) ** 2).sum(axis=1))]

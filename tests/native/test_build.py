@@ -29,7 +29,7 @@ print(native.available(), bool(jnp.isfinite(tuned.scorers["out_kernel"]).all()))
 @needs_compiler
 @pytest.mark.multiprocess
 @pytest.mark.thorough
-def test_the_library_is_kept_and_found_again(tmp_path):
+def test_the_library_is_cached(tmp_path):
     for _ in range(2):
         assert run_python(PROGRAM, DRE_JAX_CACHE=str(tmp_path)).stdout == "True True\n"
         selected = list(tmp_path.glob("native-*"))
@@ -47,7 +47,7 @@ def test_the_library_is_kept_and_found_again(tmp_path):
         ({"CXX": "false"}, "C++ loops cannot be used"),
     ],
 )
-def test_without_a_compiler_jax_does_it_all(tmp_path, variables, said):
+def test_without_a_compiler_jax_computes(tmp_path, variables, said):
     process = run_python(PROGRAM, DRE_JAX_CACHE=str(tmp_path), **variables)
     assert process.stdout == "False True\n"
     assert process.stderr.count("C++ loops cannot be used") == bool(said)
@@ -71,7 +71,7 @@ def no_handler():
 @needs_compiler
 @pytest.mark.parametrize(("step", "said"), [(lambda: (1.2, 6.5), "but gave 1.2"), (no_handler, "for dre_jax_steps")])
 @pytest.mark.usefixtures("undecided")
-def test_it_is_not_trusted_untried(monkeypatch, caplog, step, said):
+def test_a_library_with_a_wrong_result_is_not_used(monkeypatch, caplog, step, said):
     monkeypatch.setattr(trial, "_one_step", step)
     with caplog.at_level(logging.WARNING, "dre_jax.native"):
         assert not native.available()
@@ -82,7 +82,7 @@ def test_it_is_not_trusted_untried(monkeypatch, caplog, step, said):
 
 
 @pytest.mark.usefixtures("undecided")
-def test_nothing_is_said_where_it_was_turned_off(monkeypatch, caplog):
+def test_no_warning_if_the_library_is_disabled(monkeypatch, caplog):
     monkeypatch.setenv(trial.VARIABLE, "0")
     assert not native.available()
     assert native.decision() == (None, "DRE_JAX_NATIVE=0")

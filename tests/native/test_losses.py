@@ -90,7 +90,7 @@ def test_values_and_gradients_are_exact_at_any_range(name, spread):
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_an_empty_list_has_no_loss_and_scores_that_are_no_numbers_none_either(name):
+def test_an_empty_list_has_no_loss_and_nan_spreads(name):
     ranked = rank(jnp.full(3, jnp.nan), jnp.zeros(3, jnp.int32), jnp.zeros(3, bool))
     gradient, loss = compiled(name, jnp.arange(3.0), ranked)
     assert (loss, gradient.any()) == (0.0, False)
@@ -131,7 +131,7 @@ def call(width=17, deep_sets=0, lists=1, loss="listmle", **rows):
         ({"last": -(2**31)}, "bounds of tie groups must be slots"),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments, said):
+def test_inconsistent_arguments_are_refused(arguments, said):
     with pytest.raises(Exception, match=said):
         call(**arguments)
 

@@ -35,7 +35,7 @@ def library(name):
     return path.resolve() if path.is_absolute() else None
 
 
-def test_nothing_bad_is_done(tmp_path):
+def test_sanitisers_report_nothing(tmp_path):
     # The sanitiser must be loaded before all others, and looks for what throws exceptions at once.
     runtime = [library(name) for name in ("libasan.so", "libstdc++.so.6")]
     if None in runtime:

@@ -129,7 +129,7 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
 X = jnp.zeros((2, 3))
 
 
-def test_every_field_of_the_model_is_known_to_it_or_refused():
+def test_the_native_steps_cover_every_field_of_the_model():
     @dataclass(frozen=True, kw_only=True)
     class Newer(ModelConfig):
         residual: bool = False
@@ -151,7 +151,7 @@ def test_every_field_of_the_model_is_known_to_it_or_refused():
         (SMALL, "ranknet", True, False),
     ],
 )
-def test_what_it_supports(model, loss, own, does):
+def test_supported_models_and_losses(model, loss, own, does):
     assert native_steps.supports_native(model, loss, X, own_lists=own) == does
     assert not native_steps.supports_native(model, loss, X.astype(jnp.bfloat16), own_lists=own)
 

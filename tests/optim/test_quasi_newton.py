@@ -30,7 +30,7 @@ def search(function, start, steps=120, movable=None):
         return [np.asarray(result) for result in run(jnp.asarray(start))]
 
 
-def test_the_maxima_of_scipy_are_found():
+def test_maxima_are_those_of_scipy():
     """It has two in the box; which of them a search climbs is its own affair."""
     points, values, _ = search(valley, STARTS)
     with jax.enable_x64(True):
@@ -60,7 +60,7 @@ def test_coordinates_that_may_not_move_stay():
 
 
 @pytest.mark.parametrize("function", [lambda x: jnp.sum(jnp.log(x)), lambda x: -jnp.sum(jnp.sqrt(jnp.abs(x)))])
-def test_what_is_not_finite_is_not_met(function):
+def test_points_without_finite_values_are_avoided(function):
     """No values where x < 0, and no slope at 0."""
     points, values, _ = search(function, np.array([[0.5, 0.2], [0.0, 0.0], [-0.5, 0.1]]))
     assert ((points >= LOW) & (points <= HIGH)).all()

@@ -87,7 +87,7 @@ def test_names_are_escaped(make_comparison, tmp_path):
         assert text in reader.text
 
 
-def test_what_the_page_says(make_comparison, tmp_path):
+def test_the_text_of_the_page(make_comparison, tmp_path):
     comparison = make_comparison(3, 40, dropped=3, missing={"method 0": 0, "method 1": 2, "method 2": 1})
     facts = {"runs": 40, "trials": 20}
     files = {"method 0": {"file": "a.json", **facts, "meta": META}, "method 1": {"file": "b.json", **facts, "meta": {}}}

@@ -40,7 +40,7 @@ def test_names(result_file, tmp_path):
         assert list(read_files([result_file("one", meta={"method": useless})])) == ["one"]
 
 
-def test_nothing_to_read_and_names_that_are_equal(result_file, tmp_path):
+def test_missing_files_and_equal_names(result_file, tmp_path):
     with pytest.raises(ConfigError, match="at least one result file"):
         read_files([])
     with pytest.raises(ConfigError, match="NAME=FILE"):
@@ -87,7 +87,7 @@ X0, Y1 = ("s", "x", "test0"), ("t", "y", "test1")
         ({"a": {"meta": ONE}, "b": {"meta": {"protocol": V3 | {"method": "host method"}}}}, None, []),
     ],
 )
-def test_what_is_said(result_file, files, order, lines):
+def test_warnings(result_file, files, order, lines):
     assert warnings_of([result_file(name, **argument) for name, argument in files.items()], order) == lines
 
 

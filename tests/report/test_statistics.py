@@ -119,7 +119,7 @@ def test_cliques(seed):
     assert result.cliques  # there is something to find
 
 
-def test_the_trial_is_the_one_asked_for():
+def test_the_trial_of_the_tests():
     regret = np.stack([draw(seed=0), draw(seed=1)], axis=2)
     both = comparison(draw())._replace(regret=regret)
     alone = significance(comparison(regret[:, :, 1]), 0)

@@ -55,7 +55,7 @@ def test_tables(files, tmp_path, numbers_only):
         assert np.array(rows, float).T.tolist() == [list(range(7)), *result[key].values()]
 
 
-def test_the_order_and_what_is_missing(result_file, tmp_path, numbers_only):
+def test_the_order_and_missing_runs(result_file, tmp_path, numbers_only):
     lacks = [("s", "x", "test0")]
     files = [result_file("a", lacks=lacks), result_file("b", seed=1)]
     with pytest.warns(DataWarning) as output:

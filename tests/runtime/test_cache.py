@@ -41,7 +41,7 @@ def run(folder, *arguments, **variables):
     return json.loads(run_python(SCRIPT, folder, *arguments, **own | {"DRE_JAX_CACHE": str(folder)} | variables).stdout)
 
 
-def test_what_is_compiled_inside_is_kept_and_nothing_else(tmp_path):
+def test_only_programs_inside_the_context_are_cached(tmp_path):
     result, settings, n_files = run(tmp_path, "keep")
     assert result == [[], ["jit_inside"], ["jit_inside"]]
     assert settings == [None, 1.0]
@@ -49,7 +49,7 @@ def test_what_is_compiled_inside_is_kept_and_nothing_else(tmp_path):
 
 
 @pytest.mark.thorough
-def test_settings_of_others_are_left_alone(tmp_path):
+def test_settings_of_the_user_stay(tmp_path):
     assert run(tmp_path, "keep", DRE_JAX_CACHE="") == [[[], [], []], [None, 1.0], 0]
     own = tmp_path / "own"
     result, settings, n_files = run(tmp_path, "keep", JAX_COMPILATION_CACHE_DIR=str(own))

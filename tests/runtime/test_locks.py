@@ -10,7 +10,7 @@ from dre_jax.runtime.locks import file_in_use
 fcntl = pytest.importorskip("fcntl", reason="this system has no file locks")
 
 
-def test_a_lock_that_was_removed_while_it_was_waited_for_is_none(tmp_path, monkeypatch):
+def test_a_lock_file_removed_while_waiting_is_no_lock(tmp_path, monkeypatch):
     """Between opening and locking, the last user removes the file, and another one locks a new one."""
     path, lock = tmp_path / "study.json", tmp_path / ".study.json.lock"
     raw, others = fcntl.flock, []

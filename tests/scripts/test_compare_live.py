@@ -42,7 +42,7 @@ def test_a_task_is_scaled_by_the_published_optimum_of_its_function(name, functio
     assert np.corrcoef(turned.loss(points), values)[0, 1] < -0.999
 
 
-def test_pasts_have_the_studies_that_are_asked_for(part, functions):
+def test_pasts_have_the_studies_of_their_names(part, functions):
     pasts, family = part("live.pasts"), functions.FAMILIES["bowl-3"]
     for kind, n, trials in (("random", 3, 10), ("tpe", 1, 20), ("sub-region", 5, 20), ("irrelevant", 5, 20)):
         past = pasts.draw_past(f"{kind} {n}x{trials}", family, np.random.default_rng(0))
@@ -73,7 +73,7 @@ def test_a_comparison_resumes_and_counts_families_alike(part, tmp_path, capsys):
     assert len(out.read_text().splitlines()) == 4
 
 
-def test_who_is_behind_by_more_than_the_margin_is_marked(part):
+def test_differences_beyond_the_margin_are_marked(part):
     """By hand: differences of tasks, the error within families, the bound of the worst rival's better."""
     script, tables, rng = part("compare_live"), part("live.tables"), np.random.default_rng(0)
     regrets = {}

@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
 
 
-def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_path, numbers_only):
+def test_stored_regret_is_the_mean_over_search_spaces(part, result_file, tmp_path, numbers_only):
     stored = part("draw_figures")
     lacks = [("s", "x", "test0"), ("s", "x", "test1")]  # search spaces of two and three tasks
     files = {name: result_file(f"results/{name}", seed=seed, lacks=lacks) for seed, name in enumerate(stored.NAMES)}

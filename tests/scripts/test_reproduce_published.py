@@ -10,9 +10,7 @@ def script(part):
     return part("reproduce_published")
 
 
-def test_each_experiment_has_a_report_and_missing_traces_are_printed(
-    script, result_file, tmp_path, capsys, monkeypatch
-):
+def test_reports_of_experiments_and_missing_traces(script, result_file, tmp_path, capsys, monkeypatch):
     names = sorted({file for experiment in script.EXPERIMENTS for file in experiment["files"].values()} - {"RGPE"})
     for i, name in enumerate(names):
         result_file(f"traces/{name}", seed=i)

@@ -36,7 +36,7 @@ def test_both_loops_agree(rows, n_trials):
         assert (expected[rows - len(design) :] == (0.5 if task is constant else 1.0)).all()
 
 
-def test_what_a_method_does_to_its_arguments_stays_with_it():
+def test_a_method_cannot_change_the_task():
     class Vandal(NearestHost):
         def observe_and_suggest(self, X_obs, y_obs, X_pen):
             index = super().observe_and_suggest(X_obs, y_obs, X_pen)
@@ -69,7 +69,7 @@ def test_answers_that_are_no_index(answer, said):
         run_host(peer, np.eye(6), np.arange(6.0), np.array([1, 2]), 3)
 
 
-def test_arguments_are_named_where_they_can_be():
+def test_arguments_are_passed_by_name_if_possible():
     """HPO-B's newer handlers name them; a class may count on that, or have other names for them."""
 
     class Swapped:
@@ -86,7 +86,7 @@ def test_arguments_are_named_where_they_can_be():
         assert run_host(method, np.eye(9), np.arange(9.0), np.array([4]), 2).tolist() == [0.5] * 3
 
 
-def test_what_a_method_raises_is_let_through():
+def test_errors_of_a_method_pass_through():
     broken = type("Peer", (), {"observe_and_suggest": lambda *_: 1 // 0})()
     with pytest.raises(ZeroDivisionError):
         run_host(broken, np.eye(3), np.arange(3.0), np.array([0]), 2)

@@ -77,7 +77,7 @@ def picks_of_many(method_and_params, task, design=DESIGN, n_trials=3, n_keys=N_K
     return np.asarray(over_keys(*method_and_params, task, jnp.asarray(design, jnp.int32), keys, n_trials, False))
 
 
-def test_random_search_and_equal_values_are_uniform_over_what_is_left(methods, space, cut_task, search_task):
+def test_random_search_and_equal_values_are_uniform(methods, space, cut_task, search_task):
     small_task = search_task(cut_task(space.test["diabetes-glucose"], N_ROWS))
     picks = picks_of_many(methods["random"], small_task)
     left = np.setdiff1d(np.arange(N_ROWS), DESIGN)

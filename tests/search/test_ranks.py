@@ -28,7 +28,7 @@ def test_ranks_without_a_gather_equal_scipy(n):
     np.testing.assert_array_equal(jax.vmap(_by_sorting_back)(keys), 2 * rankdata(keys, method="average", axis=-1))
 
 
-def test_empty_slots_stand_behind_wherever_they_are():
+def test_empty_slots_rank_last():
     scores = tied_scores((5, 30))
     where = np.random.default_rng(1).random(scores.shape) < 0.6
     for garbage in (-1e30, 0.0, 1e30, np.nan):
@@ -37,7 +37,7 @@ def test_empty_slots_stand_behind_wherever_they_are():
             np.testing.assert_array_equal(row[items], rankdata(-values[items], method="average"))
 
 
-def test_every_kind_of_float_is_in_its_place_and_what_is_not_a_number_last():
+def test_ranks_of_all_floats_with_nan_last():
     tiny, huge = np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max
     scores = np.array([[0.0, -0.0, 1.0, -1.0, huge, -huge, np.inf, -np.inf, tiny, -1e-30, 1e-30, 2.5]], np.float32)
     ranks = np.asarray(ranks_of(jnp.asarray(scores), jnp.ones(scores.shape, bool)))

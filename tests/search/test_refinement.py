@@ -60,7 +60,7 @@ def test_refined_candidates_come_first_where_a_method_declares_a_gradient():
     jax.tree.map(np.testing.assert_array_equal, proposals(FLAT, 0), proposals(FLAT, 6))
 
 
-def test_what_is_held_stays():
+def test_fixed_coordinates_stay():
     held = np.full(len(SPACE), np.nan)
     held[REAL[0]] = 0.75
     points = np.asarray(proposals(HILL, 6, held).points)

@@ -65,7 +65,7 @@ def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces, epo
     chex.assert_trees_all_equal(result, expected)
 
 
-def test_spaces_with_other_parameters_have_a_program_of_their_own(monkeypatch, methods, spaces):
+def test_spaces_with_other_parameters_have_another_program(monkeypatch, methods, spaces):
     method = DRE(model=methods["dre"][0].model, fine_tuning=FineTuneConfig(epochs=0))
     svm = spaces["svm"]
     twice = svm._replace(params=jax.tree.map(lambda a: np.concatenate([a, a]), svm.params))  # twice as many members
@@ -75,7 +75,7 @@ def test_spaces_with_other_parameters_have_a_program_of_their_own(monkeypatch, m
     assert [n for n, *_ in grid_sizes] == [2, 1]
 
 
-def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods, spaces):
+def test_sequential_runs_are_one_program_too(monkeypatch, methods, spaces):
     calls = grids(monkeypatch)
     monkeypatch.setattr(batch, "runs_side_by_side", lambda config: True)
     monkeypatch.setattr(DRE, "runs_sequentially", lambda self, platform, columns, longest: longest == 4 + N_TRIALS)

@@ -59,7 +59,7 @@ def expected_of(method, params, table):
     return run_in_python(method, params, table, design, jax.random.key(0), N_TRIALS, stop_at_optimum=False)
 
 
-def test_it_is_fitted_at_each_size_and_scores_at_the_last(table):
+def test_a_method_is_fitted_at_each_size_and_scores_at_the_last(table):
     expected = expected_of(TowardsTheMean(), None, table)
     recorded.clear()
     np.testing.assert_array_equal(picks_of(TowardsTheMean(), None, table, single_loop=True), expected)
@@ -75,7 +75,7 @@ def test_runs_side_by_side_are_fitted_at_one_size_a_trial(table):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["dre-as-it-is", "dre"])
-def test_ensembles_pick_in_stages_what_they_pick_without(name, methods, table):
+def test_stages_do_not_change_the_picks_of_ensembles(name, methods, table):
     method, params = methods[name]
     expected = expected_of(method, params, table)
     np.testing.assert_array_equal(picks_of(method, params, table, single_loop=True), expected)

@@ -117,7 +117,7 @@ def test_a_constant_acquisition_is_uniform_random_search():
     assert len({tuple(suggester.observe_and_suggest(POINTS[:n], HEIGHTS[:n])) for n in range(1, 8)}) == 7
 
 
-def test_the_best_point_is_taken():
+def test_the_best_of_many_points_is_suggested():
     """As by a slow search of the points that were drawn; steps from the best trials come closer than uniform draws."""
     far = {}
     for name, config in (("both", CandidateConfig()), ("uniform", CandidateConfig(steps=0))):

@@ -140,7 +140,7 @@ def writes(**parameters):
     return lambda: to_configspace(Space(parameters))
 
 
-test_what_only_one_of_both_can_say = error_table(
+test_spaces_that_do_not_translate = error_table(
     ConfigError,
     (lambda: from_configspace({"a": 1}), "a space must be a ConfigurationSpace, but got {'a': 1}"),
     (

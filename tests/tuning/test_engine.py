@@ -90,7 +90,7 @@ def test_which_trials_a_method_is_shown(n, room):
     assert len(expected) == min(n, room)
 
 
-def test_what_is_not_shown_is_not_proposed_again():
+def test_trials_outside_of_the_history_are_not_proposed_again():
     """Levels enough for a hundred trials, most of them too many for the method."""
     space = Space({"x": Int(0, 63), "y": Int(0, 3)})
     engine = rising(space, seed=1, config=EngineConfig(max_history=16, failure_model=False))
@@ -120,7 +120,7 @@ def test_nothing_is_compiled_inside_a_bucket():
             assert (propose._cache_size() - before, fit_feasibility._cache_size() - models) == (n_programs, int(model))
 
 
-def test_numbers_that_are_large_beside_their_range_are_told_apart():
+def test_large_numbers_in_a_small_range_differ():
     space = Space({"x": Float(1e9, 1e9 + 1.0), "y": Float(0.0, 1.0)})
     evaluated = [complete_trial({"x": 1e9 + i / 10, "y": 0.5}, 0.0) for i in range(10)]
     engine = rising(space)

@@ -21,7 +21,7 @@ def loss(x):
     return 1e4 + 700.0 * (np.sin(9.0 * x) + x)
 
 
-def test_it_equals_a_search_on_a_grid():
+def test_expected_improvement_equals_a_search_on_a_grid():
     """With the process that the method fits, and scipy's formula in the units of the values."""
     optimizer = Optimizer(SPACE, direction="minimize", seed=0)
     assert optimizer.expected_improvement() == math.inf

@@ -100,7 +100,7 @@ def test_more_trials_than_the_model_gets():
     assert 0.4 < engine.propose([*observed, *failed], number=150).params["x"] < 0.6
 
 
-def test_the_improvement_is_one_on_the_best_feasible_trial():
+def test_improvements_are_over_the_best_feasible_trial():
     responses = np.array([5.0, 1.0, 3.0, 2.0, np.inf, -np.inf])
     feasible = [False, True, True, False, False, True]
     capped = capped_responses(responses, feasible)

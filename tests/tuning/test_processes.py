@@ -29,7 +29,7 @@ optimizer.ask()
 
 
 @pytest.mark.multiprocess
-def test_a_forked_process_is_told():
+def test_suggestions_in_forked_processes():
     """It would hang from JAX's first computation on, but not before."""
     before, after = run_python(FORK).stdout.splitlines()
     assert before == "before suggested"

@@ -74,7 +74,7 @@ def test_proposals_of_a_space_of_few():
     assert proposed(FINITE, everything) == []
 
 
-def test_what_is_held_is_proposed_with_the_rest_free():
+def test_fixed_values_are_proposed_with_the_others_free():
     """Even where the method likes something else."""
     column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")
     observations = [SPACE.params(point) for point in sobol_points(8, len(SPACE), 3)]

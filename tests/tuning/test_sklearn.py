@@ -78,7 +78,7 @@ def test_one_line_changes_and_seeds_repeat(data):
     assert first == same != other
 
 
-def test_it_can_be_cloned_and_pickled(data):
+def test_clone_and_pickle(data):
     search = DRESearchCV(SVC(), Space(SPACE), n_iter=3, cv=2, random_state=0)
     twin = clone(search)
     assert twin.get_params()["space"] == search.space
@@ -186,7 +186,7 @@ def test_several_metrics(data):
             search.set_params(scoring=scoring, refit=True).fit(*data)
 
 
-def test_what_is_refused(data):
+def test_invalid_arguments(data):
     for argument in ({"n_iter": 0}, {"n_iter": 2.5}, {"batch": 0}):
         with pytest.raises(ConfigError, match=next(iter(argument))):
             DRESearchCV(SVC(), SPACE, **argument).fit(*data)
@@ -204,7 +204,7 @@ def test_a_surrogate_comes_first(data):
         DRESearchCV(SVC(), SPACE | {"gamma": Float(0.0, 1.0)}, surrogate=with_start).fit(*data)
 
 
-def test_what_scikit_learns_searches_take_is_searched(data):
+def test_lists_and_distributions_of_scikit_learn(data):
     alternatives = [
         {"scaler": [StandardScaler(), "passthrough"], "model": [SVC()], "model__C": stats.loguniform(1e-2, 1e2)},
         {"model": [LogisticRegression()], "model__C": [0.5, 1.0]},

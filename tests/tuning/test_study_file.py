@@ -38,7 +38,7 @@ def filled():
     return optimizer
 
 
-def test_all_comes_back(study):
+def test_round_trip(study):
     optimizer = filled()
     optimizer.save(study)
     result = Optimizer.load(study, space=SPACE)

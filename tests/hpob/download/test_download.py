@@ -121,7 +121,7 @@ def test_unreliable_server(stocked, tmp_path, loose, behaviour, message, n_reque
     assert len(stocked.requests) == n_requests
 
 
-def test_nobody_answers(server, tmp_path):
+def test_connection_refused(server, tmp_path):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/a.zip"
@@ -160,7 +160,7 @@ def test_full_disk(stocked, tmp_path, loose, monkeypatch):
         lambda out: [shutil.rmtree(out), out.write_text("years of work")],
     ],
 )
-def test_another_content_is_left_alone(stocked, tmp_path, loose, change):
+def test_other_content_stays(stocked, tmp_path, loose, change):
     download("hpo-b", tmp_path / "out", url=str(loose))
     change(tmp_path / "out")
     with pytest.raises(DataError, match="the folder must be new, empty, or hold hpo-b already, but"):

@@ -54,7 +54,7 @@ def test_yeo_johnson(exponent):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_exponent_and_what_comes_of_it(name):
+def test_the_exponent_and_the_transformed_responses(name):
     y = SAMPLES[name](np.random.default_rng(2))
     bent, exponent = stats.yeojohnson(standard(y))
     assert -5 < exponent < 7
@@ -137,7 +137,7 @@ def test_the_front(steps):
     np.testing.assert_array_equal(result, brute(values))
 
 
-def test_what_does_not_count_beats_nobody():
+def test_masked_candidates_dominate_none():
     values = np.random.default_rng(1).random((3, 60)).astype(np.float32)
     where = np.arange(60) % 3 > 0
     values[:, ~where] += 2.0
@@ -147,7 +147,7 @@ def test_what_does_not_count_beats_nobody():
     assert not np.asarray(front_of(jnp.asarray(values), jnp.zeros(60, bool), KEYS[0])).any()
 
 
-def test_of_many_none_is_beaten():
+def test_large_fronts_are_cut():
     rng = np.random.default_rng(2)
     values = np.abs(rng.normal(size=(3, 1300))).astype(np.float32)
     values /= np.linalg.norm(values, axis=0)  # of which none beats another
@@ -161,7 +161,7 @@ def test_of_many_none_is_beaten():
     assert not (result & ~true).any()
 
 
-def test_of_equal_candidates_each_is_kept_as_often_as_any(monkeypatch):
+def test_equal_candidates_are_equally_likely_in_the_front(monkeypatch):
     """A table is sorted by response: the first of equal rows would be the best."""
     monkeypatch.setattr(hebo, "MOST", 8)
     keys, everyone = jax.random.split(KEYS[0], 500), jnp.ones(10, bool)

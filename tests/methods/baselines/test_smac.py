@@ -41,7 +41,7 @@ def test_the_improvement_is_smacs():
     assert len(set(result)) > 5
 
 
-def test_one_in_five_is_drawn_at_random(monkeypatch):
+def test_a_fifth_of_the_suggestions_is_random(monkeypatch):
     rng = np.random.default_rng(2)
     x, y, pending = rng.random((5, COLUMNS)), rng.random(5), rng.random((300, COLUMNS))
     monkeypatch.setattr(_Parts, "improvement", lambda self, *args: np.arange(300.0))

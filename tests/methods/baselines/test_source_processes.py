@@ -46,7 +46,7 @@ def slow_misranked(predicted, level, where):
     return wrong / len(pairs) if pairs else 0.0
 
 
-def test_misranked_pairs_one_by_one_and_what_is_no_number():
+def test_misranked_pairs_one_by_one_and_nan():
     rng = np.random.default_rng(1)
     predicted = rng.integers(0, 4, size=(6, 9)).astype(np.float32)
     level, where = rng.integers(0, 5, size=9), rng.random(9) < 0.7
@@ -58,7 +58,7 @@ def test_misranked_pairs_one_by_one_and_what_is_no_number():
     assert float(wrong_left_out(nothing, level, where)) == 1.0
 
 
-def test_misranked_pairs_of_models_without_one_of_them():
+def test_misranked_pairs_of_leave_one_out_models():
     rng = np.random.default_rng(1)
     predicted = rng.integers(0, 4, size=(3, 7, 7)).astype(np.float32)
     level, where = rng.integers(0, 4, size=7), rng.random(7) < 0.8

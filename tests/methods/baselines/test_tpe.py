@@ -76,7 +76,7 @@ def test_trial_by_trial_is_as_at_once_and_random_before_there_are_ten(trials):
     assert TPE(startup=5).values(x[:5], y[:5], x).any()
 
 
-def test_optunas_own_voice_is_left_as_it_was(trials, capsys):
+def test_the_log_level_of_optuna_stays(trials, capsys):
     x, y = trials
     optuna.logging.set_verbosity(optuna.logging.INFO)
     TPE().values(x, y, x)

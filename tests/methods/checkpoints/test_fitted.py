@@ -63,7 +63,7 @@ def test_round_trip(name, make_fitted, tmp_path):
 
 
 @pytest.mark.parametrize("name", by_class([name for name, entry in METHODS.items() if entry.host is None]))
-def test_every_field_of_a_configuration_is_told(name):
+def test_every_field_of_a_configuration_is_in_the_file(name):
     """A field that JSON left out would come back with its default: each is set to something else in turn."""
     default, paths = METHODS[name].default, set()
     for path, value in leaves(default):
@@ -116,7 +116,7 @@ def assert_refused(folder, *words, **wanted):
 
 
 @pytest.mark.parametrize("folders", [(), ("fitted",), ("steps", "fitted"), ("fitted/1",), ("steps/40",)])
-def test_nothing_there(tmp_path, folders):
+def test_folders_without_a_checkpoint(tmp_path, folders):
     for name in folders:
         (tmp_path / "a" / name).mkdir(parents=True)
     assert_refused(tmp_path / "a", "checkpoint")
@@ -134,7 +134,7 @@ def test_nothing_there(tmp_path, folders):
         ({"columns": [Column(str(i), "float", "x") for i in range(20)]}, "and 14 more"),
     ],
 )
-def test_what_does_not_fit(saved, wanted, phrase):
+def test_checkpoints_of_another_space(saved, wanted, phrase):
     assert_refused(saved, phrase, **wanted)
 
 
@@ -152,7 +152,7 @@ def test_what_does_not_fit(saved, wanted, phrase):
         (lambda d: d.update(structure={"set": []}), "parameters must be one that dre_jax wrote, but got {'set'"),
     ],
 )
-def test_what_another_version_wrote(saved, tmp_path, rewrite, change, phrase):
+def test_checkpoints_of_another_version(saved, tmp_path, rewrite, change, phrase):
     folder = shutil.copytree(saved, tmp_path / "svm")
     rewrite(folder / "fitted", change)
     assert_refused(folder, phrase)
@@ -179,7 +179,7 @@ def test_parameters_of_another_version(saved, tmp_path, rewrite, make_fitted):
         ({"extra": {"x": object()}}, "cannot write a checkpoint"),
     ],
 )
-def test_what_cannot_be_saved(make_fitted, tmp_path, change, phrase):
+def test_parameters_that_cannot_be_saved(make_fitted, tmp_path, change, phrase):
     with pytest.raises(CheckpointError, match=phrase):
         save_fitted(tmp_path / "a", dataclasses.replace(make_fitted("gcp"), **change))
     assert not has_checkpoint(tmp_path / "a")

@@ -45,7 +45,7 @@ def interrupt(*_) -> None:
 
 
 @pytest.mark.parametrize("name", ["pairwise", "gcp"])
-def test_what_fit_learns_is_in_the_folder(name, fitted, space, tmp_path):
+def test_the_folder_holds_the_learned_parameters(name, fitted, space, tmp_path):
     (method, params), calls = fitted(name), []
     options = {"extra": {"note": 1}, "on_fit": lambda: calls.append(has_fitted(tmp_path))}
     trained = meta_train_method(name, method, space, key=KEY, folder=tmp_path, **options)
@@ -69,14 +69,14 @@ def folder(fitted, space, tmp_path_factory):
     return path
 
 
-def test_what_is_there_is_not_fitted_again(folder, fitted, space, monkeypatch):
+def test_a_complete_folder_is_not_fitted_again(folder, fitted, space, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     monkeypatch.setattr(GaussianCopulaProcess, "fit", interrupt)
     assert meta_train_method("gcp", fitted("gcp")[0], space, key=KEY, folder=folder) is None
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_more_steps_go_on(fitted, space, tmp_path):
+def test_more_steps_resume(fitted, space, tmp_path):
     method = fitted("dre")[0]
     for steps, before in ((4, None), (4, 4), (8, 4)):
         longer = configure(method, {"training.steps": steps}, name="it")
@@ -97,7 +97,7 @@ def test_more_steps_go_on(fitted, space, tmp_path):
         ({"drop": "flat"}, "fingerprint"),
     ],
 )
-def test_something_else_is_there(folder, fitted, space, changed, phrase):
+def test_a_folder_of_another_training(folder, fitted, space, changed, phrase):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     name = changed.get("name", "gcp")
     method = configure(fitted(name)[0], changed.get("settings", {}), name="it")

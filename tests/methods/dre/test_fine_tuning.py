@@ -99,7 +99,7 @@ QUICK = ("listnet", "mean_squared_error")  # by the scan and, where there is a c
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.thorough) for n in LOSSES])
-def test_every_loss_trains_and_those_of_the_order_see_nothing_else(name):
+def test_every_loss_trains(name):
     config = replace(CONFIG, loss=LossConfig(name=name), epochs=3)
     h = history(capacity=N_TRIALS + 3)
     tuned = [tune(MODEL, config, start(), h.x, r, h.level, h.where, KEY) for r in (h.response, h.response / 4)]

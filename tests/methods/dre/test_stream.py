@@ -74,7 +74,7 @@ def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, s
     ],
     ids=["shared-lists", "values", "scan", "short-tasks"],
 )
-def test_whatever_is_drawn_and_computed(space, model, config):
+def test_streaming_changes_nothing(space, model, config):
     model, config = replace(MODEL, **model), replace(CONFIG, steps=4, **config)
     result, expected = (meta_train(space, model, config, key=KEY, stream=way) for way in (True, False))
     assert result.history == expected.history
@@ -82,7 +82,7 @@ def test_whatever_is_drawn_and_computed(space, model, config):
 
 
 @pytest.mark.parametrize(("limit", "streams"), [(None, False), (3 * 1440, False), (3 * 1440 - 1, True)])
-def test_what_takes_more_than_a_third_of_a_device_is_streamed(monkeypatch, space, limit, streams):
+def test_tables_above_a_third_of_the_memory_are_streamed(monkeypatch, space, limit, streams):
     stats = None if limit is None else {"bytes_limit": limit}
     here = [SimpleNamespace(memory_stats=lambda: stats), SimpleNamespace(memory_stats=lambda: {"bytes_limit": 10**9})]
     monkeypatch.setattr(devices, "local", lambda: here)

@@ -104,7 +104,7 @@ def test_weights_are_those_of_the_lists(weights):
     assert np.asarray(first).tolist() == [int(np.flatnonzero(level == one)[0]) for one in level]
 
 
-def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
+def test_models_that_the_kernel_does_not_support(monkeypatch):
     x, model = jnp.zeros((20, 3)), ModelConfig()
     known = supports_kernel(model, "listmle", x)
     assert known
@@ -127,7 +127,7 @@ def test_fewer_groups_go_together_where_the_chips_memory_is_full():
     assert max_groups_per_pass(layout, 3, 512) < 3
 
 
-def test_every_field_of_the_model_is_known():
+def test_the_kernel_covers_every_field_of_the_model():
     """A new field cannot be ignored in silence."""
     seen = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit"}
     elsewhere = {"range_slope", "initialiser"}  # without a limit it means nothing; weights are drawn before

@@ -179,7 +179,7 @@ def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
     return str(caught.value)
 
 
-def test_another_training_is_refused_with_what_differs(tmp_path, saved):
+def test_another_training_is_refused_with_the_differences(tmp_path, saved):
     """The room of checkpoints tests the rest."""
     message = refused(config=dataclasses.replace(CONFIG, steps=6), folder=saved)
     assert "training.steps (6 here, 10 in the checkpoint)" in message
@@ -201,7 +201,7 @@ def test_needs_tasks(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_who_computed_is_kept_and_another_is_told_of(saved, tmp_path, monkeypatch):
+def test_backends_are_recorded_and_another_gives_a_warning(saved, tmp_path, monkeypatch):
     folder, other = shutil.copytree(saved, tmp_path / "s"), {"steps": "native 1a2b", "device": "H200"}
     mine = native.backend()
     assert TrainingCheckpoint(folder).metadata()["backends"] == [mine]

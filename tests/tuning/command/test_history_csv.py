@@ -91,7 +91,7 @@ def test_refused(read, text, rule):
 
 
 @pytest.mark.parametrize("name", ["value", "state"])
-def test_names_that_are_taken(read, name):
+def test_reserved_names(read, name):
     with raises_line(DataError, f"must not be called '{name}'"):
         read("value\n1\n", Space({name: Float(0.0, 1.0)}))
 

@@ -50,7 +50,7 @@ class TestCommand:
         assert shell("echo bye").reason.startswith("it printed neither a number alone on a line")
         assert shell(r"printf '\377\376\n'; cat; echo bye").value is None  # and there is no input to wait for
 
-    def test_what_it_prints_is_kept_where_it_is_asked_for(self, tmp_path):
+    def test_logs_hold_the_output(self, tmp_path):
         for word in ("first", "second"):
             assert shell(f"echo {word}; echo 0.5; echo oh >&2", logs=tmp_path / "7").value == 0.5
         assert (tmp_path / "7.out").read_text() == "second\n0.5\n"
@@ -59,7 +59,7 @@ class TestCommand:
             Command(["true"], logs=tmp_path / "none" / "7")
 
     @pytest.mark.parametrize("arguments", [["/no/such/program"], ["/"], ["a\0b"], ["echo", "x" * 10_000_000]])
-    def test_what_cannot_be_started(self, arguments):
+    def test_commands_that_cannot_start(self, arguments):
         with pytest.raises(ConfigError, match="must be one that can be started"):
             Command(arguments)
 
@@ -73,11 +73,11 @@ class TestCommand:
         assert 0.5 <= result.seconds < 30
         wait_until(lambda: not alive_in(pid_in(leader)))
 
-    def test_who_listens_may_end_well_and_has_failed_still(self):
+    def test_a_trial_that_ends_well_after_the_time_out_has_failed(self):
         result = shell("trap 'echo 0.5; exit 0' TERM; while :; do sleep 0.01; done", timeout=0.2)
         assert result[:2] == (None, "it took longer than 0.2 s")
 
-    def test_what_it_leaves_behind_does_not_hold_it_up(self):
+    def test_a_child_that_continues_does_not_delay_the_outcome(self):
         """A child that inherits the output and goes on."""
         command = Command(["sh", "-c", "sleep 100 & echo 0.5"])
         wait_until(lambda: command.poll() or command.outcome, seconds=WAIT)
@@ -114,7 +114,7 @@ class TestProcessGroupGuard:
                 os.killpg(one.pid, signal.SIGKILL)
             one.wait()
 
-    def test_ends_what_it_was_told_of_last(self, groups):
+    def test_a_dead_parent_ends_the_last_groups(self, groups):
         calls, stubborn, other = groups
         guard = ProcessGroupGuard(grace=0.2)
         guard.set_groups([other.pid])
@@ -124,13 +124,13 @@ class TestProcessGroupGuard:
         wait_until(lambda: not alive_in(stubborn.pid))
         assert other.poll() is None
 
-    def test_ends_nothing_of_who_leaves(self, groups):
+    def test_closing_the_guard_ends_no_group(self, groups):
         with ProcessGroupGuard(grace=0.0) as guard:
             guard.set_groups([one.pid for one in groups])
         assert guard._process.returncode == -signal.SIGKILL
         assert [one.poll() for one in groups] == [None] * 3
 
-    def test_a_guard_that_is_gone(self, monkeypatch):
+    def test_a_dead_guard_is_no_error(self, monkeypatch):
         with ProcessGroupGuard() as guard:
             os.killpg(guard._process.pid, signal.SIGKILL)
             guard._process.wait()
@@ -168,7 +168,7 @@ class TestRun:
         result = run(study, f"cd {tmp_path}; {wait}; echo {{x}}", trials=2, workers=2, timeout=WAIT)
         assert [trial.state for trial in result.trials] == ["complete"] * 2
 
-    def test_a_suggestion_that_takes_long_holds_nobody_up(self, optimizer, monkeypatch):
+    def test_a_slow_suggestion_delays_no_worker(self, optimizer, monkeypatch):
         """The other worker's command ends, and is told, while the next suggestion is being made."""
         propose, calls = optimizer._engine.propose, []
 
@@ -269,7 +269,7 @@ class TestRun:
 
 
 class TestOpening:
-    def test_what_a_killed_writer_left_is_removed(self, study):
+    def test_files_of_a_killed_writer_are_removed(self, study):
         left = study.with_name(f".{study.name}.123-abcd.tmp")
         left.write_text("half")
         with study_in_file(study, SPACE):

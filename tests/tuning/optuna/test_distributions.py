@@ -42,7 +42,7 @@ def test_a_space_is_its_distributions():
     "distribution",
     [CategoricalDistribution(["a", "a"]), FloatDistribution(-1e308, 1e308), IntDistribution(0, 2**60), "float"],
 )
-def test_what_a_space_cannot_hold(distribution):
+def test_distributions_outside_of_spaces(distribution):
     with pytest.raises(ConfigError, match=r"^x\b"):
         from_optuna({"x": distribution})
 
@@ -81,7 +81,7 @@ def test_choices_of_any_type_keep_their_identity():
         assert translation.to_optuna_values({"kernel": i})["kernel"] is kernel
 
 
-def test_a_narrower_range_keeps_what_is_likely_in_it():
+def test_a_narrower_range_keeps_its_likely_values():
     space = Space(
         {
             "x": Float(0.0, 1.0, likely=(0.2, 0.6), default=0.3),

@@ -22,7 +22,7 @@ def small_study(**options):
 
 
 @pytest.mark.usefixtures("quiet_optuna")
-def test_all_is_carried_over(tmp_path):
+def test_trials_of_the_study(tmp_path):
     optimizer = small_study(direction="maximize")
     address = f"sqlite:///{tmp_path}/study.db"
     to_study(optimizer, storage=address, name="mine")
@@ -38,7 +38,7 @@ def test_all_is_carried_over(tmp_path):
 
 @pytest.mark.usefixtures("quiet_optuna")
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore::UserWarning")
-def test_its_functions_apply():
+def test_optunas_functions_apply():
     study = to_study(small_study(direction="minimize"))
     assert set(optuna.importance.get_param_importances(study)) == {"x", "k", "n"}
     optuna.visualization.matplotlib.plot_slice(study)

@@ -62,7 +62,7 @@ def test_a_surrogate_follows_the_bounds_of_the_objective(engine_calls):
     assert len(engine_calls[-1]["observed"]) == 4
 
 
-def test_what_trials_count_as(engine_calls):
+def test_states_of_trials(engine_calls):
     study = study_of(DRESampler(SPACE, seed=0), direction="maximize")
     for number, state in enumerate([TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, None]):
         trial = study.ask(DISTRIBUTIONS)
@@ -95,7 +95,7 @@ def test_constraints_of_a_function_are_those_of_optunas_samplers(engine_calls):
     assert [o.constraints for o in engine_calls[-1]["observed"]] == [trial.constraints for trial in study.trials[:2]]
 
 
-def test_trials_that_are_not_told_yet_count_as_running(engine_calls):
+def test_unfinished_trials_are_pending(engine_calls):
     """Asked together, and each suggested before the other's values are in its record."""
     study = study_of(DRESampler(SPACE, seed=0))
     trials = [study.ask() for _ in range(6)]
@@ -130,7 +130,7 @@ def test_several_objectives_have_their_values_and_surrogates(monkeypatch):
         study_of(study.sampler, directions=["minimize"] * 3).ask(DISTRIBUTIONS)
 
 
-def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(monkeypatch):
+def test_concurrent_workers_suggest_different_trials(monkeypatch):
     """Another worker suggests between a worker's look at the study and its own suggestion."""
     study, others, propose = study_of(DRESampler(surrogate=WITH_STARTS, seed=0)), [], Engine.propose
 
@@ -158,7 +158,7 @@ def test_a_pickled_sampler_goes_on():
     assert configurations(one) == configurations(two)
 
 
-def test_what_another_sampler_fixes_is_held(engine_calls):
+def test_values_of_another_sampler_are_fixed(engine_calls):
     study = study_of(DRESampler(SPACE, seed=0))
     study.optimize(objective, n_trials=1)
     with pytest.warns(optuna.exceptions.ExperimentalWarning):
@@ -172,7 +172,7 @@ def test_what_another_sampler_fixes_is_held(engine_calls):
     assert len({c for c in configurations(study) if c}) == 5
 
 
-def test_what_is_enqueued_in_part_is_held(engine_calls):
+def test_enqueued_values_are_fixed(engine_calls):
     study = study_of(DRESampler(SPACE, seed=0))
     study.enqueue_trial({"kernel": "poly"})
     study.enqueue_trial({"kernel": "sigmoid"})
@@ -237,7 +237,7 @@ def test_values_of_one_choice_and_of_any_type():
     assert all(isinstance(trial.params["shape"], tuple) for trial in study.trials)
 
 
-def test_what_is_not_searched_together_is_drawn_by_the_trial():
+def test_independent_values_depend_on_the_trial():
     one, two = (study_of(DRESampler(seed=seed)) for seed in (0, 1))
     assert one.ask(DISTRIBUTIONS).params != one.ask(DISTRIBUTIONS).params
     again = study_of(DRESampler(seed=0))
@@ -319,7 +319,7 @@ def test_independent_sampling_is_warned_of_once(caplog):
     optuna.logging.disable_propagation()
 
 
-test_arguments_that_are_refused = error_table(
+test_invalid_arguments = error_table(
     DreError,
     (lambda: DRESampler(0), "search space"),
     (lambda: DRESampler(SPACE, SPACE), "surrogate must be a Surrogate"),
@@ -331,7 +331,7 @@ test_arguments_that_are_refused = error_table(
 )
 
 
-def test_a_database_takes_what_is_shared(engine_calls, tmp_path):
+def test_shared_suggestions_fit_a_database(engine_calls, tmp_path):
     """Longer than an attribute may be there: 2,048 characters."""
     space = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(90)}
     study = study_of(DRESampler(space, seed=0), storage=f"sqlite:///{tmp_path}/studies.db")

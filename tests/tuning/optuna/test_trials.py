@@ -26,7 +26,7 @@ def trial(value=None, *, reports=None, broken=None):
     return frozen
 
 
-def test_pruned_trials_lie_between_the_median_and_the_worst_and_are_never_the_best():
+def test_pruned_trials_lie_between_the_median_and_the_worst():
     """By how far they came, then by what they reported there; one without reports comes last."""
     complete = [trial(1.0), trial(2.0), trial(3.0), trial(10.0)]
     reports = {1: 0.0}, {1: 0.1, 5: 9.9}, {5: 0.5}, {}, {1: math.nan}
@@ -42,7 +42,7 @@ def test_pruned_trials_lie_between_the_median_and_the_worst_and_are_never_the_be
     assert np.isfinite(alone).all()
 
 
-def test_trials_that_break_constraints_keep_their_value():
+def test_infeasible_trials_keep_their_value():
     """Pruned ones lie between the median and the worst of those that break none."""
     trials = [trial(-100.0, broken=0.5), trial(1.0), trial(3.0, broken=-1.0), trial(reports={1: 3.0}, broken=0.0)]
     result = responses(trials, maximise=False)

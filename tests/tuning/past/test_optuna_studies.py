@@ -64,7 +64,7 @@ def test_durations_are_costs():
     np.testing.assert_array_equal(from_studies(again, SPACE).tasks["again"].costs, [0.5, np.nan, 90.0])
 
 
-def test_only_complete_trials_are_numbers_and_those_that_break_constraints_the_worst():
+def test_states_and_constraints_of_trials():
     study = filled("one")
     add(study, 0.9, None, state=TrialState.FAIL)
     add(study, 0.9, -9.0, state=TrialState.PRUNED)
@@ -79,7 +79,7 @@ def test_only_complete_trials_are_numbers_and_those_that_break_constraints_the_w
     assert np.argsort(-from_studies(study, SPACE).tasks["one"].y).tolist() == [0, 2, 1, 3, 4]
 
 
-def test_what_does_not_fit_is_listed():
+def test_exclusions_are_listed():
     several = optuna.create_study(study_name="several", directions=["minimize", "maximize"])
     wide, other, short, flat = filled("wide"), optuna.create_study(study_name="other"), filled("short", [1.0]), None
     flat = filled("flat", [1.0, 1.0, 1.0])
@@ -114,7 +114,7 @@ def test_all_studies_of_a_storage(kind, tmp_path):
 
 @pytest.mark.parametrize("content", [None, b"", b"no journal\n{}\n", b"\x00\xff\n\n", b'{"op_code": 99}\n'])
 @pytest.mark.parametrize("scheme", ["", "sqlite:///"])
-def test_a_storage_that_is_none(content, scheme, tmp_path):
+def test_malformed_storages(content, scheme, tmp_path):
     path = tmp_path / "studies.log"
     if content is not None:
         path.write_bytes(content)
@@ -123,7 +123,7 @@ def test_a_storage_that_is_none(content, scheme, tmp_path):
     assert (path.read_bytes() if path.exists() else None) == content
 
 
-def test_something_that_is_no_study_and_no_password_in_a_message():
+def test_arguments_that_are_no_study():
     for argument in (3, [3], ["one"]):
         with pytest.raises(DataError, match="Optuna"):
             from_studies(argument, SPACE)

@@ -77,7 +77,7 @@ def test_text_is_read_by_the_hyperparameter(tmp_path):
     np.testing.assert_allclose(past.tasks["a"].X, [SPACE.encode(params) for params in CONFIGURATIONS], atol=1e-7)
 
 
-def test_what_does_not_fit_is_listed(frame):
+def test_exclusions_are_listed(frame):
     wrong = pd.concat([frame, frame.iloc[[0, 0, 1]].assign(C=[99.0, 0.1, 0.1], value=["1", "many", None])])
     past = from_frame(wrong, SPACE, direction="minimize")
     assert [str(one) for one in past.exclusions] == [

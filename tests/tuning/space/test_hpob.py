@@ -142,7 +142,7 @@ def shares(descriptor, name):
 
 
 @pytest.mark.parametrize("name", HPOB_SPACES)
-def test_as_often_not_set_as_in_the_tables(real, name):
+def test_rates_of_inactive_values_are_those_of_the_tables(real, name):
     """Every number: where its condition does not hold, and where a draw is R's default."""
     descriptor, space = real[name], from_hpob(name, real[name])
     leveled = [parent for parent in space if "count" in descriptor["variables"][parent]]
@@ -165,7 +165,7 @@ def test_as_often_not_set_as_in_the_tables(real, name):
 
 
 @pytest.mark.parametrize("name", HPOB_SPACES)
-def test_drawn_as_the_tables_were(real, name):
+def test_means_of_drawn_values_are_those_of_the_tables(real, name):
     """On the bot's scales, whatever the scale of the columns: their means tell a line from a logarithm."""
     space = from_hpob(name, real[name])
     columns = space.layout.columns(sobol_points(4096, len(space), 0).astype(np.float64))
@@ -177,7 +177,7 @@ def test_drawn_as_the_tables_were(real, name):
             assert values.mean() == pytest.approx(mean, abs=0.04), column
 
 
-def test_read_from_its_folder(tmp_path):
+def test_read_from_a_folder(tmp_path):
     (tmp_path / "meta-dataset-descriptors.json").write_text(json.dumps(SPACES))
     assert hpob_space(5527, tmp_path) == hpob_space("5527", tmp_path) == from_hpob("5527", SPACES["5527"])
     with pytest.raises(DataError, match=r"must hold meta-dataset-descriptors\.json with search space 5859"):

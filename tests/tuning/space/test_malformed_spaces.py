@@ -56,7 +56,7 @@ def assert_refused_or_usable(make):
 
 @often
 @given(ANYTHING | damaged(WHOLE, WORDS, ANYTHING))
-def test_json_that_is_no_space(document):
+def test_malformed_json(document):
     assert_refused_or_usable(lambda: from_json(document))
 
 
@@ -69,13 +69,13 @@ def test_bounds_and_steps_of_any_size(low, high, step, log, kind):
 
 @examples(200)
 @given(ANYTHING | st.lists(LEAVES), st.booleans() | ANYTHING, st.none() | ANYTHING)
-def test_choices_that_are_none(choices, ordered, when):
+def test_malformed_choices(choices, ordered, when):
     assert_refused_or_usable(lambda: Space({"x": Categorical(choices, ordered=ordered, when=when)}))
 
 
 @examples(100)
 @given(st.dictionaries(LEAVES, LEAVES | st.just(Float(0, 1)) | st.just(Bool(when={"x": 1})), max_size=3) | LEAVES)
-def test_mappings_that_are_no_space(parameters):
+def test_malformed_mappings(parameters):
     assert_refused_or_usable(lambda: Space(parameters))
 
 
@@ -89,7 +89,7 @@ def test_written_and_read(tmp_path):
         read_space(tmp_path / "none.json")
 
 
-test_what_is_wrong_is_said = error_table(
+test_messages = error_table(
     ConfigError,
     (lambda: Space({}), "a space must map at least one name to a hyperparameter, but got {}"),
     (lambda: Float(2, 1), "low <= high must hold, but got low=2, high=1"),

@@ -63,7 +63,7 @@ def test_a_search_obeys_its_rules():
             optimizer.enqueue(wrong)
 
 
-def test_rules_of_which_few_configurations_are_left():
+def test_rules_that_few_configurations_satisfy():
     names = [f"x{i}" for i in range(5)]
     space = Space(dict.fromkeys(names, Float(0.0, 1.0)), rules=map(Less, names, names[1:]))  # one of 120
     optimizer = Optimizer(space, Surrogate(space, "near", NEAREST, None), seed=1)
@@ -74,7 +74,7 @@ def test_rules_of_which_few_configurations_are_left():
         Optimizer(none).ask()
 
 
-def test_a_file_holds_them():
+def test_a_file_holds_the_rules():
     assert from_json(to_json(SPACE)) == SPACE
     assert Space(dict(SPACE)) != SPACE
 

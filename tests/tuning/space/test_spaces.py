@@ -120,7 +120,7 @@ def slow_row(space, params):
 
 @often
 @given(spaces(), st.randoms())
-def test_what_is_encoded_comes_back(space, random):
+def test_encoding_round_trip(space, random):
     params = space.params(np.array([random.choice([0.0, 1.0, random.random()]) for _ in space]))
     assert_valid(space, params)
     row = space.encode(params)
@@ -137,7 +137,7 @@ def test_what_is_encoded_comes_back(space, random):
 
 @often
 @given(spaces(), st.data())
-def test_whatever_is_decoded_is_valid(space, data):
+def test_decoded_configurations_are_valid(space, data):
     row = data.draw(st.lists(st.floats(allow_nan=False), min_size=len(space.columns), max_size=len(space.columns)))
     point = data.draw(st.lists(st.floats(0, 1), min_size=len(space), max_size=len(space)))
     for params in (space.decode(row), space.params(np.array(point))):
@@ -227,7 +227,7 @@ def test_the_upper_bound_is_a_value(kind, low, high, step, last):
 
 @sometimes
 @given(spaces(), st.integers(0, 5))
-def test_points_say_which_configurations_are_equal(space, seed):
+def test_equal_configurations_have_equal_points(space, seed):
     """As coordinates: what is no whole number of levels stays as it is."""
     assume(np.isfinite(space.size))
     by_point = {}
