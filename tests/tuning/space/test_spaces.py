@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
-from dre_jax.errors import DataError, DataWarning
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.search.candidates import sobol_points
-from dre_jax.tuning import Categorical, Float, Int, Space
+from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Interval, Space, read_space, write_space
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
@@ -236,3 +236,45 @@ def test_equal_configurations_have_equal_points(space, seed):
         by_point.setdefault(tuple(space.point(params)), []).append(json.dumps(params))
     assert all(len(set(equal)) == 1 for equal in by_point.values())
     assert len({equal[0] for equal in by_point.values()}) == len(by_point)
+
+
+def test_written_and_read(tmp_path):
+    space = Space({"x": Float(0.0, 1.0)})
+    write_space(tmp_path / "space.json", space)
+    assert read_space(tmp_path / "space.json") == space
+    with pytest.raises(DataError, match="cannot be written"):
+        write_space(tmp_path / "none" / "space.json", space)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_space(tmp_path / "none.json")
+
+
+test_invalid_spaces = error_table(
+    ConfigError,
+    (lambda: Space({}), "a space must map at least one name to a hyperparameter, but got {}"),
+    (lambda: Float(2, 1), "low <= high must hold, but got low=2, high=1"),
+    (lambda: Float(0, 1, log=True), "low > 0 must hold on a log scale, but got low=0, high=1"),
+    (lambda: Int(0, 10**400), "bounds must be finite numbers"),
+    (lambda: Int(2**60, 2**60 + 3), "within 2**53 of 0"),
+    (lambda: Float(0, 1, step=1e-300), "a range must have fewer than 1e+09 steps"),
+    (lambda: Categorical([1.0, math.inf]), "text, a finite number, true, false or None, but got inf"),
+    (lambda: Categorical([math.nan]), "but got nan"),
+    (lambda: Categorical([1, 1.0, "1", 1]), "choices must differ"),
+    (lambda: Space({"a": Float(0, 1, when={"b": 1})}), "'a' depends on 'b'"),
+    (lambda: Space({"a": Float(0, 1, when={"b": 1}), "b": Float(0, 1)}), "can depend on values of a Categorical"),
+    (lambda: Space({"a": Float(0, 1, when={"b": Interval(above=0)}), "b": Bool()}), "an Interval of a number"),
+    (lambda: Interval(above=1, below=1), "bounds in order"),
+    (lambda: Float(0, 1, when=[{"b": 1}, {}]), "each alternative"),
+    (lambda: Forbidden({"b": Interval(above=1)}), "must map names to values"),
+    (lambda: Space({"a": Bool(when={"b": True}), "b": Bool(when={"a": True})}), "must not depend on itself"),
+    (lambda: Space({"a": Float(0, 1, when={"b": 2}), "b": Bool()}), "'a' depends on b = 2, but b must be one of"),
+    (lambda: Space({"a": Bool(), "b": Float(0, 1, when={"a": True}), "b.na": Int(1, 2)}), "different names"),
+    (lambda: from_json({"C": {"type": "float", "low": 1}}), "C: missing 1 required positional argument: 'high'"),
+    (lambda: from_json({"C": {"type": "float", "low": 0, "high": 1, "Log": True}}), "but got Log"),
+    (lambda: Float(0, 1, likely=(0.5, 2)), "likely must be two numbers in order, in [0.0, 1.0], but got (0.5, 2)"),
+    (lambda: Int(0, 9, likely=(5, 2)), "likely must be two whole numbers in order, in [0, 9], but got (5, 2)"),
+    (lambda: Int(0, 9, step=3, default=4), "default must be a whole number in [0, 9] and steps of 3, but got 4"),
+    (lambda: Float(0, 1, default="low"), "default must be a number in [0.0, 1.0], but got 'low'"),
+    (lambda: Bool(likely="yes"), "likely must be one of [False, True], but got 'yes'"),
+    (lambda: Categorical(["a"], default=None), "default must be one of ['a'], but got None"),
+    (lambda: from_json({"C": [0, 1]}), "C: a hyperparameter must have a type"),
+)
