@@ -1,8 +1,9 @@
 """Past tasks, candidates and little configurations for methods."""
 
 import json
-from functools import cache
+from functools import cache, partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,8 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import sort_task, unit_scale
 from dre_jax.search import Candidates, run_in_python
 from tests.known_methods import quick_method
+
+assert_same = partial(chex.assert_trees_all_equal, strict=True)
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,10 @@
 
 import contextlib
 import dataclasses
-import functools
 import json
 import re
 import shutil
 
-import chex
 import jax
 import numpy as np
 import pytest
@@ -21,10 +19,10 @@ from dre_jax.methods.checkpoints.serialization import config_from_json, config_t
 from dre_jax.methods.settings import configure, leaves
 from tests.error_messages import raises_line
 from tests.known_methods import by_class
+from tests.methods.conftest import assert_same
 
 LEARNING = [name for name, entry in METHODS.items() if entry.transfer]
 KEY = jax.random.key(1)
-assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
 WORDS = ("cosine", "constant", "ei", "lcb", "inverse_log", "none", "shuffle", "listmle", "mean_squared_error", "shared")
 WORDS += ("bfloat16", "bfgs", "any", "own", "table", "length", "logarithm", "relu", "tanh", "squared_exponential")
 WORDS += ("lecun_normal", "torch_uniform")

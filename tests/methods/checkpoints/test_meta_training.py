@@ -3,10 +3,8 @@
 import dataclasses
 import json
 import re
-from functools import partial
 from typing import NamedTuple
 
-import chex
 import jax
 import pytest
 from jax import Array
@@ -21,9 +19,9 @@ from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.settings import configure
 from dre_jax.methods.start_configurations import start_rows
+from tests.methods.conftest import assert_same
 
 KEY = jax.random.key(1)
-assert_same = partial(chex.assert_trees_all_equal, strict=True)
 COLUMNS = (Column("C", "float", "C", True), Column("d", "int", "d"))
 
 

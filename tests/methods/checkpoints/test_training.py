@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from functools import partial
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +13,7 @@ from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingChec
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import TrainState, start
 from tests.error_messages import raises_line
+from tests.methods.conftest import assert_same
 
 MODEL = ModelConfig(members=2, hidden=(4, 3), phi=(4,), rho=(4, 2))
 CONFIG = MetaTrainConfig(steps=100, evaluate_every=10, loss=LossConfig(weights="none"), patience=3)
@@ -28,9 +27,6 @@ def make_state(step=40, seed=0):
     shapes = jax.eval_shape(lambda: start(MODEL, CONFIG, 3, jax.random.key(0)))
     drawn = jax.tree.map(lambda a: jnp.asarray(rng.standard_normal(a.shape), a.dtype), shapes)
     return TrainState(drawn.params, drawn.moments, jnp.int32(step))
-
-
-assert_same = partial(chex.assert_trees_all_equal, strict=True)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import functools
 import random
 import shutil
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +18,8 @@ from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingChec
 from dre_jax.methods.dre import MetaTrainConfig, ModelConfig, meta_train, trainer
 from dre_jax.methods.dre.state import TrainingRun
 from dre_jax.methods.dre.steps import evaluate, start, train
+from tests.error_messages import raises_line
+from tests.methods.conftest import assert_same
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 CONFIG = MetaTrainConfig(steps=10, evaluate_every=4, n_support=3, n_query=6, evaluation_lists=8)
@@ -41,7 +42,6 @@ def make_space(seed=0):
 SPACE = make_space()
 UNVALIDATED = dataclasses.replace(SPACE, validation={})
 go = functools.partial(meta_train, SPACE, MODEL, CONFIG)
-assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -170,27 +170,20 @@ def test_patience_stops_and_keeps_the_best(tmp_path, trajectory, interrupted_at)
     assert calls == []
 
 
-def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises(CheckpointError) as caught:
-        meta_train(space, model, config, key=jax.random.key(seed), folder=folder)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    assert str(folder) in str(caught.value)
-    return str(caught.value)
-
-
 def test_another_training_is_refused_with_the_differences(tmp_path, saved):
-    """The room of checkpoints tests the rest."""
-    message = refused(config=dataclasses.replace(CONFIG, steps=6), folder=saved)
-    assert "training.steps (6 here, 10 in the checkpoint)" in message
+    """The folder stays; test_meta_training.py tests more differences."""
+    key, cosine = jax.random.key(0), dataclasses.replace(CONFIG, schedule="cosine")
     columns = (SPACE.columns[0], Column("c1", "float", "c1", log=True))
-    message = refused(space=dataclasses.replace(SPACE, columns=columns), folder=saved)
-    assert "c1 (log float here, float in the checkpoint)" in message
-    config = dataclasses.replace(CONFIG, schedule="cosine")
-    key = jax.random.key(0)
-    ResumableTraining(tmp_path, SPACE, MODEL, config, key).save(TrainingRun(start(MODEL, config, 2, key)))
-    message = refused(config=dataclasses.replace(config, steps=14), folder=tmp_path)
-    assert "training.steps (14 here, 10 in the checkpoint)" in message
+    ResumableTraining(tmp_path, SPACE, MODEL, cosine, key).save(TrainingRun(start(MODEL, cosine, 2, key)))
+    for folder, space, config, difference in (
+        (saved, SPACE, dataclasses.replace(CONFIG, steps=6), "training.steps (6 here, 10 in the checkpoint)"),
+        (saved, dataclasses.replace(SPACE, columns=columns), CONFIG, "c1 (log float here, float in the checkpoint)"),
+        (tmp_path, SPACE, dataclasses.replace(cosine, steps=14), "training.steps (14 here, 10 in the checkpoint)"),
+    ):
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        with raises_line(CheckpointError, str(folder), difference):
+            meta_train(space, MODEL, config, key=key, folder=folder)
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_needs_tasks(tmp_path):
