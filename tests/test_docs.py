@@ -36,7 +36,7 @@ def run(page):
     return names
 
 
-SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (8,), "prior.members": 1}
+SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (8,), "prior.members": 1, "common.rows": 0}
 
 
 def test_the_readme_tunes_a_model(monkeypatch, capsys):

@@ -64,8 +64,9 @@ def test_meta_training(space, context):
 
 @pytest.mark.parametrize(
     ("side_by_side", "several_spaces"),
-    [*(pytest.param(way, False, marks=pytest.mark.thorough) for way in (False, True)), (True, True)],
+    [(False, False), (True, False), (True, True)],
 )
+@pytest.mark.thorough
 def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
     mesh, n_trials = mesh_for(local()[:1], 2, 1), 13 if several_spaces else 4
     config = GridConfig(n_trials, mesh, side_by_side, params_by_task=several_spaces, single_loop=several_spaces)

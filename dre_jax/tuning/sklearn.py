@@ -46,7 +46,7 @@ class DRESearchCV(BaseSearchCV):
     Example:
       >>> from sklearn.datasets import load_iris
       >>> from sklearn.svm import SVC
-      >>> search = DRESearchCV(SVC(), n_iter=4, random_state=0)
+      >>> search = DRESearchCV(SVC(), n_iter=2, random_state=0)
       >>> bool(search.fit(*load_iris(return_X_y=True)).best_score_ > 0.9)
       True
     """

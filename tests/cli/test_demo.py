@@ -10,7 +10,6 @@ from dre_jax.data import bundled, read_results
 demo = import_module("dre_jax.cli.demo")  # the package's name `demo` is the command
 
 
-@pytest.mark.defaults
 @pytest.mark.usefixtures("numbers_only")
 def test_the_quick_one(cli, tmp_path, monkeypatch):
     methods = {"dre-no-finetune": {}, "random": {}}

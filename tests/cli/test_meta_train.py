@@ -12,7 +12,7 @@ from optuna.storages.journal import JournalFileBackend
 from dre_jax.data import bundled
 from dre_jax.tuning import Surrogate, read_space
 
-QUICK = ["--set=training.steps=4"]
+QUICK = ["--set=training.steps=4", "--set=common.rows=0", "--set=length_scales.steps=5"]
 
 
 def test_the_recommended_method(cli, data, tmp_path):

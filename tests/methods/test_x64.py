@@ -12,7 +12,7 @@ from dre_jax.search.precision import precision_of
 from dre_jax.tuning import Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 from tests.known_methods import quick_method
 
-pytestmark = pytest.mark.x64
+pytestmark = [pytest.mark.x64, pytest.mark.thorough]  # no test of the quick tier, as all have both settings
 SPACE = Space({"x": Float(0.0, 1.0), "n": Int(1, 4)})
 TASKS = {str(t): [Evaluated({"x": x / 7, "n": 1 + x % 4}, (x / 7 - t / 3) ** 2) for x in range(8)] for t in range(2)}
 

@@ -10,6 +10,7 @@ from dre_jax import ConfigError, DataError, EngineConfig, Evaluated, Float, Opti
 from dre_jax.tuning.cost import learn_cost, learn_past_cost
 from dre_jax.tuning.past.studies import keep_studies
 from tests.error_messages import raises_line
+from tests.known_methods import TaskMeans
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
@@ -30,7 +31,7 @@ def test_a_weight_is_the_inverse_of_the_cost_to_a_power(budget, power):
     np.testing.assert_allclose(np.diff(weights), -power * 3.0 * np.diff(at[:, 0]), rtol=0.05, atol=0.02)
 
 
-def test_what_teaches_nothing():
+def test_costs_without_information():
     points = np.random.default_rng(0).random((10, 2))
     for costs in (np.full(10, 2.0), np.append([1.0, 2.0], np.full(8, np.nan))):
         assert learn_cost(SPACE.layout, points, costs, None, 192, np.float32) is None
@@ -47,7 +48,7 @@ def search(costs_reported, tmp_path):
     return optimizer
 
 
-def test_a_search_is_cheaper_when_it_knows_costs(tmp_path):
+def test_a_search_with_costs_is_cheaper(tmp_path):
     """Of three optima of one value, at 0.26, 0.61 and 0.96, the first costs an eighth of the last."""
     with_costs, without = search(True, tmp_path), search(False, tmp_path)
     total = [sum(cost_at(trial["x"]) for trial in one.trials) for one in (with_costs, without)]
@@ -90,8 +91,8 @@ def test_past_studies_teach_relative_costs(sign, n):
     np.testing.assert_allclose(np.diff(np.asarray(model.log_weight(at))), -1.2, atol=0.05)
 
 
-def test_a_surrogate_keeps_costs(tmp_path):
-    surrogate = Surrogate.fit(past_costs(), method="gcp", settings={"prior.steps": 5}, quiet=True)
+def test_a_surrogate_keeps_costs(tmp_path, registries):
+    surrogate = Surrogate.fit(past_costs(), method=TaskMeans(), quiet=True)
     surrogate.save(tmp_path / "one")
     again = Surrogate.load(tmp_path / "one")
     rows = again.past_in(SPACE).tasks["0"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
+from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
 from dre_jax.tuning.engine import Suggestion
 from dre_jax.tuning.initial_design import N_START
 from tests.error_messages import error_table, raises_line
@@ -127,7 +127,7 @@ class TestSuggestions:
         assert optimizer.ask(1)[0].params == optimizer.trials[2].params
 
     def test_the_last_configurations_of_a_space_come_before_repeats(self):
-        optimizer = Optimizer(Space({"n": Int(1, 2000, log=True), "kernel": Categorical(["rbf", "poly"])}), seed=0)
+        optimizer = near(Space({"n": Int(1, 2000, log=True), "kernel": Categorical(["rbf", "poly"])}), seed=0)
         last = [(3, "poly"), (1700, "rbf")]
         for n in range(1, 2001):
             for kernel in ("rbf", "poly"):
@@ -147,9 +147,9 @@ class TestSuggestions:
         assert third["kernel"] == "rbf"
         assert fourth["lr"] != 0.003
 
-    def test_what_failed_and_what_is_next_to_it_is_not_tried_again(self):
+    def test_failed_trials_and_their_neighbours_are_not_suggested_again(self):
         """Everything near the best fails."""
-        optimizer = near(LINE)
+        optimizer = near(LINE, config=EngineConfig(failure_model=False))
         optimizer.add({"x": 0.5}, 0.0)
         optimizer.optimize(lambda trial: math.nan, 12)
         failed = [trial["x"] for trial in optimizer.trials[1:]]
@@ -170,7 +170,7 @@ class TestHistoriesWithoutSurrogate:
         [
             *([], [0.5], range(6)),
             *([value] * 6 for value in (0.5, math.inf, -math.inf, math.nan)),
-            [math.inf, -math.inf, 1.0, 1.7e308, -1e300, math.nan],
+            [math.inf, -math.inf, 1.0, 1.7e308, -1e300, 0.0],
             [1e12, 1.0, 1.0 + 1e-12, 0.0, 5e-324, -0.0],
         ],
     )
@@ -207,7 +207,7 @@ class TestOptimize:
     """A loop that asks, evaluates and tells."""
 
     @pytest.mark.parametrize("n_jobs", [1, 3])
-    def test_it_asks_and_tells(self, n_jobs):
+    def test_the_loop_asks_and_tells(self, n_jobs):
         optimizer, ended = Optimizer(LINE, seed=1), []
         callbacks = [lambda study, trial: ended.append((trial.number, study, trial))]
         objective = lambda trial: math.nan if trial.number == 1 else trial["x"]  # noqa: E731
@@ -219,7 +219,7 @@ class TestOptimize:
         assert len(optimizer.trials) == 4
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_an_error_ends_it(self, n_jobs):
+    def test_an_error_ends_the_loop(self, n_jobs):
         def objective(trial):
             if trial.number == 2:
                 raise KeyboardInterrupt

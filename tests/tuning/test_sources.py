@@ -18,10 +18,11 @@ from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORM
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past import studies as past_studies
 from dre_jax.tuning.past.studies import compare_studies, keep_studies
+from tests.known_methods import SIMPLE, TaskMeans
 from tests.oracles import fitted_process, matern52
 
 SPACE = Space({name: Float(0.0, 1.0) for name in "abc"})
-SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (4,)}
+SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (4,)} | SIMPLE
 
 
 def loss(center):
@@ -52,7 +53,7 @@ def search(function, random):
     return trials_at(function, points)
 
 
-def test_the_same_the_reversed_and_an_unrelated_study_are_told_apart():
+def test_equal_reversed_and_unrelated_studies_differ():
     right = 0
     for seed in range(10):
         random = np.random.default_rng(seed)
@@ -102,7 +103,7 @@ def _with_waves(points):
     return points.astype(np.float32), waves(0.0)(points)
 
 
-def test_what_is_kept_is_bounded(monkeypatch):
+def test_stored_rows_are_bounded(monkeypatch):
     monkeypatch.setattr(past_studies, "MAX_STUDIES", 5)
     monkeypatch.setattr(past_studies, "MAX_ROWS", 8)
     points = np.random.default_rng(0).random((11, 3))
@@ -198,10 +199,10 @@ def test_a_misleading_past_gives_one_warning(tmp_path):
     assert message.startswith(f"the past studies mislead: they predict the {number} trials worse than these do")
 
 
-def test_a_fit_names_the_study_that_agrees_with_no_other():
+def test_a_fit_names_the_study_that_agrees_with_no_other(registries):
     random, shown = np.random.default_rng(0), []
     functions = {"one": loss(0.5), "two": loss(0.45), "three": loss(0.55), "odd": lambda x: -loss(0.5)(x)}
     past = past_of(SPACE, {k: trials_at(f, random.random((20, 3))) for k, f in functions.items()}, direction="minimize")
-    surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 2}, progress=shown.append)
+    surrogate = Surrogate.fit(past, method=TaskMeans(), progress=shown.append)
     assert surrogate.facts["decided"]["past studies"] == "1 of 4 agree with no other: odd"
     assert shown[-1].stage == "past studies: 1 of 4 agree with no other: odd"

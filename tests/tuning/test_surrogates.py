@@ -73,9 +73,9 @@ def saved(surrogate, tmp_path_factory):
     return folder
 
 
-def suggestions(surrogate, space=SPACE):
+def suggestions(surrogate):
     """Eight in a row: the start design, and beyond it what the method says."""
-    optimizer = Optimizer(space, surrogate, seed=3)
+    optimizer = Optimizer(SPACE, surrogate, seed=3)
     optimizer.optimize(lambda trial: (trial.number - 5) ** 2, 8)
     return [trial.params for trial in optimizer.trials]
 
@@ -96,7 +96,7 @@ def test_the_start_design_is_larger_after_a_single_past_task():
     assert len(Surrogate.fit(past, method="gcp", settings=QUICK).start) == 4  # of several tasks, two
 
 
-def test_what_is_no_surrogate(tmp_path, saved):
+def test_malformed_surrogates(tmp_path, saved):
     whole = load_fitted(saved)
     content = {"space": {"C": {"type": "float", "low": 0, "high": 1}}, "start": [], "direction": None, "metric": None}
     for name, damaged in (
@@ -207,7 +207,7 @@ def test_meta_trained_where_the_data_say_all(meta_trained):
     row = result.space.encode({"C": 1.0, "depth": 3})
     np.testing.assert_allclose(row, [(one - low) / (high - low), 0.25], rtol=1e-6)
     assert [params["depth"] for params in result.start] == [3, 9]
-    assert suggestions(result, result.space)[0]["C"] == pytest.approx(result.start[0]["C"])
+    assert Optimizer(surrogate=result).ask()["C"] == pytest.approx(result.start[0]["C"])
     with pytest.raises(DataError, match=r"depth \(only in the surrogate\)"):
         Surrogate.load(folder, space=Space({"C": Float(1e-3, 1e3, log=True)}))
 
@@ -216,7 +216,7 @@ def test_meta_trained_on_hpob(meta_trained):
     result = Surrogate.load(meta_trained("5860", columns_of(GLMNET), descriptor=GLMNET))
     assert result.space == from_hpob("5860", GLMNET)
     assert result.start == ()
-    assert set(suggestions(result, result.space)[0]) == {"alpha", "lambda"}
+    assert set(Optimizer(surrogate=result).ask().params) == {"alpha", "lambda"}
 
 
 def test_meta_trained_where_the_data_name_columns_alone(meta_trained):

@@ -115,6 +115,7 @@ def test_rgpe_weights_means_and_variances_of_processes(sources, history, hills, 
     np.testing.assert_allclose(variance, weights**2 @ [*variances, own_variance], atol=1e-4)
 
 
+@pytest.mark.thorough
 def test_smooth_tasks_are_not_mistaken_for_perfect_ones():
     # Of a Gaussian process that is sure of everything, rounding alone is left of the covariance.
     rng = np.random.default_rng(1)

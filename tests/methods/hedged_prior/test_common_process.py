@@ -25,7 +25,8 @@ from tests.methods.conftest import hill
 from tests.oracles import matern52
 
 CONFIG = LearnedPriorConfig(trend=(8,), layers=(4, 4), members=1)
-METHOD = HedgedPrior(prior=CONFIG, training=PriorTraining(tasks=4, rows=12, folds=3))
+TRAINING = PriorTraining(tasks=4, rows=12, folds=3, learning_rate=0.01, patience=2)
+METHOD = HedgedPrior(prior=CONFIG, training=TRAINING)
 GENERIC = generic_prior(2)
 
 
@@ -47,8 +48,12 @@ def log_posterior(vector, trials):
     return density - 0.5 * sum(np.square(np.asarray(a, float)).sum() for a in squares)
 
 
-def test_hyperparameters_have_the_density_that_scipy_reaches():
-    fit = fit_past_tasks(CommonProcessConfig(), hills(3, 12), GENERIC)
+@pytest.fixture(scope="module")
+def fit():
+    return fit_past_tasks(CommonProcessConfig(), hills(3, 12), GENERIC)
+
+
+def test_hyperparameters_have_the_density_that_scipy_reaches(fit):
     vector = np.concatenate([np.ravel(a) for a in fit.params]).astype(float)
     bounds = [(-3.0, 4.0)] * 4 + [(-6.0, 2.0)] * 2 + [(-7.0, 0.0)]
     starts = (np.array([*GENERIC.mean, *GENERIC.mean, -0.7, -1.2, noise], float) for noise in (-6.0, -2.0))
@@ -83,7 +88,7 @@ def fits():
     return {name: METHOD.fit(SearchSpace(name, train=tasks), jax.random.key(0)) for name, tasks in cases.items()}
 
 
-def test_held_out_tasks_choose_its_share(fits):
+def test_held_out_tasks_choose_the_weight_of_the_common_process(fits):
     alike, mixed = fits["alike"], fits["reversed"]
     assert float(alike.common.log_odds) > 1.0 > float(mixed.common.log_odds)
     assert float(alike.transfer_log_odds) > float(mixed.transfer_log_odds)
@@ -92,7 +97,7 @@ def test_held_out_tasks_choose_its_share(fits):
     assert reason == f"of 120 past trials, with {share:.2f} of the transfer probability"
 
 
-def test_its_weight_falls_if_the_trials_contradict_it(fits):
+def test_the_weight_of_the_past_falls_if_trials_contradict_it(fits):
     task = hill(0.0, 12, 50)
     weights, fit_history = {}, jax.jit(METHOD.fit_history)
     for name, y in (("as it is", task.y), ("reversed", -task.y)):
@@ -101,15 +106,14 @@ def test_its_weight_falls_if_the_trials_contradict_it(fits):
     assert weights["as it is"] > 0.8 > 0.2 > weights["reversed"]
 
 
-def test_a_checkpoint_from_before_it_has_none(fits):
+def test_old_checkpoints_have_no_common_process(fits):
     structure, arrays = structure_to_json(fits["alike"])
     del structure["fields"]["common"]
     params = structure_from_json(structure, lambda path, shape: arrays[path])
     assert params.common is None
 
 
-def test_a_column_that_no_past_task_varies_is_ignored():
-    fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(3, 9), GENERIC)
+def test_a_column_that_no_past_task_varies_is_ignored(fit):
     process = jax.tree.map(
         lambda a: a[0], common_prior(CommonProcessConfig(), fit, np.array([False, True]), 0.5).process
     )

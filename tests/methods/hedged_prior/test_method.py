@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data.tasks import unit_scale
+from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig
 from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.training_steps import PriorTraining
@@ -16,6 +17,7 @@ from dre_jax.search.loop import jitted_value
 METHOD = HedgedPrior(
     prior=LearnedPriorConfig(trend=(16,), layers=(8, 8), members=2),
     training=PriorTraining(steps=200, tasks=4, rows=12, learning_rate=0.01),
+    common=CommonProcessConfig(rows=0),  # of few tasks, which alone would do
 )
 DESIGNS, TRIALS, CAPACITY = 6, 12, 14
 

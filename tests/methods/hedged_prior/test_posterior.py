@@ -179,11 +179,9 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False):
     [
         (0, False, False),
         (1, False, False),
-        pytest.param(9, False, False, marks=pytest.mark.thorough),
-        (9, True, False),
         (CAPACITY, False, False),
-        (0, False, True),
         (9, True, True),
+        *(pytest.param(*case, marks=pytest.mark.thorough) for case in ((9, True, False), (0, False, True))),
     ],
 )
 def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_common, priors):

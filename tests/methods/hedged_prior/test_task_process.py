@@ -64,7 +64,7 @@ def test_the_processes_before_the_first_trial():
     assert shares[:N_FIXED].sum() == pytest.approx(1.0 - CONFIG.fitted_weight, abs=1e-6)
 
 
-def test_a_fitted_process_is_scored_by_what_it_predicted():
+def test_the_score_of_a_fitted_process_is_its_predictive_density():
     """Each piece has the density that the fit before gives it: the fits are made again on the trials so far."""
     x, trend, y = waves(17)
     starts, priors = start_processes(CONFIG, HYPERPRIORS)

@@ -241,7 +241,7 @@ def few(tasks, count, rows):
     return {task.name: Task(task.name, task.X[:rows], task.y[:rows]) for task in chosen}
 
 
-CHOSEN = PriorTraining(tasks=4, rows=10, learning_rate=0.03)
+CHOSEN = PriorTraining(tasks=4, rows=10, learning_rate=0.03, patience=2)
 
 
 @pytest.fixture(scope="module")

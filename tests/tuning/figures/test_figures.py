@@ -86,6 +86,7 @@ def test_slices_follow_the_loss_around_the_best_trial(optimizer):
     assert kernel.containers[0].lines[0].get_xdata().tolist() == [0.0, 1.0]
 
 
+@pytest.mark.usefixtures("even_points")
 def test_figures_of_several_objectives():
     optimizer = Optimizer(SPACE, directions={"loss": "minimize", "size": "maximize"}, seed=0)
     optimizer.optimize(lambda trial: {"loss": loss(trial), "size": trial["y"]}, 11)

@@ -12,6 +12,7 @@ from dre_jax.tuning import Interval
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
 from dre_jax.tuning.space.encoding import LevelCode, NumberCode
 from tests.error_messages import error_table
+from tests.known_methods import SIMPLE, TaskMeans
 
 SPACE = Space(
     {
@@ -62,7 +63,7 @@ def test_a_child_of_an_absent_parent_keeps_its_value():
     np.testing.assert_allclose(past.tasks["old"].X, [[0.0, i / 6, 0.0, 1.0] for i in range(6)], atol=1e-7)
 
 
-def test_other_hyperparameters_values_of_earlier_models_and_new_names():
+def test_unknown_hyperparameters_default_values_and_new_names():
     past = past_of(SPACE, {"a": trials(momentum=0.9), "b": trials()}, direction="maximize")
     assert (past.exclusions, past.absent, past.unknown) == ((), {}, {"momentum": ["a"]})
     np.testing.assert_array_equal(past.tasks["a"].X, past.tasks["b"].X)
@@ -79,7 +80,7 @@ def test_other_hyperparameters_values_of_earlier_models_and_new_names():
     np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
 
 
-def test_what_is_left_out():
+def test_excluded_trials_and_tasks():
     """Trials that lack a hyperparameter which others have, those with two names of one, and tasks without any."""
     past = past_of(SPACE, {"a": [*trials(n=4), *trials("rate", n=3)]}, direction="maximize")
     (exclusion,) = past.exclusions
@@ -97,7 +98,7 @@ def with_changes(**changes):
     return lambda: past_of(SPACE, {}, direction="maximize", **changes)
 
 
-test_changes_that_are_none = error_table(
+test_invalid_changes = error_table(
     DreError,
     (with_changes(absent={"rat": 0.1}), "but got 'rat'"),
     (with_changes(absent={"rate": 2.0}), "rate must be a number in"),
@@ -136,7 +137,7 @@ def test_optuna_studies():
     assert columns(past, "old")["degree.na"] == 0.0
 
 
-def test_encodings_of_meta_datasets_can_say_that_a_hyperparameter_is_absent():
+def test_encodings_of_meta_datasets_with_absent_hyperparameters():
     codes = {
         "x": NumberCode(Scale(0.0, 2.0), missing=True, unset=0.0),
         "kernel": LevelCode(("rbf", "INVALID"), ("rbf", "INVALID")),
@@ -160,7 +161,7 @@ def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path):
     space = Space({"x": Float(0.0, 1.0), "new": Float(0.0, 1.0)})
     tasks = {str(t): [Evaluated({"x": i / 8}, -abs(i / 8 - t / 4)) for i in range(9)] for t in range(1, 4)}
     past = past_of(space, tasks, direction="maximize")
-    settings = {"training.steps": 5, "prior.members": 1, "prior.trend": (8,), "prior.layers": (4,)}
+    settings = {"training.steps": 5, "prior.members": 1, "prior.trend": (8,), "prior.layers": (4,)} | SIMPLE
     with pytest.warns(DataWarning, match="^3 of 3 past tasks have no 'new'$"):
         surrogate = Surrogate.fit(past, space, settings=settings)
     assert all(set(params) == {"x"} for params in surrogate.start)
@@ -177,7 +178,7 @@ def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path):
     assert len({params["new"] for params in calls[0]}) == 4
 
 
-def test_a_surrogate_learns_anew_for_another_space_from_the_rows_that_it_keeps(tmp_path):
+def test_a_surrogate_learns_anew_for_another_space(tmp_path, registries):
     random = np.random.default_rng(0)
     old = Space({"eta": Float(1e-4, 1e-1, log=True), "depth": Int(1, 8)})
     new = Space({"rate": Float(1e-4, 1.0, log=True), "dropout": Float(0.0, 0.5)})
@@ -186,8 +187,8 @@ def test_a_surrogate_learns_anew_for_another_space_from_the_rows_that_it_keeps(t
         str(t): [Evaluated(one, (np.log10(one["eta"]) + 2.0 + 0.1 * t) ** 2 + one["depth"]) for one in points]
         for t in range(3)
     }
-    fast = {"method": "gcp", "settings": {"prior.steps": 5}, "quiet": True}
-    Surrogate.fit(past_of(old, tasks, direction="minimize", metric="loss"), **fast).save(tmp_path)
+    past = past_of(old, tasks, direction="minimize", metric="loss")
+    Surrogate.fit(past, method=TaskMeans(), quiet=True).save(tmp_path)
     saved = Surrogate.load(tmp_path)
     changes = {"renamed": {"eta": "rate"}, "absent": {"dropout": 0.1}}
     directly = past_of(new, tasks, direction="minimize", metric="loss", **changes)
@@ -205,8 +206,8 @@ def test_a_surrogate_learns_anew_for_another_space_from_the_rows_that_it_keeps(t
     assert new.check(Optimizer(new, again, direction="minimize").ask().params)
 
 
-def test_a_surrogate_without_past_studies_cannot_learn_anew():
+def test_a_surrogate_without_past_studies_cannot_learn_anew(registries):
     past = past_of(SPACE, {"old": trials()}, direction="maximize")
-    surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 2}, quiet=True)
+    surrogate = Surrogate.fit(past, method=TaskMeans(), quiet=True)
     with pytest.raises(DataError, match="keeps no past studies"):
         replace(surrogate, studies=None).past_in(SPACE)

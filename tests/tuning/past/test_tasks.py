@@ -6,6 +6,7 @@ import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning import Evaluated, Float, Past, Space, Surrogate, past_of
+from tests.known_methods import TaskMeans
 
 SPACE = Space({"x": Float(0.0, 1.0)})
 
@@ -39,14 +40,14 @@ def test_a_value_that_is_no_number(value):
         past_of(SPACE, {"a": trials([0.5, value])}, direction="maximize")
 
 
-def test_a_fit_warns_of_what_is_left_out():
+def test_a_fit_warns_of_exclusions(registries):
     tasks = {"good": trials([1, 2, 3]), "part": [*trials([1, 2, 3]), Evaluated({"x": 7}, 0.0)]}
     tasks |= {f"bad {i}": trials([1, 2, 3], "y") for i in range(19)}
     past = past_of(SPACE, tasks, direction="minimize")
     rule = "a task must have a hyperparameter of the space, x, but has none"
     reasons = "; ".join(f"bad {i}: {rule}" for i in range(3))
     with pytest.warns(DataWarning) as caught:
-        Surrogate.fit(past, method="gcp", settings={"prior.steps": 1})
+        Surrogate.fit(past, method=TaskMeans())
     rule = "19 of 21 past tasks are and trials of 1 other past task are left out (Past.exclusions lists the reasons)"
     assert str(caught[0].message) == f"{rule}: {reasons}; ..."
 
