@@ -25,7 +25,7 @@ WITHOUT_EXAMPLE = {  # they need files that do not ship
 }
 
 
-def rooms():
+def subpackages():
     inside = [module.name for module in pkgutil.iter_modules(dre_jax.__path__) if module.ispkg]
     for name in [*inside, "data.bundled", "errors", "tuning.optuna", "tuning.sklearn"]:
         module = importlib.import_module(f"dre_jax.{name}")
@@ -35,7 +35,7 @@ def rooms():
 
 NAMES = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in rooms()
+    for module in subpackages()
     for name in module.__all__
     if callable(getattr(module, name)) and getattr(getattr(module, name), "__module__", "").startswith("dre_jax")
 }

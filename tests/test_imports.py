@@ -1,4 +1,4 @@
-"""Who imports whom: the public names, what comes with them, and the order of the rooms."""
+"""Who imports whom: the public names, what comes with them, and the order of the subpackages."""
 
 import ast
 import graphlib
@@ -12,8 +12,8 @@ from tests.processes import run_python
 PACKAGE = Path(dre_jax.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-# A room may import from the rooms of the rows above its own and from its own row's other rooms named here.
-ROOMS = (
+# A subpackage may import from those of the rows above its own, and of its own row.
+SUBPACKAGES = (
     ("errors",),
     ("checks",),
     ("runtime",),
@@ -26,7 +26,7 @@ ROOMS = (
     ("tuning",),
     ("cli",),
 )
-LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+LEVEL = {subpackage: level for level, subpackages in enumerate(SUBPACKAGES) for subpackage in subpackages}
 
 
 def module_name(path):
@@ -62,11 +62,11 @@ def test_the_scan_sees_imports():
         (["dre_jax"], ["matplotlib", "optuna", "torch", "sklearn", "orbax", "typer"]),
         # Nothing outside the command line draws or saves before it is asked to.
         (
-            [f"dre_jax.{room}" for room in LEVEL if room != "cli"],
+            [f"dre_jax.{subpackage}" for subpackage in LEVEL if subpackage != "cli"],
             ["matplotlib.pyplot", "optuna", "torch", "sklearn", "orbax"],
         ),
     ],
-    ids=["package", "rooms"],
+    ids=["package", "subpackages"],
 )
 def test_an_import_is_light(modules, heavy):
     code = f"import {', '.join(modules)}, sys; print([name for name in {heavy} if name in sys.modules])"
@@ -88,14 +88,14 @@ def test_one_home_for(library, home):
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_nothing_below_imports_something_above(path):
-    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if room in ("__init__", "__main__"):
+    subpackage = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if subpackage in ("__init__", "__main__"):
         return
     for name in imported(path):
         parts = name.split(".")
         if parts[0] == "dre_jax" and len(parts) > 1 and parts[1] in LEVEL:
-            assert LEVEL[parts[1]] <= LEVEL[room], f"{path.relative_to(PACKAGE)} imports {name}"
-            assert {parts[1], room} != {"hpob", "report"}, "they share result files alone"
+            assert LEVEL[parts[1]] <= LEVEL[subpackage], f"{path.relative_to(PACKAGE)} imports {name}"
+            assert {parts[1], subpackage} != {"hpob", "report"}, "they share result files alone"
 
 
 def test_no_file_imports_back():

@@ -73,9 +73,9 @@ def centred(model, params, x):
     return result - result.mean(axis=1, keepdims=True)
 
 
-def assert_same_ensemble(model, found, expected, x, before):
+def assert_same_ensemble(model, result, expected, x, before):
     moved = np.abs(centred(model, expected, x) - centred(model, before, x)).max()
-    difference = np.abs(centred(model, found, x) - centred(model, expected, x)).max()
+    difference = np.abs(centred(model, result, x) - centred(model, expected, x)).max()
     assert moved > 1e-3
     assert difference < 1e-2 * moved
 

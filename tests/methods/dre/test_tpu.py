@@ -70,11 +70,11 @@ def test_the_kernel_equals_the_scan(name):
         h, params, epochs, steps = widen(arguments)
         lanes = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
         scan = partial(fit_epochs, partial(scan_steps, model, "listmle"))
-        expected, wanted_scores = tuned(scan, model, h, params, epochs, steps)
-        result, found_scores = tuned(lanes, model, h, params, epochs, steps)
+        expected, expected_scores = tuned(scan, model, h, params, epochs, steps)
+        result, kernel_scores = tuned(lanes, model, h, params, epochs, steps)
         # The weights of the positions are float32 there too.
         chex.assert_trees_all_close(result, expected, atol=3e-6)
-    np.testing.assert_array_equal(np.argsort(found_scores), np.argsort(wanted_scores))
+    np.testing.assert_array_equal(np.argsort(kernel_scores), np.argsort(expected_scores))
     moved = np.asarray(expected.scorers["hidden_0_kernel"]) - np.asarray(params.scorers["hidden_0_kernel"])
     assert np.abs(moved).max() > 0.05
 
@@ -106,8 +106,7 @@ def test_weights_are_those_of_the_lists(weights):
 
 def test_models_that_the_kernel_does_not_support(monkeypatch):
     x, model = jnp.zeros((20, 3)), ModelConfig()
-    known = supports_kernel(model, "listmle", x)
-    assert known
+    assert supports_kernel(model, "listmle", x)
     for other in ({"context": "shared"}, {"range_limit": 3.0}, {"hidden": (129,)}, {"rho": (129, 4)}):
         assert not supports_kernel(ModelConfig(**other), "listmle", x)
     assert not supports_kernel(model, "listnet", x)
@@ -129,9 +128,9 @@ def test_fewer_groups_go_together_where_the_chips_memory_is_full():
 
 def test_the_kernel_covers_every_field_of_the_model():
     """A new field cannot be ignored in silence."""
-    seen = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit"}
+    covered = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit"}
     elsewhere = {"range_slope", "initialiser"}  # without a limit it means nothing; weights are drawn before
-    assert {field.name for field in fields(ModelConfig)} == seen | elsewhere
+    assert {field.name for field in fields(ModelConfig)} == covered | elsewhere
     assert {field.name for field in fields(LossConfig)} == {"name", "weights"}
 
 

@@ -131,7 +131,7 @@ def test_held_out_evidence_is_scipys_conditional_density(prior):
     columns, y = np.asarray(folds.table.x, np.float64), np.asarray(folds.table.response, np.float64)
     for (j, h), value in np.ndenumerate(result):
         rows, where, context = (np.asarray(a[j, h]) for a in folds.held_out)
-        chosen, known = rows[where], context[where]
+        chosen, in_context = rows[where], context[where]
         n, off = len(chosen), zscore(y[chosen])
         m, parts = learned_prior(jax.tree.map(lambda a, j=j: a[j], priors), columns[chosen], n)
         matrix = sum(parts) + np.exp(np.float64(priors.log_noise_var[j])) * np.eye(n)
@@ -140,7 +140,7 @@ def test_held_out_evidence_is_scipys_conditional_density(prior):
                 off[selected]
             )
             - constant(selected.sum())
-            for selected in (np.ones(n, bool), known)
+            for selected in (np.ones(n, bool), in_context)
         )
         assert value == pytest.approx(every - of_context, abs=1e-3)
 
@@ -154,8 +154,8 @@ def test_uninformed_priors_are_isotropic_processes():
         assert (m == 0.0).all()
         np.testing.assert_allclose(sum(parts), 1.0 + matern52(x / (share * np.sqrt(COLUMNS))), rtol=1e-5)
         assert float(jnp.exp(one.log_noise_var)) == pytest.approx(1e-3)
-        seen = history_features(CONFIG, one, Trials(jnp.asarray(x, jnp.float32), None, jnp.ones(5, bool)))[0]
-        np.testing.assert_allclose(prior_covariance(seen, seen, one), sum(parts), rtol=1e-4)
+        at = history_features(CONFIG, one, Trials(jnp.asarray(x, jnp.float32), None, jnp.ones(5, bool)))[0]
+        np.testing.assert_allclose(prior_covariance(at, at, one), sum(parts), rtol=1e-4)
 
 
 def test_histories_without_differences_have_no_loss_and_others_a_finite_one(prior):
