@@ -62,7 +62,7 @@ def raw(folder, name):
     return json.loads(path.read_text() if path.exists() else gzip.decompress((folder / f"{name}.json.gz").read_bytes()))
 
 
-@pytest.fixture(params=["bundled", "open-b"])
+@pytest.fixture(params=["bundled", pytest.param("open-b", marks=pytest.mark.thorough)])
 def files(request):
     """Folder, initial designs, and number of trials."""
     if request.param == "bundled":

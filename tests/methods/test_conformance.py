@@ -65,7 +65,7 @@ def by_tier(name):
     return pytest.param(name, marks=[pytest.mark.thorough, *[pytest.mark.defaults] * (name in GOLDEN)])
 
 
-@pytest.mark.parametrize("name", map(by_tier, COMPILED))
+@pytest.mark.parametrize("name", [by_tier(name) for name in COMPILED])
 def test_the_scanned_run_is_the_plain_loop_of_a_padded_table(name, task, search_task, padded, fitted):
     table, (method, params) = search_task(task), fitted(name)
     scanned = jax.jit(partial(run, method, n_trials=TRIALS))
@@ -168,7 +168,7 @@ def odd_tables():
 
 @pytest.mark.parametrize("name", HOST)
 class TestHost:
-    @pytest.mark.parametrize("design", [[0], [1, 2, 3]])
+    @pytest.mark.parametrize("design", [[1, 2, 3], pytest.param([0], marks=pytest.mark.thorough)])
     def test_odd_tables(self, name, design):
         for what, x, y in odd_tables():
             trace = run_host(host(name, 1), x, y, np.array(design), 14)

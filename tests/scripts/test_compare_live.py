@@ -58,6 +58,7 @@ def test_pasts_have_the_studies_of_their_names(part, functions):
             pasts.draw_past(name, family, rng(0))
 
 
+@pytest.mark.thorough
 def test_a_comparison_resumes_and_counts_families_alike(part, tmp_path, capsys):
     script, out = part("compare_live"), tmp_path / "live.jsonl"
     arguments = ["--tuners", "random", "--families", "branin", "bowl-3", "--replicates", "1", "--tasks", "2"]

@@ -21,7 +21,9 @@ def test_rows_and_designs(results):
         assert results.designs(space, task, len(table["X"])) == designs[space][task]
 
 
-@pytest.mark.parametrize("space", ["svm", "random-forest", "gradient-boosting", "nearest-neighbours"])
+@pytest.mark.parametrize(
+    "space", [pytest.param(name, marks=[pytest.mark.thorough] * (name != "svm")) for name in bundled.spaces()]
+)
 def test_responses(results, part, space):
     decode, response = part("bundled.spaces").decode, part("bundled.scoring").response
     stored = read_json(bundled.path() / "meta-test-dataset.json.gz")[space]

@@ -38,6 +38,7 @@ def study():
     optimizer.enqueue({"x": 0.9})
     for trial in [optimizer.ask(), *optimizer.ask(3)]:
         optimizer.tell(trial, schaffer(trial), constraints={"x": trial["x"] - 0.6})
+    optimizer.add({"x": 0.1, "y": 0.95}, None)  # before the first suggestion by a model, so that one program is enough
     running = optimizer.ask()
     for _ in range(10):
         trial = optimizer.ask()

@@ -147,6 +147,7 @@ def test_shapes_of_hpob_against_its_files(shared_data):
     assert hpob_shapes.DESIGNS * sum(space.test_tasks for space in hpob_shapes.SPACES) == 430
 
 
+@pytest.mark.thorough
 def test_a_process_reports_its_suggestion(tmp_path):
     seconds, later = ask.child(ask.Path(), 0, tmp_path)
     assert 0 < seconds < 600
