@@ -212,13 +212,6 @@ def _runs(job: Job) -> Iterator[tuple[str, str, str, Any]]:
         yield from (run for run in read_results(job.path).runs() if run[2] in job.designs)
 
 
-def cost_of(jobs: Iterable[Job], method: str) -> Cost:
-    """Returns a method's total cost over its finished jobs."""
-    costs = [job.cost or Cost(None, []) for job in jobs if job.method == method]
-    seconds = [cost.seconds for cost in costs if cost.seconds is not None]
-    return Cost(sum(seconds) if len(seconds) == len(costs) else None, [line for cost in costs for line in cost.failed])
-
-
 def complete_methods(jobs: Sequence[Job]) -> list[str]:
     """Returns the methods whose jobs are all finished with runs; prints a line for each other on standard error."""
     names = []
