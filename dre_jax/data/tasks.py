@@ -131,5 +131,11 @@ def build_table(tasks: Mapping[str, Task]) -> TaskTable:
     """
     start, size = lay_out(tasks)
     parts = [sort_task(task) for task in tasks.values()]
-    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "response", "level"))
-    return TaskTable(*jax.device_put((*columns, start, size)))
+    columns = {
+        "x": np.concatenate([part.x for part in parts]),
+        "response": np.concatenate([part.response for part in parts]),
+        "level": np.concatenate([part.level for part in parts]),
+        "start": start,
+        "size": size,
+    }
+    return TaskTable(**jax.device_put(columns))

@@ -281,14 +281,14 @@ def _run_items(
 def pad_task(task: SortedTask, rows: int) -> SearchTask:
     """Returns a task's table, padded to a number of rows."""
     empty = rows - len(task.level)
-    columns = (
-        np.pad(task.x, ((0, empty), (0, 0))),
-        np.pad(task.response, (0, empty)),
-        np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max),
-        np.arange(rows) < len(task.level),
-        np.pad(task.float32_residual, (0, empty)),
-    )
-    return SearchTask(*jax.device_put(columns))
+    columns = {
+        "x": np.pad(task.x, ((0, empty), (0, 0))),
+        "response": np.pad(task.response, (0, empty)),
+        "level": np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max),
+        "where": np.arange(rows) < len(task.level),
+        "float32_residual": np.pad(task.float32_residual, (0, empty)),
+    }
+    return SearchTask(**jax.device_put(columns))
 
 
 def incumbents(response: np.ndarray, design: np.ndarray, picks: np.ndarray) -> np.ndarray:

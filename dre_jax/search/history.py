@@ -90,6 +90,10 @@ def make_history(
     if capacity < n:
         raise DataError(f"capacity >= n must hold, but got capacity={capacity} for n={n} trials")
     empty = capacity - n
-    response = np.pad(unit_scale(y) if n else y, (0, empty)).astype(dtype)
-    columns = np.pad(x, ((0, empty), (0, 0))), response, np.pad(tie_levels(y), (0, empty)), np.arange(capacity) < n
-    return History(*jax.device_put(columns))
+    columns = {
+        "x": np.pad(x, ((0, empty), (0, 0))),
+        "response": np.pad(unit_scale(y) if n else y, (0, empty)).astype(dtype),
+        "level": np.pad(tie_levels(y), (0, empty)),
+        "where": np.arange(capacity) < n,
+    }
+    return History(**jax.device_put(columns))
