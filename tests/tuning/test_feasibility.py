@@ -75,6 +75,7 @@ def test_a_search_stays_where_trials_succeed():
     assert sum(without) >= 14
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ["mean", "draw"])
 def test_values_of_any_scale_are_weighted(strategy):
     observed, failed = failing_right_half(24)
