@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 from gallery import options, run
-from matplotlib.figure import Figure
 from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
-from dre_jax.report.style import COLOURS, save
+from dre_jax.report.style import COLOURS, new_figure
 from dre_jax.tuning import Optimizer, Surrogate
 
 DATA = make_classification(250, 8, n_informative=5, flip_y=0.1, random_state=3)
@@ -51,8 +50,7 @@ def main() -> None:
         print(
             f"after {n} trials: mean distance from the truth {distance:.3f}, {inside.mean():.0%} within two deviations"
         )
-
-    def paint(figure: Figure) -> None:
+    with new_figure((7.6, 3.6), args.out / "beliefs.png") as figure:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, n, ((mean, deviation), truth) in zip(panels, AFTER, expected, strict=True):
             axes.fill_between(costs, mean - 2 * deviation, mean + 2 * deviation, color=COLOURS[0], alpha=0.2)
@@ -63,8 +61,6 @@ def main() -> None:
             axes.spines[["top", "right"]].set_visible(False)
         panels[0].set_ylabel("error rate")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-
-    save((7.6, 3.6), paint, args.out / "beliefs.png")
     print(f"picture: {args.out / 'beliefs.png'}")
 
 

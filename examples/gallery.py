@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from dre_jax.data.files import make_folder
 from dre_jax.errors import DreError
 from dre_jax.report import write_report
-from dre_jax.report.style import COLOURS, save
+from dre_jax.report.style import COLOURS, new_figure
 
 
 def options(text: str, quick: str) -> argparse.ArgumentParser:
@@ -53,8 +52,7 @@ def report(files: Mapping[str, Path], out: Path, at: Sequence[int]) -> None:
 def draw_best(at: np.ndarray, curves: Mapping[str, np.ndarray], path: Path, xlabel: str, ylabel: str) -> None:
     """Best values so far f64[seeds, n] by search, at f64[n]: the mean, and every seed in a thin line."""
     means = np.concatenate([best.mean(axis=0) for best in curves.values()])
-
-    def paint(figure: Figure) -> None:
+    with new_figure((6.4, 3.8), path) as figure:
         axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel)
         for colour, (name, best) in zip(COLOURS, curves.items(), strict=False):
             axes.step(at, best.T, where="post", color=colour, linewidth=0.7, alpha=0.4)
@@ -62,6 +60,4 @@ def draw_best(at: np.ndarray, curves: Mapping[str, np.ndarray], path: Path, xlab
         axes.set_ylim(means.min() - 0.1 * np.ptp(means), means.max() + 0.1 * np.ptp(means))  # a seed may begin worse
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, title="mean over seeds (thin: each seed)")
-
-    save((6.4, 3.8), paint, path)
     print(f"picture: {path}")

@@ -15,7 +15,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import cross_validate
 
-from dre_jax.report.style import COLOURS, save
+from dre_jax.report.style import COLOURS, new_figure
 from dre_jax.search.hypervolume import hypervolume
 from dre_jax.tuning import Float, Int, Optimizer, Space
 
@@ -59,7 +59,8 @@ def main() -> None:
         volume = hypervolume(-points[name], -REFERENCE) / REFERENCE.prod()
         print(f"{name}: {len(search.front)} of {n} trials are in the front, hypervolume {volume:.3f}")
 
-    def paint(figure) -> None:
+    path = arguments.out / "objectives.png"
+    with new_figure((6.4, 4.2), path) as figure:
         axes = figure.subplots()
         for (name, search), colour in zip(searches.items(), COLOURS, strict=False):
             front = np.array(sorted((10 ** trial.values["size"], trial.values["error"]) for trial in search.front))
@@ -70,9 +71,6 @@ def main() -> None:
         axes.xaxis.set_major_formatter("{x:g}")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
-
-    path = arguments.out / "objectives.png"
-    save((6.4, 4.2), paint, path)
     print(f"picture: {path}")
 
 

@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from dre_jax.report.style import save
+from dre_jax.report.style import new_figure
 from dre_jax.tuning.optuna import DRESampler
 
 X, Y = load_wine(return_X_y=True)
@@ -72,8 +72,7 @@ def work(journal: str, worker: int, trials: int) -> None:
 
 def draw(trials: list[optuna.trial.FrozenTrial], path: Path) -> None:
     """Every trial in the plane of C and gamma."""
-
-    def paint(figure) -> None:
+    with new_figure((6.4, 4.2), path) as figure:
         axes = figure.add_subplot(xscale="log", yscale="log", xlabel="C", ylabel="gamma")
         best = max(trial.value for trial in trials)
         for worker, marker in enumerate(MARKERS):
@@ -86,8 +85,6 @@ def draw(trials: list[optuna.trial.FrozenTrial], path: Path) -> None:
             axis.set_major_formatter("{x:g}")
         figure.colorbar(points, ax=axes, label="cross-validated accuracy", extend="min")
         figure.legend(loc="outside upper center", ncols=4, frameon=False)
-
-    save((6.4, 4.2), paint, path)
     print(f"picture: {path}")
 
 

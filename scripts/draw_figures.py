@@ -25,7 +25,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.report.style import save
+from dre_jax.report.style import new_figure
 
 DOCS = Path(__file__).parents[1] / "docs"
 NAMES = {  # of methods, as a reader knows them
@@ -108,15 +108,12 @@ Paint = Callable[[Figure, Theme], None]
 
 def draw(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
     """Writes NAME-light.svg and NAME-dark.svg; returns their paths."""
-
-    def painted(theme: Theme, figure: Figure) -> None:
-        figure.patch.set_alpha(0.0)
-        paint(figure, theme)
-
     paths = {theme: folder / f"{name}-{theme.name}.svg" for theme in THEMES}
     for theme, path in paths.items():
         settings = dict.fromkeys(INKED, theme.ink) | PLAIN | {"grid.color": theme.faint}
-        save(size, partial(painted, theme), path, **settings)
+        with new_figure(size, path, **settings) as figure:
+            figure.patch.set_alpha(0.0)
+            paint(figure, theme)
     return list(paths.values())
 
 

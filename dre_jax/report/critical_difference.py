@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dre_jax.report.statistics import Significance
-from dre_jax.report.style import display_name, save, style
+from dre_jax.report.style import display_name, new_figure, style
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 BAR_ROW = 0.6
 """Height of a row of bars; that of a row with names is 1."""
@@ -82,8 +82,7 @@ def draw_diagram(significance: Significance, methods: Sequence[str], title: str,
     stacked = bars(significance)
     first_name = 1.0 + BAR_ROW * (1 + max((bar.row for bar in stacked), default=-1))
     note = textwrap.fill(describe_tests(significance), 125)
-
-    def paint(figure: Figure) -> None:
+    with new_figure((8.0, 1.0 + 0.22 * (first_name + n_left) + 0.15 * note.count("\n")), *paths) as figure:
         from matplotlib.ticker import AutoMinorLocator, MultipleLocator
 
         figure.suptitle(textwrap.fill(title, 90), fontsize=10.5)
@@ -107,5 +106,3 @@ def draw_diagram(significance: Significance, methods: Sequence[str], title: str,
         for bar in stacked:
             y = 0.7 + BAR_ROW * bar.row
             axes.hlines(y, bar.low - pad, bar.high + pad, color="#333333", linewidth=3.6, zorder=3)
-
-    save((8.0, 1.0 + 0.22 * (first_name + n_left) + 0.15 * note.count("\n")), paint, *paths)

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.report.comparison import Comparison, pluralize
-from dre_jax.report.style import display_name, line, save
+from dre_jax.report.style import display_name, line, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Quantity = Literal["rank", "regret"]
 Floats = npt.NDArray[np.float64]
@@ -112,8 +111,8 @@ def draw_panels(panels: Sequence[Curves], title: str, *paths: Path) -> None:
     names = [f" {display_name(name)}" for name in panels[0].methods]
     n_columns = min(len(names), max(1, int(width / (0.8 + 0.075 * max(map(len, names))))))
     notes = dict.fromkeys(note for panel in panels for note in panel.notes)
-
-    def paint(figure: Figure) -> None:
+    height = 2.0 * rows + 1.2 if small else 4.1
+    with new_figure((width, height + 0.19 * math.ceil(len(names) / n_columns)), *paths) as figure:
         from matplotlib.lines import Line2D
 
         grid = figure.subplots(rows, columns, squeeze=False, sharey=panels[0].quantity == "rank")
@@ -136,9 +135,6 @@ def draw_panels(panels: Sequence[Curves], title: str, *paths: Path) -> None:
             handlelength=3.2,
         )
         legend.get_title().set_multialignment("center")
-
-    height = 2.0 * rows + 1.2 if small else 4.1
-    save((width, height + 0.19 * math.ceil(len(names) / n_columns)), paint, *paths)
 
 
 def _panel(axes: Axes, data: Curves, *, small: bool) -> None:

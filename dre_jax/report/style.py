@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -81,14 +81,15 @@ def _own_settings(more: dict[Any, Any]) -> Iterator[None]:
             log.setLevel(level)
 
 
-def draw(size: tuple[float, float], paint: Callable[[Figure], None], **settings: Any) -> Figure:
-    """Returns a figure of `size` inches that `paint` has painted, with more of Matplotlib's settings."""
+@contextlib.contextmanager
+def new_figure(size: tuple[float, float], *paths: Path, **settings: Any) -> Iterator[Figure]:
+    """Yields a figure of `size` inches to draw in, with more of Matplotlib's settings, and writes it as `write`."""
     from matplotlib.figure import Figure
 
     with _own_settings(settings):
         figure = Figure(figsize=size, layout="constrained")
-        paint(figure)
-    return figure
+        yield figure
+    write(figure, *paths, **settings)
 
 
 def write(figure: Figure, *paths: Path, **settings: Any) -> None:
@@ -103,8 +104,3 @@ def write_to(file: BinaryIO, figure: Figure, kind: str = "png", **settings: Any)
     with _own_settings(settings):
         figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
     figure.set_layout_engine("none")  # stays as the first file has it: that takes half of the time
-
-
-def save(size: tuple[float, float], paint: Callable[[Figure], None], *paths: Path, **settings: Any) -> None:
-    """Paints a figure of `size` inches and writes it, as `write`."""
-    write(draw(size, paint, **settings), *paths, **settings)

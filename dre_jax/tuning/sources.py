@@ -26,7 +26,7 @@ from dre_jax.tuning.trial import DIRECTIONS, Trial
 from dre_jax.tuning.trial_record import select_trials
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _HELPED = {True: "yes", None: "unclear", False: "no"}
@@ -165,14 +165,13 @@ class Sources:
         """
         from matplotlib.ticker import MaxNLocator
 
-        from dre_jax.report.style import COLOURS, display_name, save
+        from dre_jax.report.style import COLOURS, display_name, new_figure
 
         if not self.studies:
             raise DataError("a plot needs past studies, but the surrogate holds none")
         looks = {True: (COLOURS[0], "o"), None: ("#8C8C8C", "s"), False: (COLOURS[1], "X")}
         past = sorted(self.studies[:most], key=lambda one: one.agreement)
-
-        def paint(figure: Figure) -> None:
+        with new_figure((7.6, 1.8 + 0.17 * max(len(past), 6)), *paths) as figure:
             panels = figure.subplots(1, 2 if self.past_weights else 1, squeeze=False)[0]
             for helped, (colour, marker) in looks.items():
                 rows = [i for i, one in enumerate(past) if one.helped is helped]
@@ -189,8 +188,6 @@ class Sources:
                 panels[1].xaxis.set_major_locator(MaxNLocator(integer=True))
             for axes in panels:
                 axes.spines[["top", "right"]].set_visible(False)
-
-        save((7.6, 1.8 + 0.17 * max(len(past), 6)), paint, *paths)
 
 
 def compare_sources(

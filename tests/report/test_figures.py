@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import matplotlib
 
-from dre_jax.report.style import save
+from dre_jax.report.style import new_figure
 
 NAMES = ("rank", "regret", "rank-spaces", "regret-spaces", "cd-3", "cd-10")
 
@@ -22,15 +22,16 @@ def test_files(drawn):
         assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
 
 
-def plot(figure):
-    figure.add_subplot().plot([0, 1], [1, 0])
-    figure.axes[0].set_title("50$ \\frac & _x <b> 試行")  # no mathematics, no markup, letters that the font lacks
+def plot(*paths):
+    with new_figure((3, 2), *paths) as figure:
+        figure.add_subplot().plot([0, 1], [1, 0])
+        figure.axes[0].set_title("50$ \\frac & _x <b> 試行")  # no mathematics, no markup, letters that the font lacks
 
 
 def test_files_do_not_change(tmp_path):
-    save((3, 2), plot, tmp_path / "a.svg", tmp_path / "a.png")
+    plot(tmp_path / "a.svg", tmp_path / "a.png")
     with matplotlib.rc_context({"lines.linewidth": 9, "font.size": 30, "svg.hashsalt": "other"}):
-        save((3, 2), plot, tmp_path / "b.svg", tmp_path / "b.png")
+        plot(tmp_path / "b.svg", tmp_path / "b.png")
         assert matplotlib.rcParams["font.size"] == 30
     for kind in ("svg", "png"):
         assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()

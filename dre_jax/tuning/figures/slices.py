@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.report.style import COLOURS, draw
+from dre_jax.report.style import COLOURS, new_figure
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.tuning.figures.trials import clear_frame, drawn_values
 from dre_jax.tuning.predicted_responses import Prediction
@@ -80,8 +80,7 @@ class ObjectiveFigures:
         """Returns a figure of the values by hyperparameter, where it is active; later trials are darker."""
         values, n_columns = drawn_values(self.trials, self.direction), min(_COLUMNS, len(self.space))
         n_rows = -(-len(self.space) // n_columns)
-
-        def paint(figure: Figure) -> None:
+        with new_figure((2.4 * n_columns, 2.1 * n_rows)) as figure:
             for i, name in enumerate(self.space):
                 axes = figure.add_subplot(n_rows, n_columns, i + 1)
                 self._set_scale(axes.xaxis, name)
@@ -94,8 +93,7 @@ class ObjectiveFigures:
                 axes.scatter(places, values[active], s=16, zorder=3, **shade)
                 axes.set_xlabel(name)
                 clear_frame(axes)
-
-        return draw((2.4 * n_columns, 2.1 * n_rows), paint)
+        return figure
 
     def plot_contours(self) -> Figure | None:
         """Returns a figure of the prediction and its standard deviation over the two numbers that change it most.
@@ -116,8 +114,7 @@ class ObjectiveFigures:
         mask = space.layout.allowed(points) & active[columns[0]] & active[columns[1]]
         x, y = (space.layout.parts[column].values(grid) for column in columns)
         configurations = [trial.params for trial in self._complete if {*names} <= trial.params.keys()]
-
-        def paint(figure: Figure) -> None:
+        with new_figure((7.6, 3.2)) as figure:
             titles = ("predicted value", "standard deviation")
             for i, (title, field, colours) in enumerate(zip(titles, prediction, ("viridis", "Greys"), strict=True)):
                 axes = figure.add_subplot(1, 2, i + 1)
@@ -129,8 +126,7 @@ class ObjectiveFigures:
                 axes.scatter(at, above, s=12, color="white", edgecolors="black", linewidths=0.7)
                 axes.plot(*(self._places(name, [best.params])[0] for name in names), "*", ms=11, color=COLOURS[1])
                 axes.set(xlabel=names[0], ylabel=names[1], title=title)
-
-        return draw((7.6, 3.2), paint)
+        return figure
 
     def importances(self) -> dict[str, float]:
         """Returns the share of the variance that each hyperparameter explains, by Optuna; empty where it has none."""
@@ -181,14 +177,12 @@ class ObjectiveFigures:
 
 def plot_importances(shares: Mapping[str, float]) -> Figure:
     """Returns a figure of `ObjectiveFigures.importances`."""
-
-    def paint(figure: Figure) -> None:
+    with new_figure((6.4, 0.6 + 0.32 * len(shares))) as figure:
         axes = figure.add_subplot()
         axes.barh(list(shares)[::-1], list(shares.values())[::-1], color=COLOURS[0])
         axes.set_xlabel("share of the variance")
         clear_frame(axes)
-
-    return draw((6.4, 0.6 + 0.32 * len(shares)), paint)
+    return figure
 
 
 def _plot_prediction(axes: Axes, one: Slice, is_choice: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.report.style import COLOURS, draw
+from dre_jax.report.style import COLOURS, new_figure
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.trial import Trial
 
@@ -51,8 +51,7 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
     clipped = values != np.array([trial.value for trial in complete])
     failed = [trial.number for trial in trials if trial.state == "failed"]
     best = (np.minimum if direction == "minimize" else np.maximum).accumulate(values)
-
-    def paint(figure: Figure) -> None:
+    with new_figure(SIZE) as figure:
         axes = figure.add_subplot()
         if complete:
             until = [*numbers, len(trials) - 1]
@@ -72,8 +71,7 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
         axes.set_ylabel(f"Value ({'lower' if direction == 'minimize' else 'higher'} is better)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _add_grid_and_legend(axes)
-
-    return draw(SIZE, paint)
+    return figure
 
 
 def plot_front(trials: Sequence[Trial], front: Container[int], names: Iterable[str]) -> Figure:
@@ -89,16 +87,14 @@ def plot_front(trials: Sequence[Trial], front: Container[int], names: Iterable[s
     values = np.array([[trial.values[first], trial.values[second]] for trial in complete], np.float64).reshape(-1, 2)
     in_front = np.array([trial.number in front for trial in complete], bool)
     finite = np.isfinite(values).all(axis=1)
-
-    def paint(figure: Figure) -> None:
+    with new_figure(SIZE) as figure:
         axes = figure.add_subplot()
         (x, y), (x_front, y_front) = values[finite & ~in_front].T, values[finite & in_front].T
         axes.scatter(x, y, s=18, color=_GREY, label="trial")
         axes.scatter(x_front, y_front, s=30, color=COLOURS[0], zorder=3, label="front")
         axes.set(xlabel=first, ylabel=second)
         _add_grid_and_legend(axes)
-
-    return draw(SIZE, paint)
+    return figure
 
 
 def plot_curves(trials: Sequence[Trial], best: Container[int], direction: str) -> Figure:
@@ -109,8 +105,7 @@ def plot_curves(trials: Sequence[Trial], best: Container[int], direction: str) -
       best: numbers of the best trials.
       direction: "minimize" or "maximize"; the worst reports are cut off.
     """
-
-    def paint(figure: Figure) -> None:
+    with new_figure(SIZE) as figure:
         axes = figure.add_subplot()
         for trial in sorted(trials, key=lambda one: (one.number in best, one.state == "complete")):
             number = 6 if trial.number in best else 0 if trial.state == "complete" else 1
@@ -123,8 +118,7 @@ def plot_curves(trials: Sequence[Trial], best: Container[int], direction: str) -
             axes.set_ylim(**{side: np.percentile(reports[np.isfinite(reports)], share)})
         axes.set_xlabel("step")
         clear_frame(axes)
-
-    return draw(SIZE, paint)
+    return figure
 
 
 def _add_grid_and_legend(axes: Axes) -> None:
