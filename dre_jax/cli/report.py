@@ -39,10 +39,6 @@ def report(
     at: Annotated[
         str | None, typer.Option(help="Trials at which to compare. Default: 25, 50 and 100, as far as the results go.")
     ] = None,
-    order: Annotated[
-        Path | None,
-        typer.Option(help="JSON file {space: [datasets]}: the tasks to compare, in this order."),
-    ] = None,
     reference: Annotated[
         str | None, typer.Option(help="Method whose wins, ties and losses are counted. Default: the first.")
     ] = None,
@@ -62,7 +58,6 @@ def report(
         out,
         published=published,
         at=None if at is None else parse_trials(at, "--at"),
-        order=order,
         reference=reference,
         title=title,
     )

@@ -25,7 +25,6 @@ DECIMALS = 8
 
 Over = Literal["runs", "spaces"]
 Run = tuple[str, str, str]
-Order = Mapping[str, Sequence[str]]
 
 
 class WinTieLoss(NamedTuple):
@@ -51,8 +50,6 @@ class Comparison(NamedTuple):
     """Runs left out because some method lacks them."""
     trials: dict[str, int]
     """Method -> trials of its longest run here, before all were cut to the shortest."""
-    outside: int = 0
-    """Runs left out because the order of tasks does not name them."""
 
     @property
     def n_trials(self) -> int:
@@ -84,8 +81,6 @@ class Comparison(NamedTuple):
     def left_out(self) -> list[str]:
         """One line for each kind of run or trial that was left out on the way here, without a full stop."""
         lines = []
-        if self.outside:
-            lines.append(f"{pluralize(self.outside, 'run')} left out: on tasks that the order of tasks does not name")
         if self.dropped:
             lacking = ", ".join(f"{name} lacks {count}" for name, count in self.missing.items() if count)
             share = f"{self.dropped} of {pluralize(self.dropped + len(self.runs), 'run')}"
@@ -200,12 +195,11 @@ def _error_of_mean(values: npt.NDArray[np.float64], tasks: Sequence[object]) -> 
     return np.sqrt(count / (count - 1) * np.square(by_task).sum(axis=0)) / values.shape[1]
 
 
-def compare(results: Mapping[str, Results], order: Order | None = None) -> Comparison:
-    """Lines methods up on their common runs, cut to the shortest.
+def compare(results: Mapping[str, Results]) -> Comparison:
+    """Lines methods up on their common runs, sorted and cut to the shortest.
 
     Args:
       results: by method name.
-      order: search space -> datasets. Runs come in this order and others are left out; without it they are sorted.
 
     Raises:
       DataError: without results, or without a run that all methods have.
@@ -220,12 +214,10 @@ def compare(results: Mapping[str, Results], order: Order | None = None) -> Compa
     if not results:
         raise DataError("a comparison needs at least one method, but got none")
     runs = {name: {run[:3]: run[3] for run in result.runs()} for name, result in results.items()}
-    anywhere = set().union(*runs.values())
-    all_runs = _in_order(anywhere, order)
+    all_runs = sorted(set().union(*runs.values()))
     keys = [key for key in all_runs if all(key in by_run for by_run in runs.values())]
     if not keys:
-        inside = "" if order is None else " on the tasks of the order"
-        raise DataError(f"the methods must have a run in common{inside}, but {', '.join(results)} have none")
+        raise DataError(f"the methods must have a run in common, but {', '.join(results)} have none")
     trials = {name: max(len(by_run[key]) for key in keys) - 1 for name, by_run in runs.items()}
     length = min(len(by_run[key]) for by_run in runs.values() for key in keys)
     return Comparison(
@@ -235,12 +227,4 @@ def compare(results: Mapping[str, Results], order: Order | None = None) -> Compa
         missing={name: sum(key not in by_run for key in all_runs) for name, by_run in runs.items()},
         dropped=len(all_runs) - len(keys),
         trials=trials,
-        outside=len(anywhere) - len(all_runs),
     )
-
-
-def _in_order(runs: set[Run], order: Order | None) -> list[Run]:
-    if order is None:
-        return sorted(runs)
-    place = {(space, dataset): i for i, (space, dataset) in enumerate((s, d) for s in order for d in order[s])}
-    return sorted((run for run in runs if run[:2] in place), key=lambda run: (place[run[:2]], run[2]))

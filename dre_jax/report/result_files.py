@@ -1,4 +1,4 @@
-"""The files of a comparison: the method of each, the order of tasks, and warnings about what they lack.
+"""The files of a comparison: the method of each, and warnings about what they lack.
 
 Published results on HPO-B can join them. Their files are those of HPO-B's repository and of the papers' own, in HPO-B's
 result format; they are not part of this package.
@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from dre_jax.data import Results, read_results
-from dre_jax.data.files import read_json
 from dre_jax.data.results import Trace
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.report.comparison import Comparison, Order, pluralize
+from dre_jax.report.comparison import Comparison, pluralize
 
 Files = Mapping[str, str | os.PathLike[str]] | Sequence[str | os.PathLike[str]]
 Protocol = Literal["discrete", "continuous"]
@@ -97,51 +96,21 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".json")
 
 
-def read_order(path: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """A file `{space: [datasets]}`, such as HPO-B's order of its test tasks. Raises `DataError`."""
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise DataError(f"{path}: an order must be {{space: [datasets]}}, but got {type(content).__name__}")
-    for space, datasets in content.items():
-        if not isinstance(datasets, list) or not all(isinstance(name, str) for name in datasets):
-            raise DataError(f"{path}: space {space!r}: an order must be a list of dataset names")
-        if len(set(datasets)) < len(datasets):
-            raise DataError(f"{path}: space {space!r}: an order must name each dataset once")
-    return content
-
-
-def warn_of_losses(comparison: Comparison, files: Mapping[str, ResultFile], order: Order | None = None) -> None:
-    """Warns, with a `DataWarning` each, of runs, trials and tasks that are not part of the comparison."""
-    tasks = [(space, dataset) for space, datasets in (order or {}).items() for dataset in datasets]
-    available = {run[:2] for file in files.values() for run in file.results.runs()}
-    absent = [task for task in tasks if task not in available]
-    if absent:
-        first = f"space {absent[0][0]!r}, dataset {absent[0][1]!r}"
-        names = first if len(absent) == 1 else f"{first} and so on"
-        _warn(f"{len(absent)} of {pluralize(len(tasks), 'task')} of the order not in any file: {names}")
-    for line in comparison.left_out():
-        _warn(line)
-
-
 _OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method is asked its own way
 
 
-def warn_of_protocols(files: Mapping[str, ResultFile]) -> None:
-    """Warns, with a `DataWarning`, where the files state different protocols."""
+def warn_of_differences(files: Mapping[str, ResultFile], comparison: Comparison) -> None:
+    """Warns, with a `DataWarning` each, of different protocols, and of runs and trials that a comparison leaves out."""
     protocols: dict[str, list[str]] = {}
     for name, file in files.items():
         protocol = file.results.meta.get("protocol")
         if isinstance(protocol, Mapping):
             description = ", ".join(f"{key} {value}" for key, value in sorted(protocol.items()) if key not in _OWN)
             protocols.setdefault(description, []).append(name)
-    if len(protocols) > 1:
-        _warn(
-            "the methods follow different protocols: " + "; ".join(f"{', '.join(n)}: {p}" for p, n in protocols.items())
-        )
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, DataWarning, stacklevel=4)
+    groups = "; ".join(f"{', '.join(names)}: {protocol}" for protocol, names in protocols.items())
+    differences = [f"the methods follow different protocols: {groups}"] if len(protocols) > 1 else []
+    for message in [*differences, *comparison.left_out()]:
+        warnings.warn(message, DataWarning, stacklevel=3)
 
 
 def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[str, Results]:

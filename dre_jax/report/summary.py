@@ -58,7 +58,6 @@ def summarise(
             },
             "dropped": comparison.dropped,
             "missing": comparison.missing,
-            "outside": comparison.outside,
             "files": {name: _file(file) for name, file in files.items()},
             "versions": {"dre_jax": __version__} | {name: version(name) for name in ("numpy", "scipy", "matplotlib")},
         }

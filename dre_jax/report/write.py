@@ -12,14 +12,7 @@ from dre_jax.data import Results, write_results
 from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError
 from dre_jax.report.comparison import Comparison, compare
-from dre_jax.report.result_files import (
-    Files,
-    published_files,
-    read_files,
-    read_order,
-    warn_of_losses,
-    warn_of_protocols,
-)
+from dre_jax.report.result_files import Files, published_files, read_files, warn_of_differences
 from dre_jax.report.statistics import significances
 from dre_jax.report.summary import summarise, write_summary
 
@@ -32,7 +25,6 @@ def write_report(
     *,
     published: str | os.PathLike[str] | None = None,
     at: Sequence[int] | None = None,
-    order: str | os.PathLike[str] | Mapping[str, Sequence[str]] | None = None,
     reference: str | None = None,
     title: str | None = None,
 ) -> dict[str, Any]:
@@ -47,7 +39,6 @@ def write_report(
       published: folder of published traces on HPO-B; those with all runs of the files are added, see
         `dre_jax.report.result_files.PUBLISHED`.
       at: trials that tables and tests look at; by default those of 25, 50 and 100 that there are, else the last.
-      order: search space -> datasets, or a file of that: the order of tasks, and the only ones that count.
       reference: whose wins, ties and losses are counted; the first method by default.
       title: of the page and the figures.
 
@@ -60,8 +51,7 @@ def write_report(
     read = read_files(files)
     if published is not None:
         read |= published_files(published, {name: file.results for name, file in read.items()})
-    tasks = None if order is None else order if isinstance(order, Mapping) else read_order(order)
-    comparison = compare({name: file.results for name, file in read.items()}, tasks)
+    comparison = compare({name: file.results for name, file in read.items()})
     trials = _trials(at, comparison)
     if reference is not None:
         one_of("the reference", reference, comparison.methods)
@@ -69,8 +59,7 @@ def write_report(
     title = title or _title(comparison)
     folder = Path(out)
     make_folder(folder)
-    warn_of_protocols(read)
-    warn_of_losses(comparison, read, tasks)
+    warn_of_differences(read, comparison)
     tests = significances(comparison, trials)
     summary = summarise(comparison, read, tests, at=trials, reference=reference, title=title)
     write_summary(summary, folder)

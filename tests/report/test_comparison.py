@@ -71,18 +71,6 @@ def test_only_common_runs_count_as_far_as_the_shortest():
         np.testing.assert_array_equal(regret, [1.0 - traces[key][:5] for key in selected])
 
 
-def test_an_order_of_tasks():
-    runs = {name: draw(seed) for seed, name in enumerate("ab")}
-    result = compare({name: results(each) for name, each in runs.items()}, {"t": ["c", "a"], "s": ["b"], "u": ["a"]})
-    selected = [("t", "c"), ("t", "a"), ("s", "b")]
-    assert result.runs == tuple((*task, seed) for task in selected for seed in ("test0", "test1"))
-    assert result.spaces == ("t", "s")
-    assert (result.dropped, result.outside, result.missing) == (0, 6, {"a": 0, "b": 0})
-    np.testing.assert_array_equal(result.regret[1], 1.0 - np.array([runs["b"][key] for key in result.runs]))
-    with pytest.raises(DataError, match="on the tasks of the order"):
-        compare({"a": results(runs["a"])}, {"s": ["z"]})
-
-
 @pytest.fixture
 def uneven():
     """Four methods on two spaces of one and three tasks, with one and two designs."""

@@ -2,23 +2,20 @@
 
 import gzip
 import warnings
-from pathlib import Path
 
 import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.report import compare
-from dre_jax.report.result_files import read_files, read_order, warn_of_losses, warn_of_protocols
-from tests.error_messages import raises_line
+from dre_jax.report.result_files import read_files, warn_of_differences
 
 
-def warnings_of(files, order=None):
+def warnings_of(files):
     """What is warned of, as a list."""
     read = read_files(files)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_losses(compare({name: file.results for name, file in read.items()}, order), read, order)
-        warn_of_protocols(read)
+        warn_of_differences(read, compare({name: file.results for name, file in read.items()}))
     assert all(warning.category is DataWarning for warning in caught)
     return [str(warning.message) for warning in caught]
 
@@ -63,48 +60,21 @@ X0, Y1 = ("s", "x", "test0"), ("t", "y", "test1")
 
 
 @pytest.mark.parametrize(
-    ("files", "order", "lines"),
+    ("files", "lines"),
     [
-        ({"a": {}, "b": {"seed": 1}}, None, []),
-        ({"a": {"meta": {"method": "a"}}, "b": {"meta": ONE}}, None, []),
-        ({"a": {"lacks": [X0]}, "b": {"lacks": [X0, Y1]}, "c": {}}, None, [f"2 of 12 {LEFT}: a lacks 1, b lacks 2"]),
+        ({"a": {}, "b": {"seed": 1}}, []),
+        ({"a": {"meta": {"method": "a"}}, "b": {"meta": ONE}}, []),
+        ({"a": {"lacks": [X0]}, "b": {"lacks": [X0, Y1]}, "c": {}}, [f"2 of 12 {LEFT}: a lacks 1, b lacks 2"]),
         (
             {"a": {"n_trials": 9}, "b": {"n_trials": 4}, "c": {"n_trials": 5}},
-            None,
             ["all runs cut to 4 trials, the shortest: a has 9, c has 5"],
-        ),
-        ({"a": {}}, {"s": ["x", "y"], "t": ["z"]}, ["6 runs left out: on tasks that the order of tasks does not name"]),
-        (
-            {"a": {}},
-            {"s": ["x", "y", "z"], "t": ["z", "x", "y"], "u": ["x"]},
-            ["1 of 7 tasks of the order not in any file: space 'u', dataset 'x'"],
         ),
         (
             {"a": {"meta": ONE}, "b": {"meta": OTHER}, "c": {}, "d": {"meta": {"protocol": V3 | {"trials": 10}}}},
-            None,
             ["the methods follow different protocols: a, d: mode v3, split test; b: mode v3, split validation"],
         ),
-        ({"a": {"meta": ONE}, "b": {"meta": {"protocol": V3 | {"method": "host method"}}}}, None, []),
+        ({"a": {"meta": ONE}, "b": {"meta": {"protocol": V3 | {"method": "host method"}}}}, []),
     ],
 )
-def test_warnings(result_file, files, order, lines):
-    assert warnings_of([result_file(name, **argument) for name, argument in files.items()], order) == lines
-
-
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        ("[]", "but got list"),
-        ('{"s": "x"}', "space 's': an order must be a list of dataset names"),
-        ('{"s": [3]}', "space 's': an order must be a list of dataset names"),
-        ('{"s": ["x", "x"]}', "space 's': an order must name each dataset once"),
-        ("", "empty"),
-    ],
-)
-def test_an_order_of_something_else(tmp_path: Path, content, named):
-    path = tmp_path / "order.json"
-    path.write_text(content)
-    with raises_line(DataError, "order.json", named):
-        read_order(path)
-    path.write_text('{"s": ["x", "y"]}')
-    assert read_order(path) == {"s": ["x", "y"]}
+def test_warnings_of_differences(result_file, files, lines):
+    assert warnings_of([result_file(name, **argument) for name, argument in files.items()]) == lines

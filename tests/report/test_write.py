@@ -55,20 +55,13 @@ def test_tables(files, tmp_path, numbers_only):
         assert np.array(rows, float).T.tolist() == [list(range(7)), *result[key].values()]
 
 
-def test_the_order_and_missing_runs(result_file, tmp_path, numbers_only):
-    lacks = [("s", "x", "test0")]
-    files = [result_file("a", lacks=lacks), result_file("b", seed=1)]
+def test_a_run_that_one_method_lacks_is_left_out(result_file, tmp_path, numbers_only):
+    files = [result_file("a", lacks=[("s", "x", "test0")]), result_file("b", seed=1)]
     with pytest.warns(DataWarning) as output:
-        result = write_report(files, tmp_path / "out", order={"t": ["y"], "s": ["x"]})
-    assert len(output) == 2
-    assert (result["runs"], result["dropped"], result["outside"]) == (3, 1, 8)
-    assert result["missing"] == {"a": 1, "b": 0}
-    assert list(result["spaces"]) == ["t", "s"]
-    assert result["spaces"]["t"]["runs"] == 2
-    order = tmp_path / "order.json"
-    order.write_text('{"t": ["y"], "s": ["x"]}')
-    with pytest.warns(DataWarning):
-        assert write_report(files, tmp_path / "out", order=order) == result
+        result = write_report(files, tmp_path / "out")
+    assert len(output) == 1
+    assert (result["runs"], result["dropped"], result["missing"]) == (11, 1, {"a": 1, "b": 0})
+    assert {name: space["runs"] for name, space in result["spaces"].items()} == {"s": 5, "t": 6}
 
 
 @pytest.mark.parametrize(("n_trials", "at"), [(3, [3]), (25, [25]), (60, [25, 50]), (101, [25, 50, 100])])
