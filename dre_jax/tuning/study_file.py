@@ -155,16 +155,15 @@ def read_study(path: Path) -> Study:
         raise DataError(f"{path} must hold a study of format {FORMAT}, but is of {content['dre_jax_study']!r}")
     try:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
-        several = isinstance(direction, dict)
-        directions = check_directions(direction if several else {"": direction})
+        directions = check_directions(direction if isinstance(direction, dict) else {"": direction})
         check_seed(seed)
         trials: list[Trial] = []
         for record in content["trials"]:
-            trials.append(_read_trial(record, space, directions if several else {}, trials))
+            trials.append(_read_trial(record, space, directions, trials))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
-        saved: Any = content["surrogate"]
-        origins = {name: _origin_of_content(saved[name] if several else saved) for name in directions}
+        saved = content["surrogate"] if len(directions) > 1 else {"": content["surrogate"]}
+        origins = {name: _origin_of_content(saved[name]) for name in directions}
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
@@ -172,18 +171,21 @@ def read_study(path: Path) -> Study:
     return Study(space, directions, seed, trials, enqueued, config, origins)
 
 
-def _read_trial(record: Mapping[str, Any], space: Space, several: Mapping[str, str], earlier: Sequence[Trial]) -> Trial:
-    """Returns the trial of a record after earlier ones; ``several`` are the directions of several objectives."""
+def _read_trial(
+    record: Mapping[str, Any], space: Space, directions: Mapping[str, str], earlier: Sequence[Trial]
+) -> Trial:
+    """Returns the trial of a record after earlier ones."""
     number, state = len(earlier), record["state"]
-    value, values = _number(record.get("value")), {name: _number(one) for name, one in record.get("values", {}).items()}
-    has_value = value is not None or (bool(several) and values.keys() == several.keys())
+    written = record.get("values", {}) if record.get("value") is None else {"": record["value"]}
+    values: Any = {name: _number(one) for name, one in written.items()}
+    has_value = bool(values)
 
     def require(holds: bool, rule: str) -> None:
         if not holds:
             raise ConfigError(f"{rule}, but trial {number} is {record!r}")
 
-    is_complete = has_value and value is None and None not in values.values()
-    require(not values or is_complete, "values are numbers of all objectives")
+    is_whole = values.keys() == directions.keys() and None not in values.values()
+    require(is_whole or not values, "values are numbers of all objectives")
     is_valid = state in _STATES and has_value == (state in ("complete", "stopped"))
     require(is_valid, "a trial is running, failed or complete with a value")
     stderr, cost = (None if record.get(name) is None else float(record[name]) for name in ("stderr", "cost"))
@@ -193,8 +195,8 @@ def _read_trial(record: Mapping[str, Any], space: Space, several: Mapping[str, s
     reports = {float(step): float(report) for step, report in record.get("reports", ())}
     constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
     require(not constraints or has_value, "a trial with constraints is complete")
-    objectives: Any = values
-    return Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports, objectives, cost)
+    params, value = space.check(record["params"]), values.pop("", None)
+    return Trial(number, params, state, value, stderr, constraints, reports, values, cost)
 
 
 def _value_or_mapping(by_objective: Mapping[str, Any]) -> Any:

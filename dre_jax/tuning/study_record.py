@@ -115,10 +115,10 @@ class StudyRecord:
                 raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
         if cost is not None:
             cost = checked_cost(cost)
-        values = objective_values(value, self.directions) if self.directions else {}
-        number = None if values else objective_value(value)
-        if any(math.isnan(one) for one in (values.values() if number is None else (number,))):
+        values = objective_values(value, self.named_directions)
+        if any(map(math.isnan, values.values())):
             return self.tell_failed(trial)
+        number = values.pop("", None)
         with self._lock:
             checked = constraint_values(constraints, self._trials)
             forecast = self._curves.stopped.pop(find_trial(self._trials, trial).number, None)

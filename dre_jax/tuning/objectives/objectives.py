@@ -49,6 +49,8 @@ def require_directions(study: str, directions: Mapping[str, str], expected: Mapp
 
 def objective_values(values: Any, directions: Mapping[str, str]) -> dict[str, float]:
     """Returns the values of a trial by objective, as floats. Raises `DataError` for other names or no numbers."""
+    if list(directions) == [""]:
+        return {"": objective_value(values)}
     if not isinstance(values, Mapping) or values.keys() != directions.keys():
         names = ", ".join(map(repr, directions))
         raise DataError(f"the values of a trial must map the objectives {names} to numbers, but got {values!r}")
