@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -28,13 +29,41 @@ def one_of(what: str, value: object, names: Iterable[str]) -> None:
 
 def at_least(least: int, name: str, value: Any) -> None:
     """A number that must not fall below another; NaN does."""
-    if not value >= least:
-        raise ConfigError(f"{name} >= {least} must hold, but got {name}={value}")
+    with suppress(TypeError):  # of a value that is no number
+        if value >= least:
+            return
+    raise ConfigError(f"{name} >= {least} must hold, but got {name}={value}")
 
 
 def _positive(name: str, value: Any) -> None:
-    if not value > 0:
-        raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
+    with suppress(TypeError):
+        if value > 0:
+            return
+    raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
+
+
+def check_positive(**numbers: Any) -> None:
+    """Arguments that must be positive, unless they are None.
+
+    Example:
+      >>> check_positive(n_trials=3, timeout=0.0)
+      Traceback (most recent call last):
+      ...
+      dre_jax.errors.ConfigError: timeout must be positive, but got 0.0
+    """
+    for name, value in numbers.items():
+        try:
+            _positive(name, 1 if value is None else value)
+        except ConfigError:
+            raise ConfigError(f"{name} must be positive, but got {value!r}") from None
+
+
+def check_share(name: str, value: Any) -> None:
+    """A number between 0 and 1."""
+    with suppress(TypeError):
+        if 0 < value < 1:
+            return
+    raise ConfigError(f"{name} must be a share between 0 and 1, but got {value!r}")
 
 
 def _layer_sizes(name: str, value: Any, *, empty: bool = False) -> None:
@@ -45,6 +74,7 @@ def _layer_sizes(name: str, value: Any, *, empty: bool = False) -> None:
 T = TypeVar("T")
 Positive = Annotated[T, _positive]
 NonNegative = Annotated[T, partial(at_least, 0)]
+Share = Annotated[T, check_share]
 AtLeastOne = Annotated[T, partial(at_least, 1)]
 AtLeastTwo = Annotated[T, partial(at_least, 2)]
 Layers = Annotated[tuple[int, ...], _layer_sizes]

@@ -92,6 +92,8 @@ class Entry:
         own: Any = self.default if learned is None else learned
         if own is None:
             raise TypeError(f"{self.name} is a host method")
+        if not isinstance(settings or {}, Mapping):
+            raise ConfigError(f"{self.name}: settings must map fields to values, but got {settings!r}")
         fields = self._fields(settings or {})
         configured: Method = configure(own, fields, name=self.name, short=self.options)
         check_capabilities(configured, self.name)

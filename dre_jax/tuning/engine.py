@@ -213,16 +213,8 @@ class Engine:
             np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
         )
         max_history = self.config.max_history
-        feasibility, responses = learn_feasibility(
-            self.space.layout,
-            self.config,
-            observed,
-            self._responses(observed),
-            points,
-            failed_points,
-            pending_points,
-            dtype,
-        )
+        arrays = self._responses(observed), points, failed_points, pending_points
+        feasibility, responses = learn_feasibility(self.space.layout, self.config, observed, *arrays, dtype)
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))

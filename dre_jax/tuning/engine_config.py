@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dre_jax.checks import AtLeastTwo, Checked, NonNegative, one_of
-from dre_jax.errors import ConfigError
+from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Share, check_positive, one_of
 from dre_jax.methods import find
 from dre_jax.search.method import Method
 from dre_jax.search.pending import PENDING_STRATEGIES
@@ -51,7 +50,7 @@ class EngineConfig(Checked):
     """Whether the probability of success is learned from failed trials; constraints are always learned."""
     belief_weight: NonNegative[float] = 5.0
     """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
-    stopping_error: float = 0.05
+    stopping_error: Share[float] = 0.05
     """Share of the best trials that `Optimizer.should_stop` may stop."""
     budget: float | None = None
     """Total cost of the study, in the units of `Optimizer.tell(cost=)`: the cost of a trial counts less as this is
@@ -60,10 +59,7 @@ class EngineConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
-        if self.budget is not None and not self.budget > 0:
-            raise ConfigError(f"the budget must be positive, but got {self.budget!r}")
-        if not 0 < self.stopping_error < 1:
-            raise ConfigError(f"stopping_error must be a share between 0 and 1, but got {self.stopping_error!r}")
+        check_positive(**{"the budget": self.budget})
 
 
 def default_method() -> Method:

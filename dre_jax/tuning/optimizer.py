@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
-from dre_jax.checks import check_seed
+from dre_jax.checks import check_positive, check_seed
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
@@ -36,7 +36,7 @@ from dre_jax.tuning.study_file import (
 from dre_jax.tuning.study_record import StudyRecord
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
-from dre_jax.tuning.trial_loop import Callback, TrialLoop
+from dre_jax.tuning.trial_loop import Callback, evaluate_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -196,6 +196,8 @@ class Optimizer(StudyRecord):
         if objective not in (self.directions or [None]):
             names = ", ".join(map(repr, self.directions or [None]))
             raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
+        if not isinstance(configurations, Iterable):
+            raise DataError(f"configurations must be mappings in a list, but got {configurations!r}")
         engine, name = self._engine, objective or ""
         if self.directions:
             more: Any = {"seed": self.seed, "config": engine.config}
@@ -238,8 +240,7 @@ class Optimizer(StudyRecord):
           ConfigError: for a method that has no expected improvement, or a threshold that is not positive.
         """
         self._engine.require_improvement()
-        if not threshold > 0:
-            raise ConfigError(f"the threshold of the expected gain must be positive, but got {threshold!r}")
+        check_positive(**{"the threshold of the expected gain": threshold})
         return len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
 
     def optimize(
@@ -273,7 +274,7 @@ class Optimizer(StudyRecord):
         Warns:
           DataWarning: for each exception that is caught.
         """
-        TrialLoop(self, f, n_trials, timeout, stop_when_gain_below, callbacks, catch).run(n_jobs)
+        evaluate_trials(self, f, n_trials, timeout, stop_when_gain_below, callbacks, catch, n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the study to a file, completely or not at all.

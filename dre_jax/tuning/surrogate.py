@@ -330,7 +330,7 @@ class Surrogate:
         """
         from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, pretrained_path
 
-        if name not in FAMILIES:
+        if name not in list(FAMILIES):
             raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
         metrics, score = FAMILIES[name].metrics, None if metric is None else find_metric(metric)
         if metric is not None and (score is None or score.name not in metrics):

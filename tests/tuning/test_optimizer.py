@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.methods import find
 from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
 from dre_jax.tuning.engine import Suggestion
 from dre_jax.tuning.initial_design import N_START
@@ -301,6 +302,17 @@ test_configurations = error_table(
     (lambda: Optimizer(LINE).optimize(loss, 1, callbacks=3), "functions of the optimizer and a trial, but got 3"),
     (lambda: Optimizer(LINE).optimize(loss, 1, catch=["ValueError"]), "such as ValueError, but got 'ValueError'"),
     (lambda: Optimizer(LINE).optimize(loss, 1, catch=KeyboardInterrupt), "but got <class 'KeyboardInterrupt'"),
+    (lambda: Optimizer(LINE).optimize(loss, "a"), "n_trials must be positive, but got 'a'"),
+    (lambda: Optimizer(LINE).gain_is_below("a"), "threshold of the expected gain must be positive, but got 'a'"),
+    (lambda: EngineConfig(budget="a"), "the budget must be positive, but got 'a'"),
+    (lambda: EngineConfig(max_history="a"), "max_history >= 2 must hold, but got max_history=a"),
+    (lambda: EngineConfig(stopping_error="a"), "stopping_error must be a share between 0 and 1, but got 'a'"),
+    (lambda: Surrogate.pretrained(["svc"]), "but got ['svc']"),
+    (
+        lambda: Surrogate.pretrained("svc", ["r2"]),
+        "of svc know the metrics error, log_loss, auc, but got",
+    ),
+    (lambda: find("gp").make(["steps=1"]), "gp: settings must map fields to values, but got ['steps=1']"),
 )
 
 
@@ -321,6 +333,7 @@ class TestRefused:
             (lambda o: o.tell(0, 0.5, constraints=[1.0]), "must map names to numbers, but got [1.0]"),
             (lambda o: o.add({"x": 1.5}, 0.5), "x must be a number in [0.0, 1.0], but got 1.5"),
             (lambda o: o.enqueue({"y": 1}), "but got 'y'"),
+            (lambda o: o.predict(None), "configurations must be mappings in a list, but got None"),
         ],
     )
     def test_trials(self, act, rule):

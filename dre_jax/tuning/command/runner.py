@@ -12,6 +12,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
+from dre_jax.checks import check_positive
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.locks import file_in_use
@@ -138,10 +139,7 @@ def run_trials(
         the study has a value yet; the trial stays running.
       DataError: if the study cannot be written.
     """
-    limits = [limit for limit in (timeout, total_timeout) if limit is not None]
-    if min(trials, workers) < 1 or not all(limit > 0 for limit in limits):
-        settings = f"{trials=}, {workers=}, {timeout=}, {total_timeout=}"
-        raise ConfigError(f"trials, workers and time-outs must be positive, but got {settings}")
+    check_positive(trials=trials, workers=workers, timeout=timeout, total_timeout=total_timeout)
     if stop_when_gain_below is not None:
         study.gain_is_below(stop_when_gain_below)  # checks the number and the method
     if curve is not None and not isinstance(study, FileOptimizer):

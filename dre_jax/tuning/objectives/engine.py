@@ -163,7 +163,12 @@ def make_engine(
         raise ConfigError(f"a study has direction= or directions=, but got {direction!r} and {directions!r}")
     directions = check_directions(directions)
     surrogates = surrogates_by_objective(surrogate, directions)
-    searched = space_of(space, next((one for one in surrogates.values() if one is not None), None))
+    if space is None:
+        space = next((one.space for one in surrogates.values() if one is not None), None)
+    if not isinstance(space, Mapping):
+        rule = "a search space must be a Space, a mapping, or a surrogate's by surrogate="
+        raise ConfigError(f"{rule}, but got {reprlib.repr(space)}")
+    searched = space if isinstance(space, Space) else Space(space)
     return engine_of(searched, surrogates, directions, seed=seed, config=config)
 
 
@@ -175,16 +180,3 @@ def engine_of(
         return ObjectivesEngine(space, surrogates, directions, **options)
     (name, direction), *_ = directions.items()
     return Engine(space, surrogates[name], direction, **options)
-
-
-def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:
-    """Returns the space to search: the one given, or the surrogate's. Raises `ConfigError` without both."""
-    if space is None and surrogate is not None:
-        return surrogate.space
-    if isinstance(space, Space):
-        return space
-    if not isinstance(space, Mapping):
-        raise ConfigError(
-            f"a search space must be a Space, a mapping, or a surrogate's by surrogate=, but got {reprlib.repr(space)}"
-        )
-    return Space(space)

@@ -6,7 +6,7 @@ from optuna.pruners import BasePruner
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import check_share
 from dre_jax.tuning.curves.study_curves import StudyCurves
 from dre_jax.tuning.optuna.trials import POSTERIOR
 from dre_jax.tuning.past.curves import PastCurves, as_curve, finished_curves
@@ -47,8 +47,7 @@ class DREPruner(BasePruner):
           ConfigError: for an error that is not between 0 and 1.
           DataError: for a past that is none.
         """
-        if not 0 < error < 1:
-            raise ConfigError(f"error must be a share between 0 and 1, but got {error!r}")
+        check_share("error", error)
         self._curves = StudyCurves(past, error)
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
