@@ -8,7 +8,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.console import Console
@@ -50,9 +50,7 @@ class TrialsDisplay:
             _print(f"tune: {len(finished)}/{self._total} trials{self._best()}")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live:
             self._live.stop()
 

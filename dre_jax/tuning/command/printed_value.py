@@ -150,10 +150,7 @@ def _readable(entry: _Entry) -> PrintedValue:
     if entry.value is not None:
         return PrintedValue(entry.value, _short(entry.line))
     rule = "print it as in `loss: 0.35`, or name another value with --metric NAME"
-    return _ambiguous(f"the value in {_short(entry.line)!r} is not one number; {rule}")
-
-
-def _ambiguous(problem: str) -> PrintedValue:
+    problem = f"the value in {_short(entry.line)!r} is not one number; {rule}"
     return PrintedValue(None, problem=problem, ambiguous=True)
 
 
@@ -163,7 +160,8 @@ def _several(entries: Sequence[_Entry]) -> PrintedValue:
     lines = dict.fromkeys((_short(other.line), _short(last.line)))
     names = ", ".join(dict.fromkeys(entry.name for entry in (other, last) if entry.name))
     lines_with_values = " and ".join(map(repr, lines))
-    return _ambiguous(f"its output has several values, in {lines_with_values}; choose one with --metric NAME ({names})")
+    problem = f"its output has several values, in {lines_with_values}; choose one with --metric NAME ({names})"
+    return PrintedValue(None, problem=problem, ambiguous=True)
 
 
 def _entries(text: str) -> Iterator[_Entry]:
