@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,14 +64,14 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, directions: 
     values = iter(() if several else responses(finished, maximise=sign > 0))
     read = []
     for trial, params in readable:
-        one = Trial(trial.number, params, STATES[trial.state], _constraints=trial.constraints)
-        if several and trial.state == TrialState.COMPLETE:
-            one = replace(one, _values=dict(zip(directions, trial.values, strict=True)))
-        elif several and trial.state == TrialState.PRUNED:
-            one = replace(one, state="failed")
-        elif trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
-            one = replace(one, value=sign * next(values), stderr=_posterior(trial)[1])
-        read.append(one)
+        state, fields = STATES[trial.state], dict[str, Any]()
+        if several and state == "complete":
+            fields = {"_values": dict(zip(directions, trial.values, strict=True))}
+        elif several and state == "stopped":
+            state = "failed"
+        elif state in ("complete", "stopped"):
+            fields = {"value": sign * next(values), "stderr": _posterior(trial)[1]}
+        read.append(Trial(trial.number, params, state, _constraints=trial.constraints, **fields))
     return read
 
 
