@@ -9,7 +9,7 @@ import optuna
 import pytest
 from scipy.stats import kendalltau, multivariate_t
 
-from dre_jax import Evaluated, Float, Optimizer, SearchSpace, Space, Surrogate, Task, past_of
+from dre_jax import Evaluated, Float, Optimizer, SearchSpace, Space, Surrogate, Task, Trial, past_of
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
@@ -18,6 +18,7 @@ from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORM
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past import studies as past_studies
 from dre_jax.tuning.past.studies import compare_studies, keep_studies
+from dre_jax.tuning.sources import PastCheck
 from tests.known_methods import SIMPLE, TaskMeans
 from tests.oracles import fitted_process, matern52
 
@@ -197,6 +198,22 @@ def test_a_misleading_past_gives_one_warning(tmp_path):
     ((number, message),) = warnings_of(reverse)
     assert number in (8, 12, 18)
     assert message.startswith(f"the past studies mislead: they predict the {number} trials worse than these do")
+
+
+def test_each_objective_is_warned_of_once():
+    random = np.random.default_rng(0)
+    here = loss(random.random(3))
+    studies = {str(i): trials_at(here, random.random((20, 3))) for i in range(3)}
+    reverse = {name: [one._replace(value=-one.value) for one in study] for name, study in studies.items()}
+    surrogates = {"same": surrogate_of(studies), "reversed": surrogate_of(reverse), "none": None}
+    evaluated = enumerate(search(here, random))
+    trials = [Trial(i, e.params, "complete", _values=dict.fromkeys(surrogates, e.value)) for i, e in evaluated]
+    check, more = PastCheck(), (dict.fromkeys(surrogates, "minimize"), surrogates)
+    check.warn_if_misleading(trials[:7], *more)
+    with pytest.warns(DataWarning, match="the past studies of 'reversed' mislead") as record:
+        check.warn_if_misleading(trials[:12], *more)
+    check.warn_if_misleading(trials, *more)
+    assert len(record) == 1
 
 
 def test_a_fit_names_the_study_that_agrees_with_no_other(registries):
