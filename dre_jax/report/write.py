@@ -56,7 +56,8 @@ def write_report(
     if reference is not None:
         one_of("the reference", reference, comparison.methods)
     reference = reference or comparison.methods[0]
-    title = title or _title(comparison)
+    methods, runs, tasks, spaces, _ = (f"{number} {word}" for number, word in comparison.counts)
+    title = title or f"{methods} on {runs} ({tasks}, {spaces})"
     folder = Path(out)
     make_folder(folder)
     warn_of_differences(read, comparison)
@@ -113,8 +114,3 @@ def _trials(at: Sequence[int] | None, comparison: Comparison) -> tuple[int, ...]
             f"trials to look at must lie between 0 and {last}, the trials of the shortest run, but got {wrong[0]}"
         )
     return tuple(sorted(set(at)))
-
-
-def _title(comparison: Comparison) -> str:
-    methods, runs, tasks, spaces, _ = (f"{number} {word}" for number, word in comparison.counts)
-    return f"{methods} on {runs} ({tasks}, {spaces})"

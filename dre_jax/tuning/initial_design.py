@@ -99,7 +99,8 @@ class InitialDesign:
 
     def _allowed_points(self, n: int, number: int, likely_share: float) -> np.ndarray:
         def draw(n: int) -> np.ndarray:
-            points = sobol_points(n, len(self.space), trial_seed(self.seed, number))
+            trial_seed = np.random.SeedSequence([self.seed, number]).generate_state(1, np.uint64)[0]
+            points = sobol_points(n, len(self.space), int(trial_seed))
             if self.log_densities is not None and likely_share:
                 start = round((1.0 - likely_share) * n)
                 points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])
@@ -116,8 +117,3 @@ def coordinates_of(space: Space, fixed: Mapping[str, Any]) -> np.ndarray:
 def with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
     """Returns a point f64[P] with the coordinates that are fixed, those that are not NaN."""
     return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
-
-
-def trial_seed(seed: int, number: int) -> int:
-    """Returns the seed of a trial."""
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
