@@ -12,7 +12,7 @@ from typing import Any
 from dre_jax.errors import DataError, import_extra
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.objectives.objectives import front_of, objective_values
+from dre_jax.tuning.objectives.objectives import best_trials, front_of, objective_values
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.surrogate import Surrogate
@@ -69,7 +69,7 @@ class StudyRecord:
         if not any(trial.is_feasible for trial in complete):
             rule = "there is a best trial once one satisfies all constraints"
             raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
-        return self.front[0]
+        return best_trials(complete, self.named_directions)[0]
 
     @property
     def front(self) -> tuple[Trial, ...]:

@@ -25,7 +25,8 @@ def check_directions(directions: Any) -> dict[str, str]:
       >>> check_directions({"error": "minimize", "speed": "maximize"})
       {'error': 'minimize', 'speed': 'maximize'}
     """
-    if not isinstance(directions, Mapping) or len(directions) < 1 + (list(directions) != [""]):
+    is_single = isinstance(directions, Mapping) and list(directions) == [""]
+    if not is_single and (not isinstance(directions, Mapping) or len(directions) < 2):
         rule = "directions must map the names of two or more objectives to 'minimize' or 'maximize'"
         raise ConfigError(f"{rule}, but got {directions!r}: pass direction= for one objective")
     for name, direction in directions.items():
@@ -87,7 +88,7 @@ def responses_of(trial: Trial, directions: Mapping[str, str]) -> tuple[float, ..
 
 def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Trial, ...]:
     """Returns the complete, feasible trials that no other one dominates, in the order of their numbers."""
-    feasible = [trial for trial in trials if trial.state == "complete" and trial.is_feasible]
+    feasible = _feasible(trials)
     if not feasible:
         return ()
     dominated = dominates(np.array([responses_of(trial, directions) for trial in feasible])).any(axis=0)
@@ -96,5 +97,11 @@ def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Tr
 
 def best_trials(trials: Sequence[Trial], directions: Mapping[str, str]) -> list[Trial]:
     """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective."""
-    front, (name, *others) = front_of(trials, directions), directions
-    return sorted(front, key=lambda trial: trial.values[name]) if others else list(front[:1])
+    if len(directions) == 1:  # without comparing all pairs
+        return sorted(_feasible(trials), key=lambda trial: responses_of(trial, directions), reverse=True)[:1]
+    name, *_ = directions
+    return sorted(front_of(trials, directions), key=lambda trial: trial.values[name])
+
+
+def _feasible(trials: Sequence[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.state == "complete" and trial.is_feasible]
