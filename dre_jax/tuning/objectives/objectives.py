@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -71,7 +72,7 @@ def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> di
     if not isinstance(surrogate, Mapping) or not surrogate.keys() <= directions.keys():
         rule = f"a study of the objectives {', '.join(map(repr, directions))} needs a mapping of them to surrogates"
         rule = "a study of one objective has one surrogate" if is_single else rule
-        raise ConfigError(f"{rule}, but got surrogate={surrogate!r}")
+        raise ConfigError(f"{rule}, but got surrogate={reprlib.repr(surrogate)}")
     by_name: dict[str, Surrogate | None] = {name: surrogate.get(name) for name in directions}
     for name, one in by_name.items():
         if one is not None:
