@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
 from jax import Array
@@ -13,7 +13,8 @@ from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_posterior_sampling, value
 
-PENDING_STRATEGIES = ("min", "mean", "max", "believer", "draw", "none")
+PendingStrategy = Literal["min", "mean", "max", "believer", "draw", "none"]
+PENDING_STRATEGIES = get_args(PendingStrategy)
 
 
 def check_pending_strategy(method: Method, strategy: str) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Share, check_positive, one_of
+from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, Share
 from dre_jax.methods import find
 from dre_jax.search.method import Method
-from dre_jax.search.pending import PENDING_STRATEGIES
+from dre_jax.search.pending import PendingStrategy
 
 DEFAULT_METHOD = "gp"
 """The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
@@ -36,7 +36,7 @@ class EngineConfig(Checked):
       192
     """
 
-    pending_strategy: str = "mean"
+    pending_strategy: PendingStrategy = "mean"
     """Stand-in for the responses of running trials: the min, mean or max of those so far (the constant liar), or what
     the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
     they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
@@ -52,14 +52,9 @@ class EngineConfig(Checked):
     """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
     stopping_error: Share[float] = 0.05
     """Share of the best trials that `Optimizer.should_stop` may stop."""
-    budget: float | None = None
+    budget: Positive[float] | None = None
     """Total cost of the study, in the units of `Optimizer.tell(cost=)`: the cost of a trial counts less as this is
     spent. By default it counts the same throughout."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
-        check_positive(**{"the budget": self.budget})
 
 
 def default_method() -> Method:

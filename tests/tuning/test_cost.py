@@ -66,7 +66,7 @@ def test_refused():
     for cost in (0.0, -1.0, float("inf"), float("nan"), "1"):
         with raises_line(DataError, "the cost of a trial"):
             optimizer.tell(trial, 1.0, cost=cost)
-    with raises_line(ConfigError, "budget must be positive"):
+    with raises_line(ConfigError, "budget > 0 must hold, but got budget=0.0"):
         EngineConfig(budget=0.0)
 
 

@@ -304,7 +304,7 @@ test_configurations = error_table(
     (lambda: Optimizer(LINE).optimize(loss, 1, catch=KeyboardInterrupt), "but got <class 'KeyboardInterrupt'"),
     (lambda: Optimizer(LINE).optimize(loss, "a"), "n_trials must be positive, but got 'a'"),
     (lambda: Optimizer(LINE).gain_is_below("a"), "threshold of the expected gain must be positive, but got 'a'"),
-    (lambda: EngineConfig(budget="a"), "the budget must be positive, but got 'a'"),
+    (lambda: EngineConfig(budget="a"), "budget > 0 must hold, but got budget=a"),
     (lambda: EngineConfig(max_history="a"), "max_history >= 2 must hold, but got max_history=a"),
     (lambda: EngineConfig(stopping_error="a"), "stopping_error must be a share between 0 and 1, but got 'a'"),
     (lambda: Surrogate.pretrained(["svc"]), "but got ['svc']"),
