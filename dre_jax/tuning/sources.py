@@ -48,28 +48,17 @@ class Evaluation(Protocol):
         ...
 
 
-class SurrogateWithStudies(Protocol):
-    """What a `dre_jax.tuning.Surrogate` is here, which imports this file."""
+class _Surrogate(Protocol):
+    """What is read here of a `dre_jax.tuning.Surrogate`, whose file imports this one."""
 
     @property
-    def space(self) -> Space:
-        """The search space."""
-        ...
-
+    def space(self) -> Space: ...
     @property
-    def method(self) -> Method:
-        """The method."""
-        ...
-
+    def method(self) -> Method: ...
     @property
-    def params(self) -> Any:
-        """What the method learned."""
-        ...
-
+    def params(self) -> Any: ...
     @property
-    def studies(self) -> PastStudies | None:
-        """Past studies, if the surrogate keeps them."""
-        ...
+    def studies(self) -> PastStudies | None: ...
 
 
 class SourceStudy(NamedTuple):
@@ -191,7 +180,7 @@ class Sources:
 
 
 def compare_sources(
-    surrogate: SurrogateWithStudies, trials: Iterable[Evaluation], direction: str | None, *, weigh: bool = True
+    surrogate: _Surrogate, trials: Iterable[Evaluation], direction: str | None, *, weigh: bool = True
 ) -> Sources:
     """Returns the past studies of a surrogate compared with trials; see `Surrogate.sources`.
 
@@ -229,7 +218,7 @@ class PastCheck:
         self,
         trials: Sequence[Trial],
         directions: Mapping[str, str],
-        surrogates: Mapping[str, SurrogateWithStudies | None],
+        surrogates: Mapping[str, _Surrogate | None],
     ) -> None:
         """Warns the caller's caller, once for each objective, if the past studies of its surrogate mislead."""
         if len(trials) < self._next_check:
