@@ -7,10 +7,12 @@ import optuna
 import pytest
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning import Float, PastCurves, Space
+from dre_jax.tuning import Float, PastCurves, Space, Surrogate
+from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DREPruner
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.trials import POSTERIOR, TrialReader, read_trials, responses
+from tests.known_methods import NEAREST
 
 PRUNED, COMPLETE = optuna.trial.TrialState.PRUNED, optuna.trial.TrialState.COMPLETE
 
@@ -53,13 +55,16 @@ def test_pruned_trials_have_posteriors(study):
     ]
 
 
-def test_sampler_learns_from_posteriors(study):
-    """Their standard errors reach methods that use these, and no others."""
-    reader = TrialReader(translation_of(Space({"x": Float(-1.0, 1.0)})), study._storage)
-    for uses_errors in (True, False):
-        observed = read_trials(study.trials, reader, maximise=[False], uses_errors=uses_errors).observed
-        expected = [trial.system_attrs.get(POSTERIOR, (0, 0))[1] * uses_errors for trial in study.trials]
-        assert [one.stderr for one in observed] == expected
+def test_standard_errors_of_posteriors_reach_methods_that_use_them_alone(study):
+    space = Space({"x": Float(-1.0, 1.0)})
+    trials = read_trials(study.trials, TrialReader(translation_of(space), study._storage), {"": "minimize"})
+    errors = [trial.system_attrs.get(POSTERIOR, (0.0, 0.0))[1] for trial in study.trials]
+    assert [trial.stderr for trial in trials] == errors
+    rows, points = np.arange(len(trials)), np.array([space.point(trial.params) for trial in trials])
+    for surrogate in (None, Surrogate(space, "nearest", NEAREST, None)):
+        history = Engine(space, surrogate)._history(trials, rows, points, points[:, 0], len(rows), np.float32)
+        variances = np.zeros(len(rows)) if history.noise_var is None else np.asarray(history.noise_var)[: len(rows)]
+        assert (variances > 0).tolist() == [surrogate is None and error > 0 for error in errors]
 
 
 def test_state_is_the_study_alone(study):
