@@ -16,7 +16,7 @@ from scipy.stats import multivariate_t, zscore
 from dre_jax.data import Task, build_table
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.regression import add_noise
-from dre_jax.methods.hedged_prior import training_steps
+from dre_jax.methods.hedged_prior import training, training_steps
 from dre_jax.methods.hedged_prior.folds import make_folds
 from dre_jax.methods.hedged_prior.held_out import fit_mixture_weights, held_out_evidence
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
@@ -264,6 +264,19 @@ def test_held_out_trials_choose_the_number_of_steps(chosen):
     assert bool(one.held_out.by_rows)
     assert explained(six).startswith(f"{int(six.steps)} steps, chosen by 4 folds of 6 tasks: ")
     assert "halves of 1 task:" in explained(one)
+
+
+@pytest.mark.parametrize(
+    ("scores", "steps"),
+    [((1.0, 3.0, 2.0, 2.5), 75), ((np.nan, -2.0, -3.0, np.inf), 75), ((1.0, 2.0, 3.0, 4.0), 300)],
+)
+def test_steps_have_the_highest_evidence_and_twice_as_many_if_it_still_increases(past, scores, steps, monkeypatch):
+    values = iter([*scores, 0.0])  # the last one is without past tasks
+    monkeypatch.setattr(training, "mean_evidence", lambda *_: next(values))
+    monkeypatch.setattr(training, "_CHECKPOINTS", (50, 75, 100, 150))
+    fit = train_priors(CONFIG, CHOSEN, few(past, 1, 10), KEY)
+    assert (int(fit.steps), len(fit.losses)) == (steps, steps)
+    assert float(fit.held_out.learned) == scores[1 if steps == 75 else -1]
 
 
 def test_members_are_those_of_a_training_of_the_chosen_length(chosen, past):
