@@ -72,22 +72,13 @@ def write_report(
     return summary
 
 
-def write_results_and_report(
-    results: Mapping[str, Results],
-    out: Path,
-    at: Sequence[int],
-    *,
-    reference: str | None = None,
-    title: str | None = None,
-) -> dict[str, Any]:
+def write_results_and_report(results: Mapping[str, Results], out: Path, at: Sequence[int]) -> dict[str, Any]:
     """Writes a result file for each method into `out/results`, and the report into `out/report`.
 
     Args:
       results: of each method, by its name.
       out: folder, created if it is missing.
       at: trials that tables and tests look at.
-      reference: whose wins, ties and losses are counted; the first method by default.
-      title: of the page and the figures.
 
     Returns:
       What `summary.json` holds; see `write_report`.
@@ -99,7 +90,7 @@ def write_results_and_report(
     files = {name: out / "results" / f"{name.replace('/', '-')}.json" for name in results}
     for name, path in files.items():
         write_results(path, results[name])
-    return write_report(files, out / "report", at=at, reference=reference, title=title)
+    return write_report(files, out / "report", at=at)
 
 
 def _trials(at: Sequence[int] | None, comparison: Comparison) -> tuple[int, ...]:
