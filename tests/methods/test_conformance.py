@@ -61,8 +61,9 @@ def with_slots(padded, empty, more=0):
 
 
 def by_tier(name):
-    """The methods with golden picks as users compile, and so in no other short tier; all others thoroughly."""
-    return pytest.param(name, marks=[pytest.mark.thorough, *[pytest.mark.defaults] * (name in GOLDEN)])
+    """The methods with golden picks as users compile, and of these only "dre" in the quick tier; others thoroughly."""
+    marks = [*[pytest.mark.thorough] * (name != "dre"), *[pytest.mark.defaults] * (name in GOLDEN)]
+    return pytest.param(name, marks=marks)
 
 
 @pytest.mark.parametrize("name", [by_tier(name) for name in COMPILED])
