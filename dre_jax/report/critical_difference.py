@@ -6,13 +6,10 @@ import math
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dre_jax.report.statistics import Significance
 from dre_jax.report.style import display_name, new_figure, style
-
-if TYPE_CHECKING:
-    pass
 
 BAR_ROW = 0.6
 """Height of a row of bars; that of a row with names is 1."""

@@ -337,8 +337,8 @@ class Optimizer(StudyRecord):
         if fixed is not None:
             with contextlib.suppress(DataError):  # a part of a configuration
                 return Suggestion(self.space.check(fixed))
-        number = len(trials := self.trials) + len(batch)
-        suggestion = self._engine.propose(trials, number=number, pending=batch, fixed=fixed)
+        trials = self.trials
+        suggestion = self._engine.propose(trials, number=len(trials) + len(batch), pending=batch, fixed=fixed)
         params = suggestion.params
         params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
         return suggestion._replace(params=params)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -24,9 +24,6 @@ from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.trial import DIRECTIONS, Trial
 from dre_jax.tuning.trial_record import select_trials
-
-if TYPE_CHECKING:
-    pass
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _HELPED = {True: "yes", None: "unclear", False: "no"}

@@ -67,7 +67,7 @@ class SharedStudy:
         self.space = space
         self._translation = translation_of(space)
         self._address = address_without_password(storage)
-        self._study = _open_study(storage, name, directions)
+        self._study = _open_study(storage, name, directions, surrogate)
         own = [one.name.lower() for one in self._study.directions]
         metrics = self._study.metric_names or map(str, range(len(own)))
         self.named_directions = dict(zip(metrics if len(own) > 1 else [""], own, strict=True))
@@ -178,13 +178,16 @@ class SharedStudy:
 
 
 @optuna_logs_at("WARNING")
-def _open_study(storage: str, name: str, directions: Mapping[str, str | None]) -> optuna.Study:
+def _open_study(storage: str, name: str, directions: Mapping[str, str | None], surrogate: Any) -> optuna.Study:
     with storage_errors(address_without_password(storage)):
         opened = _create_storage(storage)
         with contextlib.suppress(KeyError):
             return optuna.load_study(study_name=name, storage=opened)
-        ways: list[Any] = [one or "minimize" for one in directions.values()]
-        study = optuna.create_study(study_name=name, storage=opened, directions=ways, load_if_exists=True)
+        ways = {objective: one or "minimize" for objective, one in directions.items()}
+        surrogates_by_objective(surrogate, ways)  # before there is a study
+        study = optuna.create_study(
+            study_name=name, storage=opened, directions=list[Any](ways.values()), load_if_exists=True
+        )
         if len(directions) > 1:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dre_jax import Categorical, ConfigError, DataError, Float, Space, from_studies
+from dre_jax import Categorical, ConfigError, DataError, Float, RandomSearch, Space, Surrogate, from_studies
 from dre_jax.tuning.command.runner import run_trials
 from dre_jax.tuning.command.shared_study import SharedStudy
 from dre_jax.tuning.command.templates import parse
@@ -107,6 +107,10 @@ def test_refused(storage, tmp_path):
         shared(storage, directions={"": "minimize"})
     with pytest.raises(DataError, match="another space"):
         SharedStudy(storage, "study", Space({"x": Float(0.0, 1.0)}))
+    draws = Surrogate(SPACE, "random", RandomSearch(), None, direction="maximize")
+    with pytest.raises(DataError, match="the surrogate learned to maximize, and the study is to minimize"):
+        SharedStudy(storage, "other", SPACE, draws)
+    assert SharedStudy(storage, "other", SPACE, draws, directions={"": "maximize"}).trials == ()  # there was none
     with pytest.raises(ConfigError, match="no limit of the expected gain"):
         shared(storage).gain_is_below(0.1)
     (tmp_path / "text").write_text("no storage")
