@@ -91,7 +91,10 @@ def test_the_text_of_the_page(make_comparison, tmp_path):
     comparison = make_comparison(3, 40, dropped=3, missing={"method 0": 0, "method 1": 2, "method 2": 1})
     facts = {"runs": 40, "trials": 20}
     files = {"method 0": {"file": "a.json", **facts, "meta": META}, "method 1": {"file": "b.json", **facts, "meta": {}}}
-    words = " ".join(Reader(page(tmp_path / "report.html", comparison, files=files)).text.split())
+    content = Reader(page(tmp_path / "report.html", comparison, files=files))
+    looks = {(key["stroke"], key.get("stroke-dasharray")) for key in content.of("line")}
+    assert len(looks) == 3  # one a method
+    words = " ".join(content.text.split())
     assert "3 of 43 runs left out, as not every method has them: method 1 lacks 2, method 2 lacks 1." in words
     best = comparison.methods[comparison.average_rank()[:, 20].argmin()]
     for output in (

@@ -18,6 +18,7 @@ from tests.known_trials import complete_trial, failed_trials
 SPACE = Space(
     {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}
 )
+DRAWS = Surrogate(SPACE, "random", RandomSearch(), None)
 
 
 @cache
@@ -38,14 +39,13 @@ def observations(n, space=SPACE, seed=0):
 def test_an_engine_remembers_nothing():
     """Another one, and one that has suggested much else, give the same; another number or seed gives another."""
     evaluated = observations(5)
-    draws = Surrogate(SPACE, "random", RandomSearch(), None)
-    used = Engine(SPACE, draws, "maximize", seed=3)
+    used = Engine(SPACE, DRAWS, "maximize", seed=3)
     for number in range(3):
         used.propose(observations(4, seed=number), number=number)
-    expected = Engine(SPACE, draws, "maximize", seed=3).propose(evaluated, number=7).params
+    expected = Engine(SPACE, DRAWS, "maximize", seed=3).propose(evaluated, number=7).params
     assert used.propose(evaluated, number=7).params == expected
     assert used.propose(evaluated, number=8).params != expected
-    assert Engine(SPACE, draws, "maximize", seed=4).propose(evaluated, number=7).params != expected
+    assert Engine(SPACE, DRAWS, "maximize", seed=4).propose(evaluated, number=7).params != expected
 
 
 def test_the_surrogates_start_comes_first_and_once():
@@ -147,5 +147,9 @@ test_pending_strategies_are_checked_before_the_first_trial = error_table(
     (
         lambda: Engine(Space({"x": Float(0.0, 1.0)}), config=EngineConfig(pending_strategy="draw")),
         "draws need a method that has several models, but got GaussianProcess",
+    ),
+    (
+        lambda: Engine(SPACE, DRAWS, config=EngineConfig(pending_strategy="believer")),
+        "a believer needs a method with an acquisition function, but got RandomSearch",
     ),
 )

@@ -176,6 +176,7 @@ def test_scalars_and_arrays_of_other_libraries():
     assert result == Categorical(choices, when={"x": [1, 2]})
     assert list(map(type, result.choices)) == [int, str, bool]
     assert Categorical(np.array([0.5, 1.0])) == Categorical([0.5, 1.0])
+    assert type(Interval(above=np.float32(0.5)).above) is float
     space = Space({"x": Float(0.0, 1.0), "n": Int(1, 5)})
     assert space.check({"x": jnp.float32(0.5), "n": np.array(2)}) == {"x": 0.5, "n": 2}
 
