@@ -277,5 +277,7 @@ test_invalid_spaces = error_table(
     (lambda: Float(0, 1, default="low"), "default must be a number in [0.0, 1.0], but got 'low'"),
     (lambda: Bool(likely="yes"), "likely must be one of [False, True], but got 'yes'"),
     (lambda: Categorical(["a"], default=None), "default must be one of ['a'], but got None"),
+    (lambda: from_json({"format": 2, "parameters": {}}), "a space must be of format 1, but got 2"),
+    (lambda: Space({"a": Bool()}, codes={"b": None}), "a code must be of a hyperparameter of the space, but got one"),
     (lambda: from_json({"C": [0, 1]}), "C: a hyperparameter must have a type"),
 )
