@@ -96,17 +96,17 @@ def prepare_factor(lower: Array) -> Array:
 
 
 @jax.custom_vjp
-def apply_inverse_factor(prepared: Array, right: Array) -> Array:
+def apply_inverse_factor(factor: Array, right: Array) -> Array:
     """Returns L^-1 ``right``, f[n, m], for a factor f[n, n] from `prepare_factor` and f[n, m].
 
     The gradient is written out, because the loops over batches in `lapack` cannot be differentiated.
     """
-    return lax.platform_dependent(prepared, right, tpu=_product, default=solve_lower)
+    return lax.platform_dependent(factor, right, tpu=_product, default=solve_lower)
 
 
-def _forward(prepared: Array, right: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-    solution = apply_inverse_factor(prepared, right)
-    return solution, (prepared, right, solution)
+def _forward(factor: Array, right: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    solution = apply_inverse_factor(factor, right)
+    return solution, (factor, right, solution)
 
 
 def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array]:

@@ -153,8 +153,8 @@ def fit_classifier(x: Array, labels: Array, where: Array) -> GPParams:
 
     def objective(params: GPParams) -> Array:
         log_scale = (params.log_scale - mean) / deviation
-        shifted = replace(params, log_scale=log_scale, log_length=params.log_length + _SHORTER)
-        prior = log_hyperprior(shifted, "logarithm")
+        prior_params = replace(params, log_scale=log_scale, log_length=params.log_length + _SHORTER)
+        prior = log_hyperprior(prior_params, "logarithm")
         return log_evidence(latent_covariance(params, x, x), labels, where) + prior
 
     def start_at(params: GPParams) -> GPParams:

@@ -42,7 +42,7 @@ def squared_distances_by_products(a: Array, b: Array) -> Array:
     return jnp.sum(a * a, axis=1)[:, None] + jnp.sum(b * b, axis=1)[None, :] - 2.0 * products
 
 
-def matern52(squared: Array) -> Array:
+def matern52(squared_distance: Array) -> Array:
     """Returns Matern 5/2: (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) (Rasmussen and Williams 2006, equation 4.17).
 
     Squared distances below 1e-12, negative ones included, count as 1e-12.
@@ -51,22 +51,22 @@ def matern52(squared: Array) -> Array:
       >>> float(matern52(jnp.float32(0.0)))
       1.0
     """
-    squared = jnp.maximum(squared, _MIN_SQUARED_DISTANCE)
-    scaled = jnp.sqrt(5.0 * squared)
-    return (1.0 + scaled + 5.0 / 3.0 * squared) * jnp.exp(-scaled)
+    squared_distance = jnp.maximum(squared_distance, _MIN_SQUARED_DISTANCE)
+    scaled_distance = jnp.sqrt(5.0 * squared_distance)
+    return (1.0 + scaled_distance + 5.0 / 3.0 * squared_distance) * jnp.exp(-scaled_distance)
 
 
-def squared_exponential(squared: Array) -> Array:
+def squared_exponential(squared_distance: Array) -> Array:
     """Returns exp(-r^2 / 2) (Rasmussen and Williams 2006, equation 4.9)."""
-    return jnp.exp(-0.5 * jnp.maximum(squared, 0.0))
+    return jnp.exp(-0.5 * jnp.maximum(squared_distance, 0.0))
 
 
 _KERNELS = {"matern52": matern52, "squared_exponential": squared_exponential}
 
 
-def correlation(kernel: Kernel, squared: Array) -> Array:
+def correlation(kernel: Kernel, squared_distance: Array) -> Array:
     """Returns the correlation of a kernel at squared distances of any shape."""
-    return _KERNELS[kernel](squared)
+    return _KERNELS[kernel](squared_distance)
 
 
 def epanechnikov(distance: Array) -> Array:

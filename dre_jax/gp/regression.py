@@ -96,8 +96,8 @@ def _forward(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array,
 def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None]:
     lower, weights, where = residuals
     inverse = cholesky_inverse(lower)
-    filled = where[:, None] & where[None, :]
-    matrix_gradient = jnp.where(filled, 0.5 * (weights[:, None] * weights[None, :] - inverse), 0.0)
+    pair_mask = where[:, None] & where[None, :]
+    matrix_gradient = jnp.where(pair_mask, 0.5 * (weights[:, None] * weights[None, :] - inverse), 0.0)
     return cotangent * matrix_gradient, -cotangent * weights, None
 
 
@@ -124,7 +124,7 @@ def log_marginal_likelihood(
 
 
 class ConditionedGP(NamedTuple):
-    """A Gaussian process given a history; a prediction needs this and the kernel."""
+    """A Gaussian process conditioned on a history; a prediction needs this and the kernel."""
 
     lower: Array
     """f[n, n], lower Cholesky factor L of the covariance of the observations."""
@@ -141,7 +141,7 @@ def condition_gp(matrix: Array, y: Array, where: Array) -> ConditionedGP:
 
 
 class PreparedGP(NamedTuple):
-    """A Gaussian process given a history, in the form that predicts block by block."""
+    """A Gaussian process conditioned on a history, in the form that predicts block by block."""
 
     factor: Array
     """f[n, n], from `prepare_factor`."""
@@ -151,29 +151,29 @@ class PreparedGP(NamedTuple):
     """bool[n], the filled slots."""
 
 
-def prepare_gp(conditioned: ConditionedGP) -> PreparedGP:
+def prepare_gp(gp: ConditionedGP) -> PreparedGP:
     """Prepares a Gaussian process for `predict_signal`. Call it outside of the blocks, because a TPU inverts L here."""
-    return PreparedGP(prepare_factor(conditioned.lower), conditioned.weights, conditioned.where)
+    return PreparedGP(prepare_factor(gp.lower), gp.weights, gp.where)
 
 
-def predict_signal(prepared: PreparedGP, cross: Array, prior: Array) -> tuple[Array, Array]:
+def predict_signal(prepared_gp: PreparedGP, cross: Array, prior: Array) -> tuple[Array, Array]:
     """Returns the posterior mean and variance of the signal at m points, two f[m] (equations 2.25 and 2.26).
 
     Args:
-      prepared: the process given n observations.
+      prepared_gp: the process conditioned on n observations.
       cross: f[n, m], prior covariance of the observed and the new points.
       prior: f[m], prior variance of the new points. The posterior variance is at least this times the machine epsilon.
     """
-    cross = jnp.where(prepared.where[:, None], cross, 0.0)
-    reduction = jnp.sum(apply_inverse_factor(prepared.factor, cross) ** 2, axis=0)
+    cross = jnp.where(prepared_gp.where[:, None], cross, 0.0)
+    reduction = jnp.sum(apply_inverse_factor(prepared_gp.factor, cross) ** 2, axis=0)
     min_variance = prior * jnp.finfo(prior.dtype).eps
-    return matmul(prepared.weights, cross), jnp.maximum(prior - reduction, min_variance)
+    return matmul(prepared_gp.weights, cross), jnp.maximum(prior - reduction, min_variance)
 
 
-def predict_signal_at(params: GPParams, x: Array, prepared: PreparedGP, new: Array) -> tuple[Array, Array]:
+def predict_signal_at(params: GPParams, x: Array, prepared_gp: PreparedGP, new: Array) -> tuple[Array, Array]:
     """Returns the posterior mean and variance of the signal at f[m, D], two f[m], given observations at f[n, D]."""
     prior = jnp.broadcast_to(jnp.exp(params.log_scale), new.shape[:1])
-    return predict_signal(prepared, signal_covariance(params, x, new), prior)
+    return predict_signal(prepared_gp, signal_covariance(params, x, new), prior)
 
 
 @jit_eager_calls()
@@ -200,14 +200,14 @@ def gp_posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array)
 def condition_on_history(
     params: GPParams, x: Array, y: Array, where: Array, noise_var: Array | None = None
 ) -> PreparedGP:
-    """Returns the process given a history, prepared for `predict_in_blocks`; see `log_marginal_likelihood`."""
+    """Returns the process conditioned on a history, prepared for `predict_in_blocks`; see `log_marginal_likelihood`."""
     y = jnp.where(where, y, 0.0)
     return prepare_gp(condition_gp(_observation_covariance(params, x, where, noise_var), y, where))
 
 
-def predict_in_blocks(params: GPParams, x: Array, prepared: PreparedGP, new: Array) -> tuple[Array, Array]:
+def predict_in_blocks(params: GPParams, x: Array, prepared_gp: PreparedGP, new: Array) -> tuple[Array, Array]:
     """Returns `predict_signal_at` of any number of points f[m, D]."""
-    return by_blocks(partial(predict_signal_at, params, x, prepared), new)
+    return by_blocks(partial(predict_signal_at, params, x, prepared_gp), new)
 
 
 def _precision(inverse: Array) -> Array:

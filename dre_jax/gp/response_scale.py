@@ -36,9 +36,9 @@ def standardise(response: Array, where: Array) -> StandardisedResponses:
     residual = jnp.where(where, response - mean, 0.0)
     deviation = jnp.sqrt(jnp.sum(residual**2) / count)
     # Rounding leaves a small deviation where all responses are equal. It must not be scaled up to one.
-    varied = deviation > 1e-6 * jnp.maximum(jnp.abs(mean), 1e-6)
-    deviation = jnp.where(varied, deviation, 1.0)
-    return StandardisedResponses(jnp.where(varied, residual / deviation, 0.0), deviation)
+    has_spread = deviation > 1e-6 * jnp.maximum(jnp.abs(mean), 1e-6)
+    deviation = jnp.where(has_spread, deviation, 1.0)
+    return StandardisedResponses(jnp.where(has_spread, residual / deviation, 0.0), deviation)
 
 
 def masked_mean(values: Array, where: Array) -> Array:

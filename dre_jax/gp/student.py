@@ -23,11 +23,11 @@ from dre_jax.gp.regression import ConditionedGP, PreparedGP, condition_gp, matmu
 
 
 class ConditionedStudentT(NamedTuple):
-    """A Student-t process given a history, and the density of that history."""
+    """A Student-t process conditioned on a history, and the density of that history."""
 
     gp: ConditionedGP
     """The Gaussian process of the same covariance."""
-    prepared: PreparedGP
+    prepared_gp: PreparedGP
     """The same, prepared for predictions."""
     variance_scale: Array
     """Scalar s (nu + n) / (nu + n - 2): the predictive variance is this times the Gaussian process' variance."""
@@ -36,7 +36,7 @@ class ConditionedStudentT(NamedTuple):
 
     def predict(self, cross: Array, prior: Array) -> tuple[Array, Array]:
         """Returns the predictive mean and variance of the signal; arguments as in `predict_signal`."""
-        mean, variance = predict_signal(self.prepared, cross, prior)
+        mean, variance = predict_signal(self.prepared_gp, cross, prior)
         return mean, self.variance_scale * variance
 
 
@@ -97,8 +97,8 @@ def _forward(
 def _backward(residuals: tuple[Array, Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None, None]:
     inverse, weights, where, scale = residuals
     matrix_gradient = 0.5 * (weights[:, None] * weights[None, :] / scale - matmul(inverse.T, inverse))
-    filled = where[:, None] & where[None, :]
-    return cotangent * jnp.where(filled, matrix_gradient, 0.0), -cotangent * weights / scale, None, None
+    pair_mask = where[:, None] & where[None, :]
+    return cotangent * jnp.where(pair_mask, matrix_gradient, 0.0), -cotangent * weights / scale, None, None
 
 
 log_student_t_density.defvjp(_forward, _backward)

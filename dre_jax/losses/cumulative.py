@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-_RESOLVED = math.exp(-68.0)  # sums above this lost nothing that float32 can hold: terms below exp(-87) are 1e-8 of it
+_MIN_SUM = math.exp(-68.0)  # sums above this lost nothing that float32 can hold: terms below exp(-87) are 1e-8 of it
 _LONGEST = 1024  # items that are summed one by one: beyond it n * n numbers are too many, should they come to be stored
 
 
@@ -54,9 +54,9 @@ def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
 def _one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
     """Computes each sum with its largest item as the shift."""
     n = x.shape[-1]
-    reached = jnp.asarray(_ones_triangle(n, reverse).T > 0)
+    is_summand = jnp.asarray(_ones_triangle(n, reverse).T > 0)
     has_weight = jnp.broadcast_to((factor > 0)[..., None, :], (*x.shape, n))
-    items = jnp.where(has_weight & jnp.broadcast_to(reached, has_weight.shape), x[..., None, :], -jnp.inf)
+    items = jnp.where(has_weight & jnp.broadcast_to(is_summand, has_weight.shape), x[..., None, :], -jnp.inf)
     top = jnp.max(items, axis=-1)
     shift = jnp.where(top > -jnp.inf, top, 0.0)
     sums = jnp.sum(factor[..., None, :] * jnp.exp(items - shift[..., None]), axis=-1)
@@ -79,9 +79,9 @@ def _in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
         # Accelerators round the factors of a product by default; sums over many magnitudes cannot bear that.
         sums = jnp.matmul(terms, triangle, precision=lax.Precision.HIGHEST)
         # Written so that NaN counts as resolved: scores that are not numbers give losses that are not, and an end.
-        resolved = pending & (~(sums <= _RESOLVED) | ~has_top)
+        is_resolved = pending & (~(sums <= _MIN_SUM) | ~has_top)
         logs = jnp.where(has_top, shift + jnp.log(sums), -jnp.inf)
-        return jnp.where(resolved, logs, result), pending & ~resolved
+        return jnp.where(is_resolved, logs, result), pending & ~is_resolved
 
     start = one_round((jnp.full(x.shape, -jnp.inf, x.dtype), jnp.ones(x.shape, bool)))
     return lax.while_loop(lambda carry: jnp.any(carry[1]), one_round, start)[0]

@@ -37,17 +37,17 @@ class ListLoss(Protocol):
         ...
 
 
-def in_any_order(ranked: RankedLoss) -> ListLoss:
+def in_any_order(ranked_loss: RankedLoss) -> ListLoss:
     """Returns the loss of items in any order for a loss of items in the order of relevance, with its docstring."""
 
     def loss(scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none") -> Array:
-        return ranked(*rank(scores, response, where=where, weights=weights))
+        return ranked_loss(*rank(scores, response, where=where, weights=weights))
 
-    loss.__name__ = loss.__qualname__ = ranked.__name__.lstrip("_")
-    loss.__module__, loss.__doc__ = ranked.__module__, ranked.__doc__
-    compiled = cast(ListLoss, jit_eager_calls("weights")(loss))
-    compiled.ranked = ranked
-    return compiled
+    loss.__name__ = loss.__qualname__ = ranked_loss.__name__.lstrip("_")
+    loss.__module__, loss.__doc__ = ranked_loss.__module__, ranked_loss.__doc__
+    compiled_loss = cast(ListLoss, jit_eager_calls("weights")(loss))
+    compiled_loss.ranked = ranked_loss
+    return compiled_loss
 
 
 def rank(
@@ -118,9 +118,9 @@ def listnet(scores: Array, lists: RankedList) -> Array:
     target = jax.nn.softmax(lists.response, axis=-1, where=lists.where)
     finite = jnp.where(lists.where, scores, -jnp.inf)
     top = jax.lax.stop_gradient(jnp.max(finite, axis=-1, keepdims=True))
-    shifted = jnp.where(lists.where, scores - jnp.where(jnp.isfinite(top), top, 0.0), 0.0)
-    total = jnp.sum(jnp.where(lists.where, jnp.exp(shifted), 0.0), axis=-1, keepdims=True)
-    log_probability = shifted - jnp.log(jnp.where(total > 0, total, 1.0))
+    shifted_scores = jnp.where(lists.where, scores - jnp.where(jnp.isfinite(top), top, 0.0), 0.0)
+    total = jnp.sum(jnp.where(lists.where, jnp.exp(shifted_scores), 0.0), axis=-1, keepdims=True)
+    log_probability = shifted_scores - jnp.log(jnp.where(total > 0, total, 1.0))
     return -jnp.sum(jnp.where(lists.where, lists.weight * target * log_probability, 0.0), axis=-1)
 
 

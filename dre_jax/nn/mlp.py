@@ -74,19 +74,19 @@ def pad_columns(params: MLPParams, n_columns: int, width: int) -> MLPParams:
     return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}
 
 
-def fix_columns(params: MLPParams, fixed: Array, values: Array) -> MLPParams:
-    """Returns one or several networks that ignore some columns, with the outputs of rows that have given values there.
+def fix_columns(params: MLPParams, is_fixed: Array, values: Array) -> MLPParams:
+    """Returns one or several networks that ignore some columns, with the outputs of rows with constant values there.
 
     Args:
       params: the networks, for inputs of D columns.
-      fixed: bool[D], the columns.
+      is_fixed: bool[D], the columns to ignore.
       values: f[D], their values as the network reads them; other entries are not used.
     """
     kernel_name = _first_kernel(params)
     bias_name = kernel_name.replace("kernel", "bias")
     kernel = params[kernel_name]
-    shift = jnp.where(fixed, values, 0.0).astype(kernel.dtype) @ kernel
-    return {**params, kernel_name: jnp.where(fixed[:, None], 0.0, kernel), bias_name: params[bias_name] + shift}
+    shift = jnp.where(is_fixed, values, 0.0).astype(kernel.dtype) @ kernel
+    return {**params, kernel_name: jnp.where(is_fixed[:, None], 0.0, kernel), bias_name: params[bias_name] + shift}
 
 
 def standard_columns(x: Array, where: Array | None = None) -> Array:
@@ -131,8 +131,8 @@ def apply(
     key: Array | None = None,
 ) -> Array:
     """Returns the outputs of the network; f[n, D] -> f[n, outputs]; arguments as in `features`."""
-    hidden = features(config, params, x, shared, dropout=dropout, key=key)
-    return _layer(params, "out", hidden, None if config.hidden else shared)
+    activations = features(config, params, x, shared, dropout=dropout, key=key)
+    return _layer(params, "out", activations, None if config.hidden else shared)
 
 
 def _layer(params: MLPParams, name: str, x: Array, shared: Array | None) -> Array:

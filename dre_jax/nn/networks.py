@@ -79,8 +79,8 @@ class Scorer(nn.Module):
         """Returns the scores."""
         inputs = [x] if context is None else [x, context]
         for i, features in enumerate(self.hidden):
-            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}"))
-            inputs = [hidden]
+            activations = nn.relu(_affine(self, inputs, features, f"hidden_{i}"))
+            inputs = [activations]
         scores = _affine(self, inputs, 1, "out")[:, 0]
         return scores if self.range_limit is None else self.range_limit * jnp.tanh(self.range_slope * scores)
 

@@ -47,7 +47,7 @@ class _Search(NamedTuple):
     """f[S, P]"""
     share: Array
     """f[S]: share of the direction of the next step."""
-    done: Array
+    is_done: Array
     """bool[S]: whether the search has ended."""
 
 
@@ -103,29 +103,29 @@ def maximise_in_box(
         limit = jnp.where(search.is_identity, 0.1, 1.0) * reach
         target = jnp.where(search.is_identity, limit, jnp.minimum(longest, limit))
         direction = direction * jnp.where(longest > 0.0, target / jnp.where(longest > 0.0, longest, 1.0), 0.0)[:, None]
-        done = search.done | (_dot(gradient, direction) > -tolerance * jnp.where(search.is_identity, 1e-3, 1.0))
-        return search._replace(direction=direction, share=jnp.ones_like(search.share), done=done)
+        is_done = search.is_done | (_dot(gradient, direction) > -tolerance * jnp.where(search.is_identity, 1e-3, 1.0))
+        return search._replace(direction=direction, share=jnp.ones_like(search.share), is_done=is_done)
 
     def iterate(search: _Search) -> _Search:
         trial = jnp.clip(search.point + search.share[:, None] * search.direction, low, high)
         trial = jnp.where(free_to_move, trial, search.point)
         loss, gradient = evaluate(trial)
         step = trial - search.point
-        predicted = jnp.minimum(_dot(search.gradient, step), 0.0)
-        better = (loss < search.loss) & (loss <= search.loss + _SUFFICIENT * predicted) & ~search.done
+        predicted_change = jnp.minimum(_dot(search.gradient, step), 0.0)
+        better = (loss < search.loss) & (loss <= search.loss + _SUFFICIENT * predicted_change) & ~search.is_done
         inverse, is_identity = _update_inverse(search.inverse, search.is_identity, step, gradient - search.gradient)
         next_search = choose_direction(
             search._replace(point=trial, loss=loss, gradient=gradient, inverse=inverse, is_identity=is_identity)
         )
         shorter = search._replace(share=0.3 * search.share)
         # Reset to steepest ascent, unless steepest ascent has failed.
-        failed = shorter.share < _SHORTEST
+        is_failed = shorter.share < _SHORTEST
         reset = choose_direction(search._replace(inverse=identity, is_identity=jnp.ones_like(search.is_identity)))
-        reset = reset._replace(done=reset.done | search.is_identity)
-        return _select(better, next_search, _select(failed, reset, shorter))
+        reset = reset._replace(is_done=reset.is_done | search.is_identity)
+        return _select(better, next_search, _select(is_failed, reset, shorter))
 
     def has_work(carry: tuple[Array, Array, _Search]) -> Array:
-        return (carry[0] <= steps) & ~jnp.all(carry[2].done)
+        return (carry[0] <= steps) & ~jnp.all(carry[2].is_done)
 
     def next_iteration(carry: tuple[Array, Array, _Search]) -> tuple[Array, Array, _Search]:
         i, first, search = carry
@@ -145,16 +145,16 @@ def _update_inverse(inverse: Array, is_identity: Array, step: Array, change: Arr
     """Returns the BFGS update of the inverse Hessian (equation 6.17), if the curvature along the step is positive."""
     curvature, squares = _dot(step, change), _dot(change, change)
     size = jnp.sqrt(_dot(step, step) * squares)
-    curved = (curvature > 1e-8 * size) & (size > 0.0) & jnp.isfinite(size)
-    curvature = jnp.where(curved, curvature, 1.0)
-    scale = jnp.where(is_identity, curvature / jnp.where(curved, squares, 1.0), 1.0)
+    has_curvature = (curvature > 1e-8 * size) & (size > 0.0) & jnp.isfinite(size)
+    curvature = jnp.where(has_curvature, curvature, 1.0)
+    scale = jnp.where(is_identity, curvature / jnp.where(has_curvature, squares, 1.0), 1.0)
     inverse = inverse * scale[:, None, None]
     product = _product(inverse, change)
     both = step[:, :, None] * product[:, None, :] + product[:, :, None] * step[:, None, :]
     factor = (1.0 + _dot(change, product) / curvature) / curvature
-    updated = inverse - both / curvature[:, None, None] + factor[:, None, None] * step[:, :, None] * step[:, None, :]
-    is_updated = curved & jnp.all(jnp.isfinite(updated), axis=(1, 2))
-    return jnp.where(is_updated[:, None, None], updated, inverse / scale[:, None, None]), is_identity & ~is_updated
+    update = inverse - both / curvature[:, None, None] + factor[:, None, None] * step[:, :, None] * step[:, None, :]
+    is_updated = has_curvature & jnp.all(jnp.isfinite(update), axis=(1, 2))
+    return jnp.where(is_updated[:, None, None], update, inverse / scale[:, None, None]), is_identity & ~is_updated
 
 
 def _product(matrices: Array, vectors: Array) -> Array:
