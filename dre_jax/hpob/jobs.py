@@ -28,7 +28,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
-from dre_jax.methods.registry import host_of, registered
+from dre_jax.methods.registry import host_of, registered_entry
 from dre_jax.runtime import cache
 from dre_jax.runtime.progress import Bar
 
@@ -128,7 +128,7 @@ class Job:
 
 def _is_registered(name: str) -> bool:
     """Returns whether a method's name is the same wherever it is used: files of one name may hold different methods."""
-    return not is_foreign(name) and registered(name) is not None
+    return not is_foreign(name) and registered_entry(name) is not None
 
 
 def _digest(*facts: object) -> str:

@@ -23,10 +23,10 @@ def check_capabilities(method: Any, name: str) -> None:
     """
     capabilities = capabilities_of(method)
     for field in dataclasses.fields(capabilities):
-        declared = getattr(capabilities, field.name)
-        if not isinstance(declared, bool) and not (declared is None and field.default is None):
-            raise ConfigError(f"method {name}: {field.name} must be True or False, but is {declared!r}")
-        if declared:
+        value = getattr(capabilities, field.name)
+        if not isinstance(value, bool) and not (value is None and field.default is None):
+            raise ConfigError(f"method {name}: {field.name} must be True or False, but is {value!r}")
+        if value:
             for function in CAPABILITY_FUNCTIONS.get(field.name, ()):
                 check_function(method, function, name, f"{field.name} is True, so it must")
     for needy in ("slotwise_fit", "weighs_past", "predicts_components"):
@@ -72,8 +72,8 @@ def declared_parameters(method: Any) -> Any:
     if "return" not in annotations:
         return Any
     # The annotations of the arguments may be known to type checkers alone.
-    returned = SimpleNamespace(__annotations__={"return": annotations["return"]})
-    return _hints(returned, getattr(fit, "__globals__", {})).get("return", Any)
+    return_hint = SimpleNamespace(__annotations__={"return": annotations["return"]})
+    return _hints(return_hint, getattr(fit, "__globals__", {})).get("return", Any)
 
 
 def parameter_classes(method: Any) -> Iterator[type]:
@@ -103,7 +103,7 @@ def static_fields(kind: Any) -> set[str]:
     return {field.name for field in fields if field.metadata.get("static")}
 
 
-def _parts(annotation: Any, visited: set[type]) -> Iterator[Any]:
+def _parts(annotation: Any, visited_types: set[type]) -> Iterator[Any]:
     """Yields an annotation and those of its parts; of a union of types those that are no plain numbers."""
     yield annotation
     nested = get_args(annotation)
@@ -111,12 +111,12 @@ def _parts(annotation: Any, visited: set[type]) -> Iterator[Any]:
         nested = nested[1:]  # the keys are no parameters
     elif get_origin(annotation) in (Union, UnionType):
         nested = tuple(part for part in nested if part not in (*_NO_ARRAYS, NoneType))
-    if is_structure(annotation) and annotation not in visited:
-        visited.add(annotation)
+    if is_structure(annotation) and annotation not in visited_types:
+        visited_types.add(annotation)
         static, hints = static_fields(annotation), _hints(annotation)
         nested = tuple(hint for name, hint in hints.items() if name not in static)
     for part in nested:
-        yield from _parts(part, visited)
+        yield from _parts(part, visited_types)
 
 
 def _hints(owner: Any, names: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -95,13 +95,13 @@ class Entry:
         if not isinstance(settings or {}, Mapping):
             raise ConfigError(f"{self.name}: settings must map fields to values, but got {settings!r}")
         fields = self._fields(settings or {})
-        configured: Method = configure(own, fields, name=self.name, short=self.options)
-        check_capabilities(configured, self.name)
-        fixed = [path for path in fields if not any(f"{path}.".startswith(f"{free}.") for free in self.free)]
-        if learned is not None and fixed:
+        method: Method = configure(own, fields, name=self.name, short=self.options)
+        check_capabilities(method, self.name)
+        fixed_paths = [path for path in fields if not any(f"{path}.".startswith(f"{free}.") for free in self.free)]
+        if learned is not None and fixed_paths:
             rule = f"{self.name}: the checkpoint decides on all fields but {', '.join(self.free) or 'none'}"
-            raise ConfigError(f"{rule}, but got {', '.join(fixed)}")
-        return configured
+            raise ConfigError(f"{rule}, but got {', '.join(fixed_paths)}")
+        return method
 
     def _fields(self, settings: Settings) -> dict[str, object]:
         """Returns settings by dotted field, with short names resolved."""

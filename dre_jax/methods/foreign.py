@@ -52,17 +52,17 @@ def load_method(name: str) -> Entry | Method:
       ConfigError: if it cannot be imported, or has neither `observe_and_suggest` nor `fit` and `acquire`.
       MissingExtraError: as raised by the module, which says itself what to install.
     """
-    loaded = _imported(name)
-    if isinstance(loaded, Entry):
-        return loaded
-    if isinstance(loaded, type) and callable(getattr(loaded, "observe_and_suggest", None)):
-        return Entry(name=name, summary=_summary(loaded), paper="", host=loaded, library="Python")
-    if not any(callable(getattr(loaded, function, None)) for function in ("fit", "acquire")):
+    target = _import_object(name)
+    if isinstance(target, Entry):
+        return target
+    if isinstance(target, type) and callable(getattr(target, "observe_and_suggest", None)):
+        return Entry(name=name, summary=_summary(target), paper="", host=target, library="Python")
+    if not any(callable(getattr(target, function, None)) for function in ("fit", "acquire")):
         raise ConfigError(f"method {name}: must have observe_and_suggest, or fit and acquire, but has neither")
-    if not isinstance(loaded, type):
-        return cast(Method, loaded)
+    if not isinstance(target, type):
+        return cast(Method, target)
     try:
-        return cast(Method, loaded())
+        return cast(Method, target())
     except TypeError as error:
         raise ConfigError(f"method {name}: every field of the class must have a default, but {error}") from error
 
@@ -122,7 +122,7 @@ def constructor(host_class: type) -> dict[str, Parameter]:
     return {name: one for name, one in parameters.items() if one.kind in by_name and not name.startswith("_")}
 
 
-def _imported(name: str) -> Any:
+def _import_object(name: str) -> Any:
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
         raise ConfigError(f"a method from outside is package.module:Class or path/to/file.py:Class, but got {name!r}")

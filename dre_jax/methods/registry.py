@@ -117,7 +117,7 @@ def real_name(name: str) -> str:
     return ALIASES.get(name, name)
 
 
-def registered(name: str) -> Entry | None:
+def registered_entry(name: str) -> Entry | None:
     """Returns the entry of a registered method, an alias, or an entry point; None for any other name.
 
     Raises:
@@ -127,18 +127,18 @@ def registered(name: str) -> Entry | None:
     if name not in METHODS and not is_foreign(name):
         for point in entry_points(group=ENTRY_POINTS, name=name):
             try:
-                loaded = point.load()
+                target = point.load()
             except MissingExtraError:
                 raise
             except Exception as error:  # whatever the module does while it is imported
                 why = f"{type(error).__name__}: {error}"
                 raise ConfigError(f"method {name}: entry point {point.value} cannot be loaded: {why}") from error
-            if not isinstance(loaded, Entry) or loaded.name != name:
-                description = f"that of {loaded.name!r}" if isinstance(loaded, Entry) else repr(loaded)
+            if not isinstance(target, Entry) or target.name != name:
+                description = f"that of {target.name!r}" if isinstance(target, Entry) else repr(target)
                 raise ConfigError(
                     f"method {name}: entry point {point.value} must be the Entry of {name!r}, but is {description}"
                 )
-            register(loaded)
+            register(target)
     return METHODS.get(name)
 
 
@@ -146,7 +146,7 @@ def load_entry_points() -> None:
     """Registers the methods of all entry points; warns of each that cannot be loaded."""
     for name in sorted(entry_points(group=ENTRY_POINTS).names):
         try:
-            registered(name)
+            registered_entry(name)
         except (ConfigError, MissingExtraError) as error:
             warnings.warn(str(error), DataWarning, stacklevel=2)
 
@@ -166,11 +166,11 @@ def find(name: str) -> Entry:
       False
     """
     if is_foreign(name):
-        loaded, label = load_method(name), label_of(name)
-        if isinstance(loaded, Entry):
-            return _add(dataclasses.replace(loaded, name=label))
-        return _add(_entry_like(loaded, label))
-    entry = registered(name)
+        target, label = load_method(name), label_of(name)
+        if isinstance(target, Entry):
+            return _add(dataclasses.replace(target, name=label))
+        return _add(_entry_like(target, label))
+    entry = registered_entry(name)
     if entry is not None:
         return entry
     names = (*METHODS, *ALIASES, *entry_points(group=ENTRY_POINTS).names)
@@ -224,7 +224,7 @@ def host_of(method: object) -> type[HostMethod] | None:
       (None, <class 'dre_jax.methods.baselines.tpe.TPE'>)
     """
     if isinstance(method, str):
-        entry = find(method) if is_foreign(method) else registered(method)
+        entry = find(method) if is_foreign(method) else registered_entry(method)
         return None if entry is None else entry.host
     if isinstance(method, type) and not callable(getattr(method, "observe_and_suggest", None)):
         raise ConfigError(f"method {method}: the class must have a method observe_and_suggest, but has none")

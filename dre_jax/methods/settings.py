@@ -57,7 +57,7 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
       >>> configure(AcquisitionConfig(), {"kind": "lcb", "beta": "2"}, name="it")
       AcquisitionConfig(kind='lcb', beta=2.0)
     """
-    return _changed(config, {tuple(path.split(".")): value for path, value in settings.items()}, name, "", tuple(short))
+    return _replace(config, {tuple(path.split(".")): value for path, value in settings.items()}, name, "", tuple(short))
 
 
 def leaves(config: object, path: str = "") -> Iterator[tuple[str, object]]:
@@ -112,7 +112,7 @@ def unknown_setting(setting: str, settings: Iterable[str], name: str) -> ConfigE
     return ConfigError(f"{name} takes {', '.join(settings) or 'no settings'}, but got {setting!r}{hint}")
 
 
-def _changed(
+def _replace(
     config: Any, settings: Mapping[tuple[str, ...], object], name: str, path: str, short: Iterable[str]
 ) -> Any:
     types, by_field = _types(config), dict[str, dict[tuple[str, ...], object]]()
@@ -122,7 +122,7 @@ def _changed(
     for field, inner in by_field.items():
         where, nested = f"{path}{field}", field in types and _is_nested(_get(config, field))
         if nested and () not in inner:
-            changes[field] = _changed(_get(config, field), inner, name, f"{where}.", ())
+            changes[field] = _replace(_get(config, field), inner, name, f"{where}.", ())
         elif field in types and not nested and set(inner) == {()}:
             changes[field] = convert(types[field], inner[()], f"{name}: {where}")
         else:

@@ -46,11 +46,11 @@ def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarra
     best = [task.X[np.argsort(-task.y, kind="stable")[:_BEST_ROWS]] for task in tasks.values()]
     rows: np.ndarray = np.unique(np.concatenate(best), axis=0)
     rows = rows[random.permutation(len(rows))]
-    thinned = {name: _thinned(task, random) for name, task in tasks.items()}
-    return rows[greedy(regrets(thinned, rows), min(n, len(rows)))]
+    thinned_tasks = {name: _thin_task(task, random) for name, task in tasks.items()}
+    return rows[greedy(regrets(thinned_tasks, rows), min(n, len(rows)))]
 
 
-def _thinned(task: Task, random: np.random.Generator) -> Task:
+def _thin_task(task: Task, random: np.random.Generator) -> Task:
     """Returns a task with at most `_MOST_ROWS` rows, its best rows among them."""
     if task.n_rows <= _MOST_ROWS:
         return task

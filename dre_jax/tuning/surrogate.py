@@ -182,7 +182,7 @@ class Surrogate:
         if not jax.tree.leaves(params):
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
-        facts = {**provenance(meta, key, fitted=True), "seed": seed, "decided": decided}
+        facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decided}
         learned = _on_host(entry.name, configured, params)
         return cls(
             past.space, entry.name, configured, learned, start, facts, past.direction, past.metric, studies=studies

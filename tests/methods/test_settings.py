@@ -142,7 +142,7 @@ def test_arguments_of_a_host_method():
         arguments_of(Typed, {"deth": "3"}, "t")
     with pytest.raises(ConfigError, match="t: depth must be a whole number, but got 'x'"):
         arguments_of(Typed, {"depth": "x"}, "t")
-    with pytest.raises(ConfigError, match="tpe takes multivariate, startup, but got '_shown'"):
-        arguments_of(TPE, {"_shown": 3}, "tpe")
+    with pytest.raises(ConfigError, match="tpe takes multivariate, startup, but got '_n_shown'"):
+        arguments_of(TPE, {"_n_shown": 3}, "tpe")
     with pytest.raises(ConfigError, match="object takes no settings"):
         arguments_of(type("Bare", (), {}), {"x": 3}, "object")

@@ -31,8 +31,8 @@ def test_expected_improvement_equals_a_search_on_a_grid():
     method = find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS))
     with jax.enable_x64(True):
         history = make_history(OBSERVED[:, None], values, 32, np.float64)
-        fitted = method.fit_history(None, history, jax.random.key(0))
-        mean, variance = map(np.asarray, predict_in_blocks(fitted.process, history.x, fitted.prepared, grid[:, None]))
+        fit = method.fit_history(None, history, jax.random.key(0))
+        mean, variance = map(np.asarray, predict_in_blocks(fit.process, history.x, fit.prepared_gp, grid[:, None]))
     mean, deviation = values.mean() + mean * values.std(), np.sqrt(variance) * values.std()
     z = (mean - values.max()) / deviation
     best = np.max(deviation * (z * norm.cdf(z) + norm.pdf(z)))

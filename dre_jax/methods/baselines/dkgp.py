@@ -173,13 +173,13 @@ def deep_kernel_posterior(
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
     z = features(config, params, support, x)
-    prepared = prepare_gp(
+    prepared_gp = prepare_gp(
         condition_gp(_observation_covariance(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where)
     )
 
     def at(rows: Array) -> tuple[Array, Array]:
         cross = _correlation(config, z, features(config, params, support, rows))
-        return predict_signal(prepared, cross, jnp.ones(rows.shape[:1], y.dtype))
+        return predict_signal(prepared_gp, cross, jnp.ones(rows.shape[:1], y.dtype))
 
     mean, variance = by_blocks(at, new)
     return params.mean + mean, jnp.exp(params.log_scale) * variance

@@ -93,11 +93,11 @@ def linear_posterior(
     Bishop, equations 3.58 and 3.59 less the noise.
     """
     matrix = add_noise(linear_covariance(params, features, features), jnp.exp(-params.log_beta), where)
-    prepared = prepare_gp(condition_gp(matrix, y, where))
+    prepared_gp = prepare_gp(condition_gp(matrix, y, where))
 
     def predict(new: Array) -> tuple[Array, Array]:
         prior = jnp.sum(new**2, axis=-1) * jnp.exp(-params.log_alpha)
-        return predict_signal(prepared, linear_covariance(params, features, new), prior)
+        return predict_signal(prepared_gp, linear_covariance(params, features, new), prior)
 
     return predict
 
@@ -127,13 +127,13 @@ class DNGO(ByResponse, NoMetaLearning):
     ) -> tuple[Array, Array]:
         """Returns the mean and variance of the last layer's posterior, on the basis of a trained network."""
         x, where = standard_columns(history.x, history.where), history.where
-        trained = self.train(x, y, where, key)
-        basis = with_constant(features(self.network, trained, x))
+        network_params = self.train(x, y, where, key)
+        basis = with_constant(features(self.network, network_params, x))
         last_layer = fit_linear(basis, y, where)
         predict = linear_posterior(last_layer, basis, y, where)
 
         def at(rows: Array) -> tuple[Array, Array]:
-            return predict(with_constant(features(self.network, trained, standard_columns(rows))))
+            return predict(with_constant(features(self.network, network_params, standard_columns(rows))))
 
         mean, variance = by_blocks(at, candidates.x)
         return mean, variance + jnp.exp(-last_layer.log_beta)

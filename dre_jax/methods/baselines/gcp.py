@@ -65,8 +65,8 @@ def copula_scale(level: Array, where: Array) -> Array:
     below = (level[None, :] >= level[:, None]) & where[None, :]
     share = jnp.sum(below, axis=1, dtype=jnp.float32) / jnp.maximum(count, 1.0)
     delta = cut_off(count)
-    scaled = jax.scipy.special.ndtri(jnp.clip(share, delta, 1.0 - delta))
-    return jnp.where(where & (count > 1), scaled, 0.0)
+    normal_scores = jax.scipy.special.ndtri(jnp.clip(share, delta, 1.0 - delta))
+    return jnp.where(where & (count > 1), normal_scores, 0.0)
 
 
 def quantiles(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

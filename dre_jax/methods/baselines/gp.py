@@ -31,7 +31,7 @@ class FittedProcess(NamedTuple):
     """A Gaussian process that was fitted to a history and conditioned on it."""
 
     process: GPParams
-    prepared: PreparedGP
+    prepared_gp: PreparedGP
     incumbent: Array
     """Scalar: the best response, standardised; with known errors the best posterior mean of a trial. Minus infinity
     without any."""
@@ -69,10 +69,10 @@ class GaussianProcess(NoMetaLearning):
         y, deviation = standardise(history.response, history.where)
         noise_var = None if history.noise_var is None else history.noise_var / deviation**2
         process = fit_gp(self.fitting, history.x, y, history.where, noise_var)
-        prepared = condition_on_history(process, history.x, y, history.where, noise_var)
+        prepared_gp = condition_on_history(process, history.x, y, history.where, noise_var)
         if noise_var is not None:
-            y, _ = predict_in_blocks(process, history.x, prepared, history.x)
-        return FittedProcess(process, prepared, best_response(y, history.where))
+            y, _ = predict_in_blocks(process, history.x, prepared_gp, history.x)
+        return FittedProcess(process, prepared_gp, best_response(y, history.where))
 
     def score_candidates(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the fitted process."""
@@ -82,7 +82,7 @@ class GaussianProcess(NoMetaLearning):
 
     def predict_components(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Components:
         """Returns the predictions of the fitted process, one component."""
-        mean, variance = predict_in_blocks(fitted_params.process, history.x, fitted_params.prepared, candidates.x)
+        mean, variance = predict_in_blocks(fitted_params.process, history.x, fitted_params.prepared_gp, candidates.x)
         return Components(jnp.zeros(1, mean.dtype), mean[:, None], jnp.sqrt(variance)[:, None])
 
 

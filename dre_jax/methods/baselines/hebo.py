@@ -72,8 +72,8 @@ def yeo_johnson(y: Array, exponent: Array) -> Array:
     power = jnp.where(y >= 0.0, exponent, 2.0 - exponent)
     log = jnp.log1p(jnp.abs(y))
     flat = jnp.abs(power) < _FLAT
-    transformed = jnp.where(flat, log * (1.0 + 0.5 * power * log), jnp.expm1(power * log) / jnp.where(flat, 1.0, power))
-    return jnp.sign(y) * transformed
+    magnitude = jnp.where(flat, log * (1.0 + 0.5 * power * log), jnp.expm1(power * log) / jnp.where(flat, 1.0, power))
+    return jnp.sign(y) * magnitude
 
 
 def normal_exponent(y: Array, where: Array) -> Array:
@@ -142,13 +142,13 @@ class HEBO(NoMetaLearning):
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Returns 1 for the candidates of the Pareto front, and 0 for all others."""
         y = to_normal(history.response, history.where)
-        fitted = fit_warped(self.fitting, history.x, y, history.where)
-        warped_x = fitted.warp(history.x)
+        warped_gp = fit_warped(self.fitting, history.x, y, history.where)
+        warped_x = warped_gp.warp(history.x)
         best = jnp.argmax(jnp.where(history.where, y, -jnp.inf))
-        target, _ = gp_posterior(fitted.process, warped_x, y, history.where, warped_x[best][None])
-        mean, variance = gp_posterior(fitted.process, warped_x, y, history.where, fitted.warp(candidates.x))
+        target, _ = gp_posterior(warped_gp.process, warped_x, y, history.where, warped_x[best][None])
+        mean, variance = gp_posterior(warped_gp.process, warped_x, y, history.where, warped_gp.warp(candidates.x))
         keys = jax.random.split(key, 3)
-        values = self.objectives(mean, jnp.sqrt(variance), target[0], fitted.process, history, keys[:2])
+        values = self.objectives(mean, jnp.sqrt(variance), target[0], warped_gp.process, history, keys[:2])
         return pareto_front(values, candidates.where, keys[2]).astype(jnp.float32)
 
     def objectives(
@@ -214,8 +214,8 @@ def pareto_front(values: Array, where: Array, key: Array) -> Array:
     some, counts = values[:, largest], where[largest]
     no_worse = jnp.all(some[:, :, None] >= some[:, None, :], axis=0)
     better = jnp.any(some[:, :, None] > some[:, None, :], axis=0)
-    dominated = jnp.any(no_worse & better & counts[:, None], axis=0)
-    return jnp.zeros(n, bool).at[largest].set(counts & ~dominated)
+    is_dominated = jnp.any(no_worse & better & counts[:, None], axis=0)
+    return jnp.zeros(n, bool).at[largest].set(counts & ~is_dominated)
 
 
 ENTRIES = (

@@ -26,8 +26,8 @@ from dre_jax.methods.baselines.shared import ByResponse, FromSources
 from dre_jax.methods.baselines.source_processes import (
     SourceProcesses,
     joint_posterior,
-    misranked,
-    misranked_left_out,
+    misranked_share,
+    misranked_share_left_out,
     predict_sources,
 )
 from dre_jax.methods.entry import Entry
@@ -72,12 +72,12 @@ class RGPE(FromSources, ByResponse):
             lower, _ = safe_cholesky(
                 add_noise(matrix, jnp.zeros((), y.dtype), history.where), jnp.exp(source.params.log_scale)
             )
-            return misranked((mean[:, None] + matmul(lower, noise)).T, history.level, history.where)
+            return misranked_share((mean[:, None] + matmul(lower, noise)).T, history.level, history.where)
 
         of_sources = jax.vmap(of_source, in_axes=(0, 1))(params, noise)
         signal, noises = jax.random.normal(own_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
         samples = sample_leave_one_out(own, history.x, y, history.where, signal, noises)
-        return jnp.concatenate([of_sources, misranked_left_out(samples, history.level, history.where)[None]])
+        return jnp.concatenate([of_sources, misranked_share_left_out(samples, history.level, history.where)[None]])
 
 
 def ranking_weights(losses: Array, guard: float) -> Array:

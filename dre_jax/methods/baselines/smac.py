@@ -76,8 +76,8 @@ class _Parts:
         encoded_trials, costs = encoder.transform()
         forest = _forest(self._scenario, self._trees, len(encoded_trials))
         forest.train(encoded_trials, costs)
-        predicted, _ = forest.predict_marginalized(encoded_trials)
-        self._improvement.update(model=forest, eta=float(predicted.min()), num_data=len(encoded_trials))
+        predicted_mean, _ = forest.predict_marginalized(encoded_trials)
+        self._improvement.update(model=forest, eta=float(predicted_mean.min()), num_data=len(encoded_trials))
         # What its public call does too, which wants an object for every row first.
         return np.asarray(self._improvement._compute(np.clip(pending, 0.0, 1.0)), np.float64).reshape(-1)
 

@@ -64,15 +64,15 @@ def gather_rows(meta: SearchSpace, numbers: Sequence[np.ndarray]) -> SourceTasks
     """Returns the rows of each training task that have these numbers."""
     n = max(map(len, numbers))
     xs, ys, wheres = [], [], []
-    for task, selected in zip(meta.train.values(), numbers, strict=True):
-        empty = n - len(selected)
-        where = np.arange(n) < len(selected)
-        xs.append(np.pad(np.asarray(task.X, np.float32)[selected], ((0, empty), (0, 0))))
+    for task, rows in zip(meta.train.values(), numbers, strict=True):
+        empty = n - len(rows)
+        where = np.arange(n) < len(rows)
+        xs.append(np.pad(np.asarray(task.X, np.float32)[rows], ((0, empty), (0, 0))))
         # Responses are centred in float64, because float32 may round their differences to zero.
-        centred = np.asarray(task.y, np.float64)[selected] - np.mean(task.y[selected])
-        largest = np.abs(centred).max()
-        scaled = (centred / largest if largest > 0 else centred).astype(np.float32)
-        ys.append(standardise(*jax.device_put((np.pad(scaled, (0, empty)), where))).y)
+        centred_y = np.asarray(task.y, np.float64)[rows] - np.mean(task.y[rows])
+        largest = np.abs(centred_y).max()
+        scaled_y = (centred_y / largest if largest > 0 else centred_y).astype(np.float32)
+        ys.append(standardise(*jax.device_put((np.pad(scaled_y, (0, empty)), where))).y)
         wheres.append(where)
     return SourceTasks(*jax.device_put((np.stack(xs), jnp.stack(ys), np.stack(wheres))))
 
@@ -86,16 +86,16 @@ def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
         matrix = add_noise(signal_covariance(params, task.x, task.x), jnp.exp(params.log_noise), task.where)
         return params, condition_gp(matrix, task.y, task.where)
 
-    params, conditioned = jax.lax.map(fit_source, tasks)
-    return SourceProcesses(params, tasks.x, conditioned)
+    params, gps = jax.lax.map(fit_source, tasks)
+    return SourceProcesses(params, tasks.x, gps)
 
 
 def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Returns the mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
-    prepared = jax.vmap(prepare_gp)(sources.gp)
+    gps = jax.vmap(prepare_gp)(sources.gp)
 
     def at(rows: Array) -> tuple[Array, Array]:
-        mean, variance = jax.vmap(predict_signal_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, prepared, rows)
+        mean, variance = jax.vmap(predict_signal_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, gps, rows)
         return mean.T, variance.T
 
     mean, variance = by_blocks(at, x)
@@ -122,7 +122,7 @@ def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:
     return matmul(source.gp.weights, cross), signal_covariance(source.params, x, x) - matmul(half.T, half)
 
 
-def misranked(predicted: Array, level: Array, where: Array) -> Array:
+def misranked_share(predictions: Array, level: Array, where: Array) -> Array:
     """Returns the share of the pairs of trials with different responses that predictions f[..., n] misrank.
 
     Pairs that are predicted equal count half (Feurer et al. 2018, equation 3; Wistuba et al. 2016, equation 11). Levels
@@ -130,14 +130,14 @@ def misranked(predicted: Array, level: Array, where: Array) -> Array:
 
     Example:
       >>> levels, where = jnp.array([0, 1, 2]), jnp.ones(3, bool)
-      >>> misranked(jnp.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]), levels, where).tolist()
+      >>> misranked_share(jnp.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]), levels, where).tolist()
       [0.0, 1.0]
     """
     pairs = (level[:, None] < level[None, :]) & where[:, None] & where[None, :]
-    return _share(_wrong(predicted[..., :, None], predicted[..., None, :]), pairs)
+    return _share(_wrong(predictions[..., :, None], predictions[..., None, :]), pairs)
 
 
-def misranked_left_out(predicted: Array, level: Array, where: Array) -> Array:
+def misranked_share_left_out(predictions: Array, level: Array, where: Array) -> Array:
     """Returns the share of such pairs that models without one of the two trials misrank.
 
     Row j of the predictions f[..., n, n] is of the model without trial j: of each model those pairs count that hold the
@@ -145,13 +145,13 @@ def misranked_left_out(predicted: Array, level: Array, where: Array) -> Array:
 
     Example:
       >>> levels, where = jnp.array([0, 1]), jnp.ones(2, bool)
-      >>> float(misranked_left_out(jnp.array([[2.0, 1.0], [1.0, 3.0]]), levels, where))
+      >>> float(misranked_share_left_out(jnp.array([[2.0, 1.0], [1.0, 3.0]]), levels, where))
       0.5
     """
-    left_out = jnp.diagonal(predicted, axis1=-2, axis2=-1)[..., :, None]
+    left_out = jnp.diagonal(predictions, axis1=-2, axis2=-1)[..., :, None]
     better = level[:, None] < level[None, :]
     pairs = (level[:, None] != level[None, :]) & where[:, None] & where[None, :]
-    return _share(jnp.where(better, _wrong(left_out, predicted), _wrong(predicted, left_out)), pairs)
+    return _share(jnp.where(better, _wrong(left_out, predictions), _wrong(predictions, left_out)), pairs)
 
 
 def _wrong(better: Array, worse: Array) -> Array:

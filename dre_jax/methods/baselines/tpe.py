@@ -40,7 +40,7 @@ class TPE:
     startup: int = 10
     """Trials, the design among them, before which a row is drawn at random: Optuna's."""
     _study: Any = field(default=None, repr=False)
-    _shown: int = field(default=0, repr=False)
+    _n_shown: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         import_extra("optuna", "optuna", "optuna")
@@ -63,11 +63,11 @@ class TPE:
             columns: dict[str, Any] = {
                 f"{i:05d}": optuna.distributions.FloatDistribution(0.0, 1.0) for i in range(x.shape[1])
             }
-            for row, response in zip(x[self._shown :], y[self._shown :], strict=True):
+            for row, response in zip(x[self._n_shown :], y[self._n_shown :], strict=True):
                 self._study.add_trial(
                     optuna.trial.create_trial(params=_params(columns, row), distributions=columns, value=response)
                 )
-            self._shown = len(x)
+            self._n_shown = len(x)
             sampler = self._study.sampler
             sampler.rows = dict(zip(columns, np.clip(pending, 0.0, 1.0).T, strict=True))
             sampler.values = np.zeros(len(pending))

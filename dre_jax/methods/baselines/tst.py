@@ -28,7 +28,7 @@ from dre_jax.gp.kernels import epanechnikov
 from dre_jax.gp.regression import gp_posterior, matmul
 from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.baselines.shared import ByResponse, FromSources
-from dre_jax.methods.baselines.source_processes import SourceProcesses, misranked, predict_means
+from dre_jax.methods.baselines.source_processes import SourceProcesses, misranked_share, predict_means
 from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Candidates, History
@@ -54,13 +54,13 @@ class TST(FromSources, ByResponse):
         own = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
         own_mean, variance = gp_posterior(own, history.x, y, history.where, candidates.x)
-        transferred = matmul(weights[:-1], predict_means(params, candidates.x))
-        return (transferred + weights[-1] * own_mean) / jnp.sum(weights), variance
+        source_mean = matmul(weights[:-1], predict_means(params, candidates.x))
+        return (source_mean + weights[-1] * own_mean) / jnp.sum(weights), variance
 
 
 def source_weights(sources: SourceProcesses, history: History, bandwidth: float) -> Array:
     """Returns the weights of the past tasks, and of the task at hand, last; f32[sources + 1], not normalised."""
-    distances = misranked(predict_means(sources, history.x), history.level, history.where)
+    distances = misranked_share(predict_means(sources, history.x), history.level, history.where)
     return epanechnikov(jnp.append(distances, jnp.zeros((), distances.dtype)) / bandwidth)
 
 
@@ -83,9 +83,9 @@ class TAF(FromSources):
         weights = source_weights(params, history, self.bandwidth)
         mean, variance = gp_posterior(own, history.x, y, history.where, candidates.x)
         best = best_response(y, history.where)
-        expected = log_expected_improvement(-mean, jnp.sqrt(variance), jnp.where(jnp.isfinite(best), -best, 0.0))
-        transferred = matmul(weights[:-1], predicted_improvements(params, history, candidates.x))
-        return jnp.logaddexp(jnp.log(weights[-1]) + expected, jnp.log(transferred)) - jnp.log(jnp.sum(weights))
+        log_ei = log_expected_improvement(-mean, jnp.sqrt(variance), jnp.where(jnp.isfinite(best), -best, 0.0))
+        source_improvement = matmul(weights[:-1], predicted_improvements(params, history, candidates.x))
+        return jnp.logaddexp(jnp.log(weights[-1]) + log_ei, jnp.log(source_improvement)) - jnp.log(jnp.sum(weights))
 
 
 def predicted_improvements(sources: SourceProcesses, history: History, x: Array) -> Array:
@@ -93,8 +93,8 @@ def predicted_improvements(sources: SourceProcesses, history: History, x: Array)
 
     Before the first trial, the improvement on the task's mean.
     """
-    predicted = predict_means(sources, history.x)
-    best = jnp.max(jnp.where(history.where, predicted, -jnp.inf), axis=1)
+    predictions = predict_means(sources, history.x)
+    best = jnp.max(jnp.where(history.where, predictions, -jnp.inf), axis=1)
     best = jnp.where(jnp.isfinite(best), best, 0.0)
     return jnp.maximum(predict_means(sources, x) - best[:, None], 0.0)
 

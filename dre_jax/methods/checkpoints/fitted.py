@@ -40,7 +40,7 @@ from dre_jax.methods.checkpoints.training import STEPS, TrainingCheckpoint, colu
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
-from dre_jax.methods.registry import METHODS, registered
+from dre_jax.methods.registry import METHODS, registered_entry
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, learns_from_past
 
@@ -85,37 +85,37 @@ class FittedMethod:
     """Arrays of the caller that saved it, by name; empty if only the description was read."""
 
 
-def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
+def save_fitted(folder: str | Path, fitted_method: FittedMethod) -> None:
     """Writes a fitted method; an older one is replaced in one step, and stays if this process is killed.
 
     Args:
       folder: the search space's; ``metadata.json`` in it is a copy for people. Or a file, ``NAME.npz``.
-      fitted: with a configuration of the classes that the registry's methods have.
+      fitted_method: with a configuration of the classes that the registry's methods have.
 
     Raises:
       CheckpointError: for parameters or a configuration of other classes, or if the folder cannot be written.
     """
-    structure, arrays = structure_to_json(jax.tree.map(_to_jax, fitted.params))
-    if fitted.name not in METHODS or not arrays:
-        raise CheckpointError(f"a method must be registered and have learned something, but got {fitted.name!r}")
+    structure, arrays = structure_to_json(jax.tree.map(_to_jax, fitted_method.params))
+    if fitted_method.name not in METHODS or not arrays:
+        raise CheckpointError(f"a method must be registered and have learned something, but got {fitted_method.name!r}")
     metadata = {
-        "method": fitted.name,
-        "configuration": config_to_json(fitted.method),
-        "space": fitted.space,
-        "columns": fitted.n_columns,
-        "schema": fitted.columns,
-        "facts": fitted.facts,
-        "extra": fitted.extra,
+        "method": fitted_method.name,
+        "configuration": config_to_json(fitted_method.method),
+        "space": fitted_method.space,
+        "columns": fitted_method.n_columns,
+        "schema": fitted_method.columns,
+        "facts": fitted_method.facts,
+        "extra": fitted_method.extra,
     }
-    stored = {**metadata, "structure": structure}
-    if fitted.extra_arrays:
-        stored["extra_structure"], extra_arrays = structure_to_json(fitted.extra_arrays)
+    stored_metadata = {**metadata, "structure": structure}
+    if fitted_method.extra_arrays:
+        stored_metadata["extra_structure"], extra_arrays = structure_to_json(fitted_method.extra_arrays)
         arrays |= {f"{_EXTRA}{path}": array for path, array in extra_arrays.items()}
     if is_archive(folder):
-        write_archive(folder, arrays, stored)
+        write_archive(folder, arrays, stored_metadata)
         return
     steps = _fitted_steps(folder)
-    steps.save((steps.latest() or 0) + 1, arrays, stored, {"metadata.json": metadata})
+    steps.save((steps.latest() or 0) + 1, arrays, stored_metadata, {"metadata.json": metadata})
 
 
 def has_checkpoint(folder: str | Path) -> bool:
@@ -151,23 +151,23 @@ def load_fitted(
     latest = _fitted_steps(folder).latest()
     try:
         with check_version(folder):
-            fitted = _read(folder, ensemble, with_params)
+            fitted_method = _read(folder, ensemble, with_params)
     except CheckpointError:
         if _fitted_steps(folder).latest() == latest:
             raise
         # Another process replaced it while it was read.
         return load_fitted(folder, space=space, columns=columns, ensemble=ensemble, with_params=with_params)
-    phrases = [] if space is None else differences({"space": space}, {"space": fitted.space})
-    if columns is not None and not isinstance(columns, int) and fitted.columns is not None:
-        phrases += differing_columns(columns, fitted.columns)
+    phrases = [] if space is None else differences({"space": space}, {"space": fitted_method.space})
+    if columns is not None and not isinstance(columns, int) and fitted_method.columns is not None:
+        phrases += differing_columns(columns, fitted_method.columns)
     elif columns is not None:
         number = columns if isinstance(columns, int) else len(columns)
-        phrases += differences({"columns": number}, {"columns": fitted.n_columns})
+        phrases += differences({"columns": number}, {"columns": fitted_method.n_columns})
     if phrases:
-        hidden = len(phrases) - _MAX_DIFFERENCES
-        text = "; ".join([*phrases[:_MAX_DIFFERENCES], *([f"and {hidden} more"] if hidden > 0 else [])])
+        n_omitted = len(phrases) - _MAX_DIFFERENCES
+        text = "; ".join([*phrases[:_MAX_DIFFERENCES], *([f"and {n_omitted} more"] if n_omitted > 0 else [])])
         raise CheckpointError(f"the checkpoint in {folder} does not fit: {text}")
-    return fitted
+    return fitted_method
 
 
 def _fitted_steps(folder: str | Path) -> Steps:
@@ -198,7 +198,7 @@ def _fitted_of(
     folder: str | Path, metadata: dict[str, Any], read_arrays: Callable[[Mapping[str, Any]], Any] | None
 ) -> FittedMethod:
     """Returns the method that metadata describe; without parameters if no function reads their arrays."""
-    fitted = FittedMethod(
+    checkpoint = FittedMethod(
         name=_check_name(metadata["method"], folder),
         method=config_from_json(metadata["configuration"]),
         params=None,
@@ -208,10 +208,10 @@ def _fitted_of(
         facts=metadata["facts"],
         extra=metadata["extra"],
     )
-    if type(fitted.method) is not type(METHODS[fitted.name].default):
-        raise CheckpointError(f"{fitted.name} in {folder} is configured as {type(fitted.method).__name__}")
+    if type(checkpoint.method) is not type(METHODS[checkpoint.name].default):
+        raise CheckpointError(f"{checkpoint.name} in {folder} is configured as {type(checkpoint.method).__name__}")
     if read_arrays is None:
-        return fitted
+        return checkpoint
     shapes: dict[str, Any] = {}
     structure_from_json(metadata["structure"], shapes.setdefault)
     extra = metadata.get("extra_structure")  # those that ship have none
@@ -220,9 +220,9 @@ def _fitted_of(
     arrays = read_arrays(shapes)
     params = structure_from_json(metadata["structure"], lambda path, _: arrays[path])
     extra_arrays = structure_from_json(extra, lambda path, _: arrays[f"{_EXTRA}{path}"]) or {}
-    fitted = dataclasses.replace(fitted, params=params, extra_arrays=extra_arrays)
-    _check_params(fitted, folder)
-    return fitted
+    checkpoint = dataclasses.replace(checkpoint, params=params, extra_arrays=extra_arrays)
+    _check_params(checkpoint, folder)
+    return checkpoint
 
 
 def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
@@ -250,7 +250,7 @@ def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
 
 
 def _check_name(name: Any, folder: str | Path) -> str:
-    if registered(str(name)) is None:  # no name in a file makes this import anything but an entry point
+    if registered_entry(str(name)) is None:  # no name in a file makes this import anything but an entry point
         rule = f"the checkpoint in {folder} is of a method that this version does not know, {name!r}"
         outside = ": load it first, by --method or dre_jax.methods.find" if is_foreign(str(name)) else ""
         raise CheckpointError(f"{rule}{outside}")
@@ -262,20 +262,20 @@ def _to_jax(leaf: Any) -> Any:
     return jax.device_put(leaf) if isinstance(leaf, np.ndarray | np.generic) and has_numbers(leaf) else leaf
 
 
-def _check_params(fitted: FittedMethod, folder: str | Path) -> None:
+def _check_params(fitted_method: FittedMethod, folder: str | Path) -> None:
     """Raises `CheckpointError` for parameters of another version that the method of this one cannot compute with.
 
     Nothing is computed: the method is traced, with a history and candidates of one row.
     """
-    if fitted.facts.get("versions", {}).get("dre_jax") == versions()["dre_jax"]:
+    if fitted_method.facts.get("versions", {}).get("dre_jax") == versions()["dre_jax"]:
         return
-    row, where = jnp.zeros((1, fitted.n_columns)), jnp.ones(1, bool)
+    row, where = jnp.zeros((1, fitted_method.n_columns)), jnp.ones(1, bool)
     history = History(row, jnp.zeros(1), jnp.zeros(1, jnp.int32), where)
 
     def acquire(params: Any) -> Array:
-        return fitted.method.acquire(params, history, Candidates(row, where), jax.random.key(0))
+        return fitted_method.method.acquire(params, history, Candidates(row, where), jax.random.key(0))
 
     try:
-        jax.eval_shape(acquire, fitted.params)
+        jax.eval_shape(acquire, fitted_method.params)
     except Exception as error:  # whatever a method does with arrays that are not its own
         raise CheckpointError(f"the parameters in {folder} are not this version's: {error}") from error

@@ -70,10 +70,10 @@ def configure_training(
         default: Any = entry.default
         entry = dataclasses.replace(entry, default=dataclasses.replace(default, **sizes))
     paths = {f"training.{name}": value for name, value in fields.items()}
-    repeated = next((path for path in paths if path in settings), None)
-    if repeated is not None:
-        values = f"{settings[repeated]} and {paths[repeated]}"
-        raise ConfigError(f"{entry.name}: {repeated} must be set once, but got {values}")
+    repeated_path = next((path for path in paths if path in settings), None)
+    if repeated_path is not None:
+        values = f"{settings[repeated_path]} and {paths[repeated_path]}"
+        raise ConfigError(f"{entry.name}: {repeated_path} must be set once, but got {values}")
     method: Any = entry.make({**settings, **paths})
     evaluate_every = min(method.training.evaluate_every, method.training.steps)
     return dataclasses.replace(method, training=dataclasses.replace(method.training, evaluate_every=evaluate_every))
@@ -138,7 +138,7 @@ def meta_train_method(
     on_fit()
     params = method.fit(meta, key)
     facts["decided"] = decisions_of(method, params)
-    fitted = FittedMethod(
+    fitted_method = FittedMethod(
         name=name,
         method=method,
         params=params,
@@ -149,7 +149,7 @@ def meta_train_method(
         extra=extra,
         extra_arrays=extra_arrays(),
     )
-    save_fitted(folder, fitted)
+    save_fitted(folder, fitted_method)
     return None
 
 
@@ -160,15 +160,15 @@ def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[st
       CheckpointError: if it holds another method, another space or other data. The trainer compares what it trains.
     """
     ensemble = has_ensemble(method)
-    saved = load_fitted(folder, ensemble=ensemble, with_params=False)
-    if "tasks" not in saved.facts:  # the training of an ensemble alone
+    record = load_fitted(folder, ensemble=ensemble, with_params=False)
+    if "tasks" not in record.facts:  # the training of an ensemble alone
         return False
     ours = {"method": name, "space": meta.name, "columns": meta.n_columns}
-    check_same_training(folder, ours, {"method": saved.name, "space": saved.space, "columns": saved.n_columns})
-    fields, saved_fields = dict(leaves(method)), dict(leaves(saved.method))
+    check_same_training(folder, ours, {"method": record.name, "space": record.space, "columns": record.n_columns})
+    fields, saved_fields = dict(leaves(method)), dict(leaves(record.method))
     if has_fitted(folder, ensemble=ensemble):
         fields |= {fact: facts[fact] for fact in ("key", "fingerprint")}
-        check_same_training(folder, fields, {**saved_fields, **saved.facts}, meta.columns, saved.columns)
+        check_same_training(folder, fields, {**saved_fields, **record.facts}, meta.columns, record.columns)
         return True
     others = {path: value for path, value in fields.items() if path.split(".")[0] not in ("model", "training")}
     check_same_training(folder, others, saved_fields)

@@ -19,20 +19,20 @@ from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 
 
-def provenance(meta: SearchSpace, key: Array, *, fitted: bool = False) -> dict[str, Any]:
+def provenance(meta: SearchSpace, key: Array, *, is_fitted: bool = False) -> dict[str, Any]:
     """Returns facts on what a method learns from and what computes it.
 
     Args:
       meta: the search space.
       key: PRNG key of the fit.
-      fitted: whether the fit is done, so that C++ loops that it did not use need not be built.
+      is_fitted: whether the fit is done, so that C++ loops that it did not use need not be built.
     """
     return {
         "fingerprint": fingerprint(meta),
         "tasks": list(meta.train),
         "key": [int(word) for word in jax.random.key_data(key).ravel()],
         "versions": versions(),
-        "backends": [native.backend(decide=not fitted)],
+        "backends": [native.backend(decide=not is_fitted)],
     }
 
 

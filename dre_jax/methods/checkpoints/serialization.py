@@ -198,5 +198,5 @@ def check_parameter_classes(method: Method) -> None:
 def _fields(kind: Any) -> list[tuple[str, str]]:
     """Returns the fields of a dataclass or of a named tuple: their names in checkpoints, and their names."""
     names = kind._fields if hasattr(kind, "_fields") else [field.name for field in dataclasses.fields(kind)]
-    renamed = RENAMED_FIELDS.get(kind.__name__, {})
-    return [(renamed.get(name, name), name) for name in names]
+    saved_names = RENAMED_FIELDS.get(kind.__name__, {})
+    return [(saved_names.get(name, name), name) for name in names]

@@ -219,11 +219,11 @@ def _check_digests(folder: Path) -> None:
     """
     path = folder / _DIGESTS
     try:
-        expected, actual = (read_json(path) if path.exists() else {}), _digests(folder)
-        changed = [name for name in expected if actual.get(name) != expected[name]]
+        expected_digests, actual_digests = (read_json(path) if path.exists() else {}), _digests(folder)
+        changed_files = [name for name in expected_digests if actual_digests.get(name) != expected_digests[name]]
     except (OSError, DataError, TypeError, AttributeError) as error:
         raise CheckpointError(f"cannot read {folder}: {str(error)[:300]}") from error
-    if changed:
+    if changed_files:
         others = [path for path in folder.parent.iterdir() if path.name.isdigit() and path != folder]
         remedy = f"; remove {folder} to use the step before" if others else ""
-        raise CheckpointError(f"{folder / changed[0]} is damaged: it is not as it was written{remedy}")
+        raise CheckpointError(f"{folder / changed_files[0]} is damaged: it is not as it was written{remedy}")

@@ -33,7 +33,7 @@ from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
 
 STEPS = "steps"
 """The folder of the steps in that of a search space."""
-_COMPARED = ("space", "columns", "model", "training", "key", "fingerprint")  # before a training is resumed
+_COMPARED_FIELDS = ("space", "columns", "model", "training", "key", "fingerprint")  # before a training is resumed
 
 
 def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrainConfig]:
@@ -156,7 +156,7 @@ class ResumableTraining(TrainingCheckpoint):
             model, config = training_configs(metadata)
             columns = columns_from_json(metadata["schema"])
         configs = {"model": dataclasses.asdict(model), "training": dataclasses.asdict(config)}
-        ours = {name: self._metadata[name] for name in _COMPARED}
+        ours = {name: self._metadata[name] for name in _COMPARED_FIELDS}
         if self._config.schedule == "constant" and self._config.steps >= metadata["step"]:
             # At a constant learning rate the number of steps is only where training ends: it may be moved.
             ours["training"] = {**ours["training"], "steps": config.steps}

@@ -87,9 +87,9 @@ def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -
     Raises:
       DataError: where the numbers differ.
     """
-    trained = params.scorers["hidden_0_kernel"].shape[-2] - config.scorer_inputs(0)
-    if trained != n_columns:
-        raise DataError(f"the ensemble was trained on {trained} columns, but the configurations have {n_columns}")
+    n_inputs = params.scorers["hidden_0_kernel"].shape[-2] - config.scorer_inputs(0)
+    if n_inputs != n_columns:
+        raise DataError(f"the ensemble was trained on {n_inputs} columns, but the configurations have {n_columns}")
 
 
 def member_axes(config: ModelConfig) -> EnsembleParams:
@@ -107,8 +107,8 @@ def scale_response(response: Array, where: Array) -> Array:
     low = jnp.min(jnp.where(where, response, jnp.inf), axis=-1, keepdims=True)
     high = jnp.max(jnp.where(where, response, -jnp.inf), axis=-1, keepdims=True)
     spread = high - low
-    varied = where & (spread > 0)
-    return jnp.where(varied, (response - low) / jnp.where(spread > 0, spread, 1.0), 0.5)
+    has_spread = where & (spread > 0)
+    return jnp.where(has_spread, (response - low) / jnp.where(spread > 0, spread, 1.0), 0.5)
 
 
 def deep_set_response(config: ModelConfig, response: Array, where: Array) -> Array:

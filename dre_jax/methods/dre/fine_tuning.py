@@ -44,8 +44,8 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
     query_where = jnp.broadcast_to(query_slot < n - k, (config.epochs, q_max))
     query = jax.vmap(skip, in_axes=(None, 0))(query_slot, support)
     query = jnp.where(query_where, query, 0)
-    ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights)
-    return SampledLists(jnp.where(support_where, support, 0), support_where, query, ranked)
+    ranked_list = rank_sorted(response[query], level[query], query_where, config.loss.weights)
+    return SampledLists(jnp.where(support_where, support, 0), support_where, query, ranked_list)
 
 
 def fine_tune(
@@ -75,7 +75,7 @@ def fine_tune(
     if config.epochs == 0:
         return params
     epochs, steps = _draw(config, response, level, where, key)
-    scanned = partial(fit_epochs, partial(scan_steps, model, config.loss.name, unroll=_UNROLL))
+    by_scan = partial(fit_epochs, partial(scan_steps, model, config.loss.name, unroll=_UNROLL))
     elsewhere: dict[str, Callable[..., EnsembleParams]] = {}
     if supports_native(model, config.loss.name, x, own_lists=False):
         elsewhere["cpu"] = partial(fit_epochs, partial(native_steps, model, config.loss.name, wants_losses=False))
@@ -89,7 +89,7 @@ def fine_tune(
 
         one_by_one = sequential_vmap(run)
         elsewhere["tpu"] = lambda params, x, response, *_: one_by_one(params, x, response, level, where, key)
-    return lax.platform_dependent(params, x, response, epochs, steps, **elsewhere, default=scanned)
+    return lax.platform_dependent(params, x, response, epochs, steps, **elsewhere, default=by_scan)
 
 
 def _draw(
@@ -130,5 +130,5 @@ def epochs_in_lanes(
     """Returns what the scan over epochs returns, computed by `dre_jax.methods.dre.tpu` with lists as masks."""
     layout, members = layout_of(model, x.shape[1]), jax.tree.leaves(params.scorers)[0].shape[0]
     first, draws = masks_of(model, weights, level, where, response, epochs)
-    packed = fit_members(model, pack(layout, params, members), x, first, draws, steps, interpret=interpret)
-    return unpack(layout, packed, params)
+    packed_params = fit_members(model, pack(layout, params, members), x, first, draws, steps, interpret=interpret)
+    return unpack(layout, packed_params, params)

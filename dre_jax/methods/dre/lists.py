@@ -28,7 +28,7 @@ class SampledLists(NamedTuple):
     """bool[..., K]"""
     query: Array
     """i32[..., Q], in the order of relevance."""
-    ranked: RankedList
+    ranked_list: RankedList
     """[..., Q]"""
 
 
@@ -63,5 +63,5 @@ def read_lists(source: ListSource, bits: Array, config: MetaTrainConfig) -> Samp
         list_rows = jnp.concatenate([rows.support, rows.query], axis=-1)
         where = jnp.concatenate([rows.support_where, rows.query_where], axis=-1)
         response = scale_response(table.response[list_rows], where)[..., rows.support.shape[-1] :]
-    ranked = rank_sorted(response, table.level[rows.query], rows.query_where, config.loss.weights)
-    return SampledLists(rows.support, rows.support_where, rows.query, ranked)
+    ranked_list = rank_sorted(response, table.level[rows.query], rows.query_where, config.loss.weights)
+    return SampledLists(rows.support, rows.support_where, rows.query, ranked_list)

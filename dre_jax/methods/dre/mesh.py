@@ -50,18 +50,18 @@ def lists_spec(own_lists: bool) -> P:
 
 
 def shard_over_mesh(
-    scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool, *, gathered: bool
+    scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool, *, is_gathered: bool
 ) -> Callable[..., Any]:
     """Returns a scan over training steps, in which each device has its own members and lists.
 
-    The scan is ``(source, (params, moments), bits, sizes) -> ((params, moments), losses)``; bits lie as `lists_spec`
-    says, and so does the source where its rows are ``gathered`` and no table of all; losses are f32[steps, members].
+    The scan is ``(source, (params, moments), bits, sizes) -> ((params, moments), losses)``. Bits are partitioned as in
+    `lists_spec`, and so is the source if it ``is_gathered``, not one table. Losses are f32[steps, members].
     """
     carry, lists = _carry_spec(model), lists_spec(own_lists)
     return jax.shard_map(
         scan,
         mesh=mesh,
-        in_specs=(lists if gathered else P(), carry, lists, P()),
+        in_specs=(lists if is_gathered else P(), carry, lists, P()),
         out_specs=(carry, P(None, MEMBERS)),
         check_vma=False,
     )

@@ -38,9 +38,9 @@ def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool)
     Supported are the fields and values in `MODEL_FIELDS`, the losses in `LOSSES`, tables of float32, and members with
     lists of their own, unless they share a deep set.
     """
-    supported = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
+    is_supported = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
     values = [(getattr(model, field.name), MODEL_FIELDS.get(field.name, ())) for field in dataclasses.fields(model)]
-    return supported and all(choices is None or value in choices for value, choices in values) and native.available()
+    return is_supported and all(choices is None or value in choices for value, choices in values) and native.available()
 
 
 def native_steps(
@@ -70,8 +70,8 @@ def native_steps(
       Parameters and moments, and the losses, f32[steps, members].
     """
     params, moments = start
-    scaled = deep_set_response(model, response[lists.support], lists.support_where)
-    native_lists = native.Lists(lists.support, lists.support_where, scaled, lists.query, *lists.ranked)
+    support_response = deep_set_response(model, response[lists.support], lists.support_where)
+    native_lists = native.Lists(lists.support, lists.support_where, support_response, lists.query, *lists.ranked_list)
     trees = params, *moments
     scorer_names, deep_set_names = _array_names(model)
     scorers = jnp.stack([_pack(tree.scorers, scorer_names, members=True) for tree in trees])
@@ -92,11 +92,11 @@ def native_steps(
         loss=loss,
         wants_losses=wants_losses,
     )
-    new, *moved = (
+    new_params, *new_moments = (
         EnsembleParams(_unpack(a, params.scorers, scorer_names), _unpack(b, params.deep_set, deep_set_names))
         for a, b in zip(scorers, deep_sets, strict=True)
     )
-    return (new, Moments(*moved)), losses
+    return (new_params, Moments(*new_moments)), losses
 
 
 def _array_names(model: ModelConfig) -> tuple[list[str], list[str]]:

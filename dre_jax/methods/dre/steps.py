@@ -50,7 +50,7 @@ def _member_losses(
             support = Support(x[one.support], response[one.support], one.support_where)
             return member_scores(model, params, support, x[one.query])
 
-        return jnp.mean(LOSSES[loss].fn(jax.vmap(scores)(lists), lists.ranked))
+        return jnp.mean(LOSSES[loss].fn(jax.vmap(scores)(lists), lists.ranked_list))
 
     axis = None if len(lists.support) == 1 else 0
     lists = jax.tree.map(lambda a: a[0], lists) if axis is None else lists
@@ -87,7 +87,7 @@ def train(
     average = None if mesh is None else mean_over_lists(mesh)
     do: Callable[..., tuple[Carry, Array]] = partial(_do_steps, model, config, average)
     if mesh is not None:
-        do = shard_over_mesh(do, mesh, model, config.own_lists, gathered=isinstance(source, GatheredRows))
+        do = shard_over_mesh(do, mesh, model, config.own_lists, is_gathered=isinstance(source, GatheredRows))
     (params, moments), losses = do(source, (state.params, state.moments), bits, sizes)
     return TrainState(params, moments, state.step + n_steps), jnp.mean(losses, axis=1)
 
@@ -107,11 +107,11 @@ def _do_steps(
     """
     table, lists = table_of(source), read_lists(source, bits, config)
     arguments = table.x, table.response, start, lists, sizes
-    scanned = partial(scan_steps, model, config.loss.name, average=average or (lambda tree: tree))
+    by_scan = partial(scan_steps, model, config.loss.name, average=average or (lambda tree: tree))
     if average is None and supports_native(model, config.loss.name, table.x, own_lists=config.own_lists):
         by_native = partial(native_steps, model, config.loss.name, wants_losses=True)
-        return lax.platform_dependent(*arguments, cpu=by_native, default=scanned)
-    return scanned(*arguments)
+        return lax.platform_dependent(*arguments, cpu=by_native, default=by_scan)
+    return by_scan(*arguments)
 
 
 def scan_steps(

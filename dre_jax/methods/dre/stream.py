@@ -175,9 +175,9 @@ def _place(
         device: index for device, index in sharding.addressable_devices_indices_map(shape).items() if index
     }
     read = {str(index): part(index) for index in {str(index): index for index in index_of_device.values()}.values()}
-    placed = [jax.device_put(read[str(index)], device) for device, index in index_of_device.items()]
+    shards = [jax.device_put(read[str(index)], device) for device, index in index_of_device.items()]
 
     def whole(*parts: Array) -> Array:
         return jax.make_array_from_single_device_arrays((*shape, *parts[0].shape[len(shape) :]), sharding, list(parts))
 
-    return jax.tree.map(whole, *placed)
+    return jax.tree.map(whole, *shards)

@@ -106,9 +106,9 @@ def past_trials(tasks: Mapping[str, Task], rows: int) -> PastTrials:
     parts, share, random = [], rows // len(tasks), np.random.default_rng(0)
     for number, task in enumerate(tasks.values()):
         order = np.argsort(-task.y, kind="stable")
-        kept = np.sort(np.concatenate([order[: share // 4], random.permutation(order[share // 4 :])])[:share])
+        row_ids = np.sort(np.concatenate([order[: share // 4], random.permutation(order[share // 4 :])])[:share])
         y = np.asarray(standardise(jnp.asarray(task.y, jnp.float32), jnp.ones(task.n_rows, bool)).y)
-        parts.append((np.asarray(task.X, np.float32)[kept], y[kept], np.full(len(kept), number, np.int32)))
+        parts.append((np.asarray(task.X, np.float32)[row_ids], y[row_ids], np.full(len(row_ids), number, np.int32)))
     return PastTrials(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
@@ -167,18 +167,18 @@ def _clip(params: MultiTaskParams) -> MultiTaskParams:
 
 
 def common_prior(
-    config: CommonProcessConfig, fit: CommonFit, fixed: npt.NDArray[np.bool_], share: float
+    config: CommonProcessConfig, fit: CommonFit, is_fixed: npt.NDArray[np.bool_], share: float
 ) -> CommonPrior:
     """Returns the common process as a component of the mixture.
 
     Args:
       config: its hypotheses.
       fit: the model of the past tasks.
-      fixed: bool[D], columns that no past task varies, which the process ignores.
+      is_fixed: bool[D], columns that no past task varies, which the process ignores.
       share: its weight, before the first trial, relative to all priors from past tasks.
     """
     process = condition_common(fit.params, *jax.device_put(fit.trials))
-    log_length = jnp.where(fixed, _IGNORE, process.past.log_common_lengthscale)
+    log_length = jnp.where(is_fixed, _IGNORE, process.past.log_common_lengthscale)
     process = process._replace(past=process.past._replace(log_common_lengthscale=log_length))
     log_odds = jnp.float32(math.log(share) - math.log1p(-share))
     return CommonPrior(jax.tree.map(lambda a: a[None], process), hypothesis_arrays(config.hypotheses), log_odds)
@@ -200,9 +200,9 @@ def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -
 def pad_columns(common: CommonPrior, width: int) -> CommonPrior:
     """Returns the process for more columns, all of which are zero."""
     process = common.process
-    added = [(0, 0), (0, width - process.x.shape[-1])]
+    padding = [(0, 0), (0, width - process.x.shape[-1])]
     past = process.past._replace(
-        log_common_lengthscale=jnp.pad(process.past.log_common_lengthscale, added),
-        log_own_lengthscale=jnp.pad(process.past.log_own_lengthscale, added),
+        log_common_lengthscale=jnp.pad(process.past.log_common_lengthscale, padding),
+        log_own_lengthscale=jnp.pad(process.past.log_own_lengthscale, padding),
     )
-    return common._replace(process=process._replace(x=jnp.pad(process.x, [(0, 0), *added]), past=past))
+    return common._replace(process=process._replace(x=jnp.pad(process.x, [(0, 0), *padding]), past=past))

@@ -65,18 +65,18 @@ def _sample_learned(
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of J priors under one of H hypotheses, component j H + h."""
     member, number = jnp.divmod(component, group.log_weight.shape[1])
-    conditioned = _take(member, group)
-    student_t, hypothesis = _take(number, (conditioned.student_t, conditioned.hypotheses))
-    prior = scale_variances(conditioned.prior, hypothesis)
+    member_posterior = _take(member, group)
+    student_t, hypothesis = _take(number, (member_posterior.student_t, member_posterior.hypotheses))
+    prior = scale_variances(member_posterior.prior, hypothesis)
     prior_key, noise_key = jax.random.split(key)
-    function = sample_prior(prior, conditioned.features, prior_key)
+    function = sample_prior(prior, member_posterior.features, prior_key)
     noise_var = observation_noise(prior.log_noise_var, trials.noise_var)
-    residual = _condition_sample(student_t, function(conditioned.features), noise_var, noise_key)
+    residual = _condition_sample(student_t, function(member_posterior.features), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
         features = prior.compute_features(config, rows)
-        features = features._replace(trend=features.trend - conditioned.trend_mean)
-        cross = prior_covariance(conditioned.features, features, prior)
+        features = features._replace(trend=features.trend - member_posterior.trend_mean)
+        cross = prior_covariance(member_posterior.features, features, prior)
         return hypothesis.slope_mean * features.trend + residual(cross, function(features))
 
     return values
@@ -87,15 +87,15 @@ def _sample_process(
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of the processes of the task."""
     process, student_t, _ = _take(component, posterior.task_posteriors)
-    trials, learned = posterior.trials, posterior.past[0]
+    trials, past_posterior = posterior.trials, posterior.past[0]
     prior_key, noise_key = jax.random.split(key)
     function = sample_process_prior(process, trials, prior_key)
     noise_var = observation_noise(process.log_noise_var, trials.noise_var)
     residual = _condition_sample(student_t, function(trials.x, trials.trend), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
-        trends = jax.vmap(lambda prior: prior.compute_features(config, rows).trend)(learned.prior)
-        trend = jnp.mean(trends - learned.trend_mean[:, None], axis=0)
+        trends = jax.vmap(lambda prior: prior.compute_features(config, rows).trend)(past_posterior.prior)
+        trend = jnp.mean(trends - past_posterior.trend_mean[:, None], axis=0)
         cross = task_process.task_covariance(process, trials.x, rows, trials.trend, trend)
         return process.trend_weight * trend + residual(cross, function(rows, trend))
 
@@ -138,6 +138,6 @@ def sample_prior(prior: Prior, features: PriorFeatures, key: Array) -> Callable[
     line_key, feature_key, ard_key = jax.random.split(key, 3)
     variances = jnp.stack([jnp.full_like(prior.log_slope_var, OFFSET_VAR), jnp.exp(prior.log_slope_var)])
     offset, slope = jax.random.normal(line_key, (2,)) * jnp.sqrt(variances)
-    learned = prior.sample_features(features.features.shape[-1], feature_key)
+    feature_sample = prior.sample_features(features.features.shape[-1], feature_key)
     ard = sample_matern52(features.scaled_columns.shape[-1], jnp.exp(prior.log_ard_var), ard_key)
-    return lambda new: offset + slope * new.trend + learned(new.features) + ard(new.scaled_columns)
+    return lambda new: offset + slope * new.trend + feature_sample(new.features) + ard(new.scaled_columns)

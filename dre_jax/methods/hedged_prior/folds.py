@@ -98,11 +98,11 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
         names = [[f"{i}/{split}" for i in range(count)] for split in splits]
     else:
         names = [[str(i) for i in range(count) if i % groups != j % groups] for j in range(folds)]
-    learned = [[place[name] for name in some if name in place] for some in names]
+    training_tasks = [[place[name] for name in some if name in place] for some in names]
     start, size = np.asarray(table.start), np.asarray(table.size)
     random = np.random.default_rng(0)
     orders = [sort_task(task).order for task in tasks.values()] if by_rows else []
-    drawn = []
+    samples = []
     for j, split in enumerate(splits):
         held_out_tasks = list(range(count)) if by_rows else [i for i in range(count) if i % groups == j % groups]
         for h in range(histories):
@@ -111,14 +111,14 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
                 one = _halved_history(_training_half(orders[i], split), rows, random)
             else:
                 one = _history(int(size[i]), rows, random, best=h // len(held_out_tasks) % 2 == 0)
-            drawn.append((start[i] + one[0], one[1], one[2], np.int32(i)))
-    parts = [np.stack(part).reshape(folds, histories, *np.shape(part[0])) for part in zip(*drawn, strict=True)]
+            samples.append((start[i] + one[0], one[1], one[2], np.int32(i)))
+    parts = [np.stack(part).reshape(folds, histories, *np.shape(part[0])) for part in zip(*samples, strict=True)]
     slots = min(rows, -(-max(task.n_rows for task in tasks.values()) // 4) * 4)
     parts = [*(part[..., :slots] for part in parts[:3]), parts[3]]
     return Folds(
         table,
         _spans(start, size, [list(range(count))] * members),
-        _spans(start, size, learned),
+        _spans(start, size, training_tasks),
         HeldOut(*jax.device_put((parts[0].astype(np.int32), parts[1], parts[2]))),
         parts[3],
         by_rows,
@@ -131,12 +131,12 @@ def _training_half(order: npt.NDArray[np.int64], split: int) -> Mask:
     return (order < (len(order) + 1) // 2, order >= (len(order) + 1) // 2, order % 2 == 0, order % 2 == 1)[split]
 
 
-def _spans(start: npt.NDArray[np.int32], size: npt.NDArray[np.int32], selected: Sequence[Sequence[int]]) -> TaskSpans:
+def _spans(start: npt.NDArray[np.int32], size: npt.NDArray[np.int32], tasks: Sequence[Sequence[int]]) -> TaskSpans:
     """Returns the spans of selected tasks, with one slot for each task of the table; empty slots have no rows."""
-    starts, sizes = (np.zeros((len(selected), len(start)), np.int32) for _ in range(2))
-    for j, one in enumerate(selected):
+    starts, sizes = (np.zeros((len(tasks), len(start)), np.int32) for _ in range(2))
+    for j, one in enumerate(tasks):
         starts[j, : len(one)], sizes[j, : len(one)] = start[list(one)], size[list(one)]
-    return TaskSpans(*jax.device_put((starts, sizes, np.array([len(one) for one in selected], np.int32))))
+    return TaskSpans(*jax.device_put((starts, sizes, np.array([len(one) for one in tasks], np.int32))))
 
 
 def _history(
@@ -145,21 +145,21 @@ def _history(
     """Draws a random number of trials of a held-out task: random rows, or the best of random rows."""
     max_count = min(size, rows)
     count = int(random.integers(min(4, max_count), max_count + 1))
-    drawn = np.sort(random.choice(size, max_count if best else count, replace=False))[:count]
-    return _slots(drawn, np.zeros(count, np.bool_), rows)
+    row_numbers = np.sort(random.choice(size, max_count if best else count, replace=False))[:count]
+    return _slots(row_numbers, np.zeros(count, np.bool_), rows)
 
 
-def _halved_history(learned: Mask, rows: int, random: np.random.Generator) -> tuple[npt.NDArray[np.int64], Mask, Mask]:
+def _halved_history(is_train: Mask, rows: int, random: np.random.Generator) -> tuple[npt.NDArray[np.int64], Mask, Mask]:
     """Draws trials of both halves of a task; those of the training half are the context."""
     sides = []
-    for side in (np.flatnonzero(learned), np.flatnonzero(~learned)):
+    for side in (np.flatnonzero(is_train), np.flatnonzero(~is_train)):
         max_count = min(len(side), rows // 2)
         count = int(random.integers(min(2, max_count), max_count + 1))
         sides.append(random.choice(side, count, replace=False))
-    drawn = np.sort(np.concatenate(sides))
-    return _slots(drawn, learned[drawn], rows)
+    row_numbers = np.sort(np.concatenate(sides))
+    return _slots(row_numbers, is_train[row_numbers], rows)
 
 
-def _slots(drawn: npt.NDArray[np.int64], context: Mask, rows: int) -> tuple[npt.NDArray[np.int64], Mask, Mask]:
-    empty = (0, rows - len(drawn))
-    return np.pad(drawn, empty), np.arange(rows) < len(drawn), np.pad(context, empty)
+def _slots(row_numbers: npt.NDArray[np.int64], context: Mask, rows: int) -> tuple[npt.NDArray[np.int64], Mask, Mask]:
+    empty = (0, rows - len(row_numbers))
+    return np.pad(row_numbers, empty), np.arange(rows) < len(row_numbers), np.pad(context, empty)

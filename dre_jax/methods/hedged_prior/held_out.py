@@ -80,21 +80,21 @@ def _by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
 
 
 def transfer_weights(
-    learned: Sequence[Floats], uninformed: Floats, task: npt.NDArray[np.int32], *, prior: float, strength: float
+    evidence: Sequence[Floats], baseline: Floats, task: npt.NDArray[np.int32], *, prior: float, strength: float
 ) -> Floats:
     """Returns the weights f64[P + 1] of P priors from past tasks and of `uninformed_priors`, fitted to held-out tasks.
 
     Args:
-      learned: P times f64[K, H], evidence of held-out histories under each kind of prior.
-      uninformed: f64[K, H], the same without past tasks.
+      evidence: P times f64[K, H], evidence of held-out histories under each kind of prior.
+      baseline: f64[K, H], the same without past tasks.
       task: i32[K, H], the task of each history.
       prior: the total weight of the learned priors before any history, the same for each.
       strength: number of tasks that it counts as.
     """
-    by_task = _by_task(np.stack([*learned, uninformed], axis=-1), task)
+    by_task = _by_task(np.stack([*evidence, baseline], axis=-1), task)
     longest = max(len(one) for one in by_task)
     even = np.stack([np.resize(one, (longest, one.shape[1])) for one in by_task])
-    before = np.array([*[prior / len(learned)] * len(learned), 1.0 - prior])
+    before = np.array([*[prior / len(evidence)] * len(evidence), 1.0 - prior])
     return fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), strength)
 
 

@@ -129,12 +129,12 @@ def condition_prior(
 ) -> PriorPosterior:
     """Returns one member's posterior given a history, under each of H hypotheses."""
     features, trend_mean = history_features(config, prior, trials)
-    varied = jnp.any(trials.where & (trials.y != 0.0))
+    has_spread = jnp.any(trials.where & (trials.y != 0.0))
 
     def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedStudentT, Array]:
         moments = covariance_and_residuals(scale_variances(prior, hypothesis), features, trials, hypothesis.slope_mean)
         student_t = condition_student_t(*moments, trials.where, config.degrees_of_freedom)
         # Equal responses do not identify the variance scale, so they must not change the weights.
-        return student_t, hypothesis.log_weight + jnp.where(varied, student_t.log_density, 0.0)
+        return student_t, hypothesis.log_weight + jnp.where(has_spread, student_t.log_density, 0.0)
 
     return PriorPosterior(prior, hypotheses, features, trend_mean, *jax.vmap(condition_on)(hypotheses))

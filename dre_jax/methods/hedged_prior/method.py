@@ -114,15 +114,15 @@ class HedgedPrior:
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
         # Past tasks teach nothing about a hyperparameter that none of them varies; the trials may.
-        fixed, values = unvaried_columns(meta)
+        is_fixed, values = unvaried_columns(meta)
         return HedgedPriorParams(
-            fix_columns(fit.priors, fixed, values),
+            fix_columns(fit.priors, is_fixed, values),
             hypothesis_arrays(self.hypotheses),
             log_odds,
             hyperpriors,
             fit.steps,
             fit.held_out,
-            None if common is None else common_prior(self.common, common, fixed, fit.common_share),
+            None if common is None else common_prior(self.common, common, is_fixed, fit.common_share),
         )
 
     def pad_columns(self, params: HedgedPriorParams, n_columns: int, width: int) -> HedgedPriorParams:

@@ -152,9 +152,9 @@ def component_moments(config: LearnedPriorConfig, posterior: HedgedPosterior, ne
         features = features._replace(trend=features.trend - member.trend_mean)
 
         def moments(hypothesis: HypothesisArrays, student_t: ConditionedStudentT) -> tuple[Array, Array]:
-            scaled = scale_variances(member.prior, hypothesis)
-            cross = prior_covariance(member.features, features, scaled)
-            residual, variance = student_t.predict(cross, prior_variance(features, scaled))
+            scaled_prior = scale_variances(member.prior, hypothesis)
+            cross = prior_covariance(member.features, features, scaled_prior)
+            residual, variance = student_t.predict(cross, prior_variance(features, scaled_prior))
             return hypothesis.slope_mean * features.trend + residual, variance
 
         return *jax.vmap(moments)(member.hypotheses, member.student_t), features.trend
@@ -225,10 +225,10 @@ def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation:
         return log_weight
     noise_var = jnp.sum(jnp.exp(log_weight) * _noise_deviation(posterior) ** 2)
     share = interpolation * jnp.minimum(noise_var, 1.0)  # standardised responses have the variance 1
-    rest, fixed, fitted = jnp.split(log_weight, [posterior.n_past, posterior.n_past + n_fixed])
-    added = jnp.log(share) + jax.nn.log_softmax(fixed)
-    kept = jnp.log1p(-share)
-    return jnp.concatenate([rest + kept, jnp.logaddexp(fixed + kept, added), fitted + kept])
+    rest, log_fixed, log_fitted = jnp.split(log_weight, [posterior.n_past, posterior.n_past + n_fixed])
+    log_extra = jnp.log(share) + jax.nn.log_softmax(log_fixed)
+    log_rest = jnp.log1p(-share)
+    return jnp.concatenate([rest + log_rest, jnp.logaddexp(log_fixed + log_rest, log_extra), log_fitted + log_rest])
 
 
 def mean_and_improvement(

@@ -218,22 +218,22 @@ class CommonProcess(NamedTuple):
 
     def feature_variance(self, features: Array) -> Array:
         """Returns the diagonal of `feature_covariance`, f[n]."""
-        explained = jnp.sum(features[:, self.x.shape[-1] :] ** 2, axis=1)
+        explained_variance = jnp.sum(features[:, self.x.shape[-1] :] ** 2, axis=1)
         variance = jnp.exp(self.past.log_common_var)
-        return jnp.maximum(variance - explained, variance * jnp.finfo(variance.dtype).eps)
+        return jnp.maximum(variance - explained_variance, variance * jnp.finfo(variance.dtype).eps)
 
     def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
         """Samples g, c minus its mean times the root of G, of features f[n, D + R] -> f[n] (Matheron's rule)."""
         prior_key, rest_key = jax.random.split(key)
-        n, filled = self.x.shape[-1], self.task >= 0
+        n, is_filled = self.x.shape[-1], self.task >= 0
         prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
         rest = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
         lower, _ = safe_cholesky(multi_task_covariance(rest, self.x, self.task))
-        observed = prior(_scale(self.x, self.past.log_common_lengthscale))
-        observed = observed + matmul(lower, jax.random.normal(rest_key, observed.shape, observed.dtype))
-        whitened = matmul(self.inverse_factor, jnp.where(filled, observed, 0.0))
+        observations = prior(_scale(self.x, self.past.log_common_lengthscale))
+        observations = observations + matmul(lower, jax.random.normal(rest_key, observations.shape, observations.dtype))
+        whitened_observations = matmul(self.inverse_factor, jnp.where(is_filled, observations, 0.0))
         scale = jnp.exp(0.5 * self.log_feature_var)
-        return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened))
+        return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened_observations))
 
     def _common_covariance(self, a: Array, b: Array) -> Array:
         return jnp.exp(self.past.log_common_var) * matern52(squared_distances_by_products(a, b))
@@ -251,8 +251,8 @@ def multi_task_covariance(params: MultiTaskParams, x: Array, task: Array) -> Arr
     """Returns the covariance K of past observations, f[R, R]."""
 
     def kernel(log_length: Array) -> Array:
-        scaled = _scale(x, log_length)
-        return matern52(squared_distances_by_products(scaled, scaled))
+        scaled_x = _scale(x, log_length)
+        return matern52(squared_distances_by_products(scaled_x, scaled_x))
 
     own = OFFSET_VAR + jnp.exp(params.log_own_var) * kernel(params.log_own_lengthscale)
     own = jnp.where(task[:, None] == task[None, :], own, 0.0)
@@ -335,30 +335,30 @@ def unvaried_columns(meta: SearchSpace) -> tuple[npt.NDArray[np.bool_], npt.NDAr
     if meta.columns is None:
         return np.zeros(len(first), bool), first
     varies = np.any([(table != first).any(axis=0) for table in tables], axis=0)
-    varied = {column.parent for column, one in zip(meta.columns, varies, strict=True) if one}
-    return np.array([column.parent not in varied for column in meta.columns]), first
+    varied_parents = {column.parent for column, one in zip(meta.columns, varies, strict=True) if one}
+    return np.array([column.parent not in varied_parents for column in meta.columns]), first
 
 
-def fix_columns(prior: LearnedPrior, fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
+def fix_columns(prior: LearnedPrior, is_fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
     """Returns a prior whose networks ignore some columns, with their outputs at given values of these columns.
 
     Args:
       prior: members may be in front of each array.
-      fixed: bool[D], the columns.
+      is_fixed: bool[D], the columns.
       values: f[D], their values.
     """
-    if not fixed.any():
+    if not is_fixed.any():
         return prior
     return prior._replace(
-        trend=mlp.fix_columns(prior.trend, jnp.asarray(fixed), mlp.standard_columns(jnp.asarray(values))),
-        features=mlp.fix_columns(prior.features, jnp.asarray(fixed), jnp.asarray(values)),
+        trend=mlp.fix_columns(prior.trend, jnp.asarray(is_fixed), mlp.standard_columns(jnp.asarray(values))),
+        features=mlp.fix_columns(prior.features, jnp.asarray(is_fixed), jnp.asarray(values)),
     )
 
 
 def clip_prior(prior: LearnedPrior) -> LearnedPrior:
     """Returns a prior with variances and length scales clipped to bounds, so that covariances can be factorised."""
-    clipped: dict[str, Any] = {name: jnp.clip(getattr(prior, name), *bounds) for name, bounds in _BOUNDS.items()}
-    return prior._replace(**clipped)
+    clipped_fields: dict[str, Any] = {name: jnp.clip(getattr(prior, name), *bounds) for name, bounds in _BOUNDS.items()}
+    return prior._replace(**clipped_fields)
 
 
 def history_features(config: LearnedPriorConfig, prior: Prior, trials: Trials) -> tuple[PriorFeatures, Array]:

@@ -116,10 +116,10 @@ def pad_columns(hyperpriors: TaskHyperpriors, width: int) -> TaskHyperpriors:
     """Returns priors for more columns, all of which are zero, so that their length scales do not change any result."""
 
     def wider(prior: LengthScalePrior) -> LengthScalePrior:
-        added = (0, width - prior.mean.shape[-1])
+        padding = (0, width - prior.mean.shape[-1])
         return prior._replace(
-            mean=jnp.pad(prior.mean, added, mode="edge"),
-            deviation=jnp.pad(prior.deviation, added, constant_values=_FLAT_DEVIATION),
+            mean=jnp.pad(prior.mean, padding, mode="edge"),
+            deviation=jnp.pad(prior.deviation, padding, constant_values=_FLAT_DEVIATION),
         )
 
     return TaskHyperpriors(*map(wider, hyperpriors))
@@ -132,11 +132,11 @@ def fixed_processes(config: TaskProcessConfig, hyperpriors: TaskHyperpriors) -> 
 
 def start_processes(config: TaskProcessConfig, hyperpriors: TaskHyperpriors) -> tuple[TaskProcess, LengthScalePrior]:
     """Returns the initial fitted processes and the prior of each, stacked in front of each array."""
-    generic, learned = hyperpriors
-    processes = [_process(generic, length, config.noise_var) for length in config.initial_lengthscales]
-    with_trend = _process(learned, GENERIC_LENGTHSCALE, 1.0, trend_weight=1.0)
-    processes.append(with_trend._replace(log_noise_var=learned.noise_mean))
-    return _stack(processes), _stack([*[generic] * (len(processes) - 1), learned])
+    generic_prior, learned_prior = hyperpriors
+    processes = [_process(generic_prior, length, config.noise_var) for length in config.initial_lengthscales]
+    with_trend = _process(learned_prior, GENERIC_LENGTHSCALE, 1.0, trend_weight=1.0)
+    processes.append(with_trend._replace(log_noise_var=learned_prior.noise_mean))
+    return _stack(processes), _stack([*[generic_prior] * (len(processes) - 1), learned_prior])
 
 
 def _stack(rows: Sequence[T]) -> T:
@@ -192,10 +192,10 @@ def condition_processes(
     config: TaskProcessConfig, hyperpriors: TaskHyperpriors, trials: Trials, degrees_of_freedom: float
 ) -> TaskPosterior:
     """Returns all processes given the trials, K in front, fixed ones first."""
-    fixed = fixed_processes(config, hyperpriors)
+    fixed_params = fixed_processes(config, hyperpriors)
     fits = fit_sequence(config, *start_processes(config, hyperpriors), trials, degrees_of_freedom)
     no_gain = jnp.zeros(len(config.lengthscales), trials.y.dtype)
-    processes, gain = jax.tree.map(lambda *parts: jnp.concatenate(parts), Fits(fixed, no_gain), fits)
+    processes, gain = jax.tree.map(lambda *parts: jnp.concatenate(parts), Fits(fixed_params, no_gain), fits)
 
     def condition(process: TaskProcess, gain: Array) -> TaskPosterior:
         moments = task_covariance_and_residuals(process, trials)

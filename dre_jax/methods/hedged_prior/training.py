@@ -193,7 +193,7 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
         best = int(np.argmax(np.nan_to_num(scores, nan=-np.inf, posinf=-np.inf)))
         if len(scores) - 1 - best >= training.patience:
             break
-    steps, (members, learned, _) = _CHECKPOINTS[best], checkpoints[best]
+    steps, (members, learned_evidence, _) = _CHECKPOINTS[best], checkpoints[best]
     every_loss = [losses for *_, losses in checkpoints[: best + 1]]
     if best == len(_CHECKPOINTS) - 1:
         # If the evidence still increases at the last checkpoint, members train for twice as many steps.
@@ -201,17 +201,17 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
         alone = replace(run, groups=(run.groups[0][: config.members],))
         states, losses = alone.run([members_only], steps, 2 * steps)
         steps, members, every_loss = 2 * steps, alone.averages(states)[0], [*every_loss, losses]
-    uninformed = uninformed_evidence(config, folds)
+    baseline_evidence = uninformed_evidence(config, folds)
     facts = HeldOutEvidence(
         jnp.int32(training.folds),
         jnp.int32(len(np.unique(folds.task))),
         jnp.bool_(folds.by_rows),
         jnp.float32(scores[best]),
-        jnp.float32(mean_evidence(uninformed, folds)),
+        jnp.float32(mean_evidence(baseline_evidence, folds)),
     )
     start = {"prior": training.transfer_probability, "strength": training.transfer_strength}
-    both = [learned] if common is None else [learned, _common_evidence(config, common, folds)]
-    *weights, _ = transfer_weights(both, uninformed, folds.task, **start)
+    both = [learned_evidence] if common is None else [learned_evidence, _common_evidence(config, common, folds)]
+    *weights, _ = transfer_weights(both, baseline_evidence, folds.task, **start)
     share = float(weights[-1] / sum(weights)) if len(weights) > 1 else _EVEN_SHARE
     return PriorFit(members, jnp.int32(steps), jnp.float32(sum(weights)), share, facts, np.concatenate(every_loss))
 

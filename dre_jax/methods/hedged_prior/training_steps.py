@@ -104,8 +104,8 @@ def draw_histories(training: PriorTraining, spans: TaskTable | TaskSpans, key: A
     count = jax.random.randint(count_key, (training.tasks,), training.min_rows, training.rows + 1)
     n_rows = count if training.histories == "any" else jnp.full_like(count, training.rows)
     # This training is over before the loop in C++ is built.
-    drawn = sample_lists(spans, bits, n_rows, n_support=0, may_be_native=False)  # best first
-    return drawn.query, drawn.query_where & (jnp.arange(training.rows)[None, :] < count[:, None])
+    lists = sample_lists(spans, bits, n_rows, n_support=0, may_be_native=False)  # best first
+    return lists.query, lists.query_where & (jnp.arange(training.rows)[None, :] < count[:, None])
 
 
 @jit_with_less_effort("config", "training", "slots")
@@ -127,9 +127,9 @@ def descend_priors(
     their slots, as all others are empty.
     """
     shapes = prior_shapes(config, table.n_columns)
-    scales = {name: _filled(0.0, getattr(shapes, name)) for name in _SCALES}
-    is_weight = _ravel(jax.tree.map(partial(_filled, 1.0), shapes)._replace(**scales)) > 0.0
-    low, high = (_ravel(clip_prior(jax.tree.map(partial(_filled, end), shapes))) for end in (-jnp.inf, jnp.inf))
+    scales = {name: _full_like(0.0, getattr(shapes, name)) for name in _SCALES}
+    is_weight = _ravel(jax.tree.map(partial(_full_like, 1.0), shapes)._replace(**scales)) > 0.0
+    low, high = (_ravel(clip_prior(jax.tree.map(partial(_full_like, end), shapes))) for end in (-jnp.inf, jnp.inf))
     n_trials = jnp.maximum(jnp.sum(spans.size, axis=1), 1).astype(low.dtype)
 
     def draw(number: Array) -> tuple[Array, Array]:
@@ -169,7 +169,7 @@ def initial_vectors(
     return _ravel(priors)
 
 
-def _filled(value: float, a: jax.ShapeDtypeStruct) -> Array:
+def _full_like(value: float, a: jax.ShapeDtypeStruct) -> Array:
     return jnp.full((1, *a.shape), value, a.dtype)
 
 

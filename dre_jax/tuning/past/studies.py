@@ -22,7 +22,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import log_student_t_density
-from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, gather_rows, misranked
+from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, gather_rows, misranked_share
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.prior import Trials
 from dre_jax.methods.hedged_prior.task_process import (
@@ -211,7 +211,7 @@ def _compare(
 
 def _kendall(predicted: Array, level: Array, where: Array) -> Array:
     """Returns Kendall's correlation of predictions f[..., n] and responses by the pairs of different responses."""
-    return 1.0 - 2.0 * misranked(predicted, level, where)
+    return 1.0 - 2.0 * misranked_share(predicted, level, where)
 
 
 def _log_density(processes: TaskProcess, trials: Trials) -> Array:

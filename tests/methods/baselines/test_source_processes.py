@@ -10,8 +10,8 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.gp import GPConfig, GPParams, fit_gp, gp_posterior, standardise
 from dre_jax.methods.baselines.rgpe import RGPE, ranking_weights
 from dre_jax.methods.baselines.source_processes import (
-    misranked,
-    misranked_left_out,
+    misranked_share,
+    misranked_share_left_out,
     predict_means,
     predict_sources,
 )
@@ -21,7 +21,7 @@ from tests.oracles import log_improvement
 
 # One program each, where it would be one for every operation.
 fit, predicted, standard = jax.jit(fit_gp, static_argnums=0), jax.jit(gp_posterior), jax.jit(standardise)
-wrong, wrong_left_out, means_of = jax.jit(misranked), jax.jit(misranked_left_out), jax.jit(predict_means)
+wrong, wrong_left_out, means_of = jax.jit(misranked_share), jax.jit(misranked_share_left_out), jax.jit(predict_means)
 weights_of = jax.jit(ranking_weights, static_argnums=1)
 acquire = jax.jit(lambda method, *arguments: method.acquire(*arguments, jax.random.key(0)), static_argnums=0)
 FITTING = GPConfig(steps=25)

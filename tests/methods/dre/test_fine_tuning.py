@@ -46,8 +46,8 @@ def epochs_of(config, key=KEY, capacity=N_TRIALS, n=N_TRIALS):
 def test_a_fifth_feeds_the_deep_set_and_the_rest_is_ranked(n, capacity, k):
     epochs = epochs_of(FineTuneConfig(epochs=30), capacity=capacity, n=n)
     assert (epochs.support_where.sum(axis=1) == k).all()
-    assert (epochs.ranked.where.sum(axis=1) == n - k).all()
-    fields = epochs.support, epochs.support_where, epochs.query, epochs.ranked.where
+    assert (epochs.ranked_list.where.sum(axis=1) == n - k).all()
+    fields = epochs.support, epochs.support_where, epochs.query, epochs.ranked_list.where
     for support, filled, query, where in zip(*fields, strict=True):
         # Together each trial once; the query in the order of the history, which is that of relevance.
         assert sorted([*support[filled], *query[where]]) == list(range(n))

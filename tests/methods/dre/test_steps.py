@@ -54,10 +54,10 @@ def test_a_loss_of_values_sees_them_on_the_scale_of_the_list(table, name):
     response = np.asarray(table.response, np.float64)
     narrow = 0
     for i in range(50):
-        query = response[lists.query[i]][lists.ranked.where[i]]
+        query = response[lists.query[i]][lists.ranked_list.where[i]]
         available = np.concatenate([query, response[lists.support[i]][lists.support_where[i]]])
         expected = (query - available.min()) / np.ptp(available)
-        np.testing.assert_allclose(lists.ranked.response[i][lists.ranked.where[i]], expected, atol=1e-6)
+        np.testing.assert_allclose(lists.ranked_list.response[i][lists.ranked_list.where[i]], expected, atol=1e-6)
         narrow += np.ptp(available) < 0.99
     assert narrow > 10  # lists that do not span their task
 

@@ -94,7 +94,7 @@ def test_weights_are_those_of_the_lists(weights):
     first, draws = jax.device_get(masks(ModelConfig(), weights, h.level, h.where, h.response, epochs))
     rank, (h, epochs) = jax.jit(rank_sorted, static_argnums=3), jax.device_get((h, epochs))
     for e in range(CONFIG.epochs):
-        query, where = epochs.query[e], epochs.ranked.where[e]
+        query, where = epochs.query[e], epochs.ranked_list.where[e]
         listed = rank(h.response[query], h.level[query], where, weights)
         expected = np.zeros(CAPACITY)
         expected[query[where]] = np.asarray(listed.weight)[where]

@@ -52,19 +52,19 @@ def masks_of(
     support = jnp.any(in_support, axis=1)
     count = jnp.sum(support, axis=1, keepdims=True, dtype=response.dtype)
     share = support.astype(response.dtype) / jnp.maximum(count, 1.0)
-    scaled = deep_set_response(model, jnp.broadcast_to(response, support.shape), support)
+    scaled_y = deep_set_response(model, jnp.broadcast_to(response, support.shape), support)
     tied = level[:, None] == level[None, :]
     first = jnp.min(jnp.where(tied, slot[None, :], slot.shape[0]), axis=1)
-    return first, Draws(share, scaled, _weight(weights, where[None, :] & ~support, tied).astype(response.dtype))
+    return first, Draws(share, scaled_y, _weight(weights, where[None, :] & ~support, tied).astype(response.dtype))
 
 
 def _weight(weights: PositionWeights, query: Array, tied: Array) -> Array:
     """Weights of the positions f32[E, C]: tied items share the mean of theirs; zero where nothing is ranked."""
-    ranked, same = query.astype(jnp.float32), tied.astype(jnp.float32)
+    query_mask, same = query.astype(jnp.float32), tied.astype(jnp.float32)
     up_to = jnp.triu(jnp.ones(tied.shape, jnp.float32))
-    length = jnp.sum(ranked, axis=1, keepdims=True)
-    weight = jnp.where(query, position_weights(weights, _sums(ranked, up_to), length), 0.0)
-    return jnp.where(query, _sums(weight, same) / jnp.maximum(_sums(ranked, same), 1.0), 0.0)
+    length = jnp.sum(query_mask, axis=1, keepdims=True)
+    weight = jnp.where(query, position_weights(weights, _sums(query_mask, up_to), length), 0.0)
+    return jnp.where(query, _sums(weight, same) / jnp.maximum(_sums(query_mask, same), 1.0), 0.0)
 
 
 def _sums(values: Array, matrix: Array) -> Array:
@@ -79,16 +79,16 @@ def supports_kernel(model: ModelConfig, loss: str, x: Array | jax.ShapeDtypeStru
     """
     if os.environ.get(VARIABLE, "1") == "0":
         return False
-    supported = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
+    is_supported = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
     short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
-    if not (supported and short and loss == "listmle"):
+    if not (is_supported and short and loss == "listmle"):
         return False
     return max_groups_per_pass(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
 
 
 def fit_members(
     model: ModelConfig,
-    packed: Array,
+    packed_params: Array,
     x: Array,
     first: Array,
     draws: Draws,
@@ -100,7 +100,7 @@ def fit_members(
 
     Args:
       model: sizes.
-      packed: f32[groups, rows, 128], as `layout.pack` makes it.
+      packed_params: f32[groups, rows, 128], as `layout.pack` makes it.
       x: f32[C, D], the history, best first.
       first: i32[C], first of each trial's tie group.
       draws: of the epochs.
@@ -113,7 +113,7 @@ def fit_members(
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import tpu as pltpu
 
-    layout, (groups, rows, _) = layout_of(model, x.shape[1]), packed.shape
+    layout, (groups, rows, _) = layout_of(model, x.shape[1]), packed_params.shape
     capacity, epochs = round_up(x.shape[0], SUBLANES), draws.share.shape[0]
     at_once = min(_AT_ONCE, round_up(epochs, SUBLANES))
     portions, groups_per_pass = -(-epochs // at_once), max_groups_per_pass(layout, groups, x.shape[0])
@@ -123,22 +123,22 @@ def fit_members(
     def whole(a: Array, **kind: Any) -> pl.BlockSpec:
         return pl.BlockSpec(a.shape, lambda g, b: (0,) * a.ndim, **kind)
 
-    packed = jnp.pad(packed, ((0, round_up(groups, groups_per_pass) - groups), (0, 0), (0, 0)))
+    packed_params = jnp.pad(packed_params, ((0, round_up(groups, groups_per_pass) - groups), (0, 0), (0, 0)))
     together = pl.BlockSpec((groups_per_pass, rows, LANES), lambda g, b: (g, 0, 0))
     portion = pl.BlockSpec((at_once, draws.share.shape[1]), lambda g, b: (b, 0))
     sizes = [whole(a, memory_space=pltpu.SMEM) for a in steps]
-    state = pltpu.VMEM((groups_per_pass, rows, LANES), packed.dtype)
-    fitted = pl.pallas_call(
+    state = pltpu.VMEM((groups_per_pass, rows, LANES), packed_params.dtype)
+    fitted_params = pl.pallas_call(
         partial(_kernel, model, layout, epochs),
-        out_shape=jax.ShapeDtypeStruct(packed.shape, packed.dtype),
-        grid=(packed.shape[0] // groups_per_pass, portions),
+        out_shape=jax.ShapeDtypeStruct(packed_params.shape, packed_params.dtype),
+        grid=(packed_params.shape[0] // groups_per_pass, portions),
         in_specs=[together, whole(x), whole(first), portion, portion, portion, *sizes],
         out_specs=together,
         scratch_shapes=[state, state],
         interpret=interpret,
         name="fit_members",
-    )(packed, x, first, *draws, *steps)
-    return fitted[:groups]
+    )(packed_params, x, first, *draws, *steps)
+    return fitted_params[:groups]
 
 
 def max_groups_per_pass(layout: LaneLayout, groups: int, trials: int) -> int:
@@ -196,14 +196,14 @@ def _kernel(
     def epoch(i: Array, carry: None) -> None:
         rows = [a[pl.ds(i, 1), :] for a in (share, response, weight)]
         columns = _as_columns(rows, capacity)
-        ranked = rows[2][:, :capacity]
-        trials = Trials(x[...], columns[0], columns[1], reaches, ranked > 0, ranked, columns[2])
+        weight_row = rows[2][:, :capacity]
+        trials = Trials(x[...], columns[0], columns[1], reaches, weight_row > 0, weight_row, columns[2])
         step = StepSizes(size[before_this + i], floor[before_this + i])
         # Step by step all groups: where one waits for its product, another has work.
         before, *moments = (_read(layout, state) for state in (params, first_moment, second_moment))
         slope = jax.vmap(partial(gradient, model, layout), in_axes=(0, None))(before, trials)
-        updated = apply_gradient(before, slope, Moments(*moments), step)
-        for state, parts in zip((params, first_moment, second_moment), (updated[0], *updated[1]), strict=True):
+        new_state = apply_gradient(before, slope, Moments(*moments), step)
+        for state, parts in zip((params, first_moment, second_moment), (new_state[0], *new_state[1]), strict=True):
             for name, part in layout.parts.items():
                 state[:, part.at : part.at + part.height, :] = parts[name]
         return carry
@@ -214,10 +214,10 @@ def _kernel(
 def _as_columns(rows: list[Array], length: int) -> list[Array]:
     """Returns rows f32[1, n] as columns f32[length, 1], by one transpose of a register."""
     place = lax.broadcasted_iota(jnp.int32, (SUBLANES, rows[0].shape[1]), 0)
-    stacked = jnp.zeros(place.shape, rows[0].dtype)
+    stacked_rows = jnp.zeros(place.shape, rows[0].dtype)
     for i, row in enumerate(rows):
-        stacked = jnp.where(place == i, row, stacked)
-    columns = stacked.T[:length]
+        stacked_rows = jnp.where(place == i, row, stacked_rows)
+    columns = stacked_rows.T[:length]
     return [columns[:, i : i + 1] for i in range(len(rows))]
 
 

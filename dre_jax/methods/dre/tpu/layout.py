@@ -112,8 +112,8 @@ def pack(layout: LaneLayout, params: EnsembleParams, members: int) -> Array:
         array = jnp.pad(leaf, [(0, n) for n in empty])
         array = array.reshape(groups, layout.members, part.height, layout.slot)
         blocks.append(array.swapaxes(1, 2).reshape(groups, part.height, LANES))
-    packed = jnp.concatenate(blocks, axis=1)
-    return jnp.pad(packed, ((0, 0), (0, layout.rows - packed.shape[1]), (0, 0)))
+    packed_params = jnp.concatenate(blocks, axis=1)
+    return jnp.pad(packed_params, ((0, 0), (0, layout.rows - packed_params.shape[1]), (0, 0)))
 
 
 def _as_rows(leaf: Array, part: Part) -> Array:
@@ -123,10 +123,10 @@ def _as_rows(leaf: Array, part: Part) -> Array:
     return leaf if leaf.ndim == 3 else leaf[:, None, :]
 
 
-def unpack(layout: LaneLayout, packed: Array, like: EnsembleParams) -> EnsembleParams:
+def unpack(layout: LaneLayout, packed_params: Array, like: EnsembleParams) -> EnsembleParams:
     """Returns the inverse of `pack`."""
-    groups = packed.shape[0]
-    by_member = packed.reshape(groups, layout.rows, layout.members, layout.slot).swapaxes(1, 2)
+    groups = packed_params.shape[0]
+    by_member = packed_params.reshape(groups, layout.rows, layout.members, layout.slot).swapaxes(1, 2)
     by_member = by_member.reshape(groups * layout.members, layout.rows, layout.slot)
     pieces: dict[str, dict[str, list[Array]]] = {tree: {} for tree in like._fields}
     for part in sorted(layout.parts.values(), key=lambda part: part.start):
