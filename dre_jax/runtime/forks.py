@@ -12,8 +12,8 @@ _jax_is_lost = False
 
 def _after_fork() -> None:
     global _jax_is_lost
-    started = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", lambda: False)
-    _jax_is_lost = _jax_is_lost or started()
+    is_initialized = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", lambda: False)
+    _jax_is_lost = _jax_is_lost or is_initialized()
 
 
 if hasattr(os, "register_at_fork"):

@@ -31,11 +31,11 @@ def jit_eager_calls(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        compiled = jax.jit(function, static_argnames=static, inline=True)
+        jitted_function = jax.jit(function, static_argnames=static, inline=True)
 
         @functools.wraps(function)  # a function, with the signature and the types that it has
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return compiled(*args, **kwargs)
+            return jitted_function(*args, **kwargs)
 
         return call
 
@@ -78,8 +78,8 @@ def jit_with_less_effort(*static: str) -> Callable[[Callable[P, R]], Callable[P,
             plain = inside or jax.default_backend() != "cpu" or jax.config.read("jax_disable_most_optimizations")
             return (full if plain else less)(*args, **kwargs)
 
-        described: Any = call
-        described._cache_size = lambda: full._cache_size() + less._cache_size()
+        untyped_call: Any = call
+        untyped_call._cache_size = lambda: full._cache_size() + less._cache_size()
         return call
 
     return decorate

@@ -61,11 +61,11 @@ def from_first(f: Callable[[], Any]) -> Any:
             outcome = {"error": type(error).__name__, "message": str(error)}
     text = np.frombuffer(json.dumps(outcome).encode(), np.uint8)
     length = int(broadcast_from_first(np.array(text.size, np.int32)))
-    received = json.loads(broadcast_from_first(np.resize(text, length)).tobytes())
-    if "error" in received:
-        kind = getattr(errors, received["error"])
-        raise (errors.DreError if kind is errors.MissingExtraError else kind)(received["message"])
-    return received["value"]
+    first_outcome = json.loads(broadcast_from_first(np.resize(text, length)).tobytes())
+    if "error" in first_outcome:
+        kind = getattr(errors, first_outcome["error"])
+        raise (errors.DreError if kind is errors.MissingExtraError else kind)(first_outcome["message"])
+    return first_outcome["value"]
 
 
 def broadcast_from_first(tree: T) -> T:

@@ -37,7 +37,7 @@ class Bar:
         self._what = what
         self._total = total
         self._unit = unit
-        self._first = self._done = start
+        self._first = self._n_done = start
         self._started_at = self._last_line = time.monotonic()
         self._quiet = quiet
         self._rich: Progress | None = None
@@ -57,7 +57,7 @@ class Bar:
         if self._rich:
             self._rich.start()
         elif not self._quiet:
-            print(f"{self._what}: {self._done}/{self._total} {self._unit}".rstrip(), file=sys.stderr, flush=True)
+            print(f"{self._what}: {self._n_done}/{self._total} {self._unit}".rstrip(), file=sys.stderr, flush=True)
         return self
 
     def __exit__(
@@ -68,28 +68,28 @@ class Bar:
         elif not self._quiet and kind is None:
             print(self._line(""), file=sys.stderr, flush=True)
 
-    def advance_to(self, done: int, note: str = "") -> None:
+    def advance_to(self, n_done: int, note: str = "") -> None:
         """Updates the progress; the note follows it."""
-        self._done = done
+        self._n_done = n_done
         if self._rich:
             note = f"  {note}" if note else ""
-            self._rich.update(self._task, completed=done, rate=self._rate(), note=note)
+            self._rich.update(self._task, completed=n_done, rate=self._rate(), note=note)
         elif not self._quiet and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             print(self._line(note), file=sys.stderr, flush=True)
 
     def _rate(self) -> str:
         seconds = time.monotonic() - self._started_at
-        rate = (self._done - self._first) / seconds if seconds > 0 else 0.0
+        rate = (self._n_done - self._first) / seconds if seconds > 0 else 0.0
         return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2f}/s"
 
     def _line(self, note: str) -> str:
         seconds = time.monotonic() - self._started_at
-        done = f"{self._what}: {self._done}/{self._total} {self._unit}".rstrip()
+        counts = f"{self._what}: {self._n_done}/{self._total} {self._unit}".rstrip()
         remaining = ""
-        if self._first < self._done < self._total:
-            remaining = f", about {seconds * (self._total - self._done) / (self._done - self._first):.0f} s left"
-        return f"{done}, {self._rate()}, {seconds:.0f} s{remaining}{f', {note}' if note else ''}"
+        if self._first < self._n_done < self._total:
+            remaining = f", about {seconds * (self._total - self._n_done) / (self._n_done - self._first):.0f} s left"
+        return f"{counts}, {self._rate()}, {seconds:.0f} s{remaining}{f', {note}' if note else ''}"
 
 
 @contextlib.contextmanager

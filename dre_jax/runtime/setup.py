@@ -30,8 +30,8 @@ def prepare(
       ConfigError: where there are fewer devices, or the other processes cannot be joined.
     """
     # `jax.config.read` refuses the settings that have a context manager.
-    configured: Any = getattr(jax.config, "jax_num_cpu_devices")  # noqa: B009
-    if count is not None or ("JAX_NUM_CPU_DEVICES" not in os.environ and configured < 1):
+    n_devices: Any = getattr(jax.config, "jax_num_cpu_devices")  # noqa: B009
+    if count is not None or ("JAX_NUM_CPU_DEVICES" not in os.environ and n_devices < 1):
         # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
         with contextlib.suppress(RuntimeError):
             jax.config.update("jax_num_cpu_devices", count or devices.cores())

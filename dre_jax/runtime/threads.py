@@ -46,19 +46,19 @@ class SharedContext:
         self._make = make
         self._lock = threading.Lock()
         self._inside = 0
-        self._entered = contextlib.ExitStack()
+        self._context = contextlib.ExitStack()
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._entered.enter_context(self._make())
+                self._context.enter_context(self._make())
             self._inside += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._entered.close()
+                self._context.close()
 
 
 def _limit() -> Any:

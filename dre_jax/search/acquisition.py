@@ -192,8 +192,8 @@ def acquire_by_response(
       True
     """
     if config.kind == "ei" and noise is not None:
-        augmented = _improvement(partial(log_augmented_improvement, noise=noise))
-        return augmented(config, -mean, deviation, -incumbent)
+        augmented_ei = _improvement(partial(log_augmented_improvement, noise=noise))
+        return augmented_ei(config, -mean, deviation, -incumbent)
     return ACQUISITIONS[config.kind](config, -mean, deviation, -incumbent)
 
 
@@ -213,11 +213,11 @@ def pick(values: Array, where: Array, key: Array) -> Array:
 
     NaN is the lowest, and `UNDEFINED` is returned if all are NaN. Equal values are drawn by key, never by position.
     """
-    undefined = jnp.all(jnp.isnan(values) | ~where)
+    is_undefined = jnp.all(jnp.isnan(values) | ~where)
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
     top = jnp.max(jnp.where(where, values, -jnp.inf))
     best = where & (values == top)
     # Whole words: the 23 bits of a float32 would themselves be tied among many thousands.
     coin = jax.random.bits(key, values.shape, jnp.uint32) | jnp.uint32(1)
-    index = jnp.where(undefined, UNDEFINED, jnp.argmax(jnp.where(best, coin, jnp.uint32(0))))
+    index = jnp.where(is_undefined, UNDEFINED, jnp.argmax(jnp.where(best, coin, jnp.uint32(0))))
     return jnp.where(jnp.any(where), index, -1).astype(jnp.int32)

@@ -229,14 +229,14 @@ def _padded_groups(method: Method, spaces: Mapping[str, SpaceRuns]) -> Iterator[
         if name not in widths:
             continue
         params = cast(CapableMethod, method).pad_columns(runs.params, widths[name], widest)
-        added = (0, 0), (0, widest - widths[name])
-        tasks = {n: replace(task, X=np.pad(task.X, added)) for n, task in runs.tasks.items()}
+        padding = (0, 0), (0, widest - widths[name])
+        tasks = {n: replace(task, X=np.pad(task.X, padding)) for n, task in runs.tasks.items()}
         shape = jax.tree.structure(params), tuple(map(np.shape, jax.tree.leaves(params)))
         by_shape.setdefault(shape, {})[name] = runs._replace(params=params, tasks=tasks)
     yield from by_shape.values()
 
 
-def _groups(spaces: Mapping[str, SpaceRuns], rounded: Callable[[int], int]) -> list[_Group]:
+def _groups(spaces: Mapping[str, SpaceRuns], round_count: Callable[[int], int]) -> list[_Group]:
     """Returns the tasks grouped by padded row count, seed names and length of the design."""
     items_by_shape: dict[tuple[int, tuple[str, ...], int], list[_Item]] = {}
     for space, runs in spaces.items():
@@ -249,7 +249,7 @@ def _groups(spaces: Mapping[str, SpaceRuns], rounded: Callable[[int], int]) -> l
             for seed, rows in designs.items():
                 seeds_by_length[len(rows)] = (*seeds_by_length.get(len(rows), ()), seed)
             for length, seeds in seeds_by_length.items():
-                items_by_shape.setdefault((rounded(task.n_rows), seeds, length), []).append(item)
+                items_by_shape.setdefault((round_count(task.n_rows), seeds, length), []).append(item)
     return [
         _Group(items, min(rows, max(item.task.n_rows for item in items)), seeds, n_design)
         for (rows, seeds, n_design), items in items_by_shape.items()

@@ -114,7 +114,7 @@ class StepNumbers(NamedTuple):
     """f[n, P], normal."""
     anywhere: Array
     """f[n, P], uniform."""
-    changed: Array
+    is_changed: Array
     """bool[n, P]"""
     coin: Array
     """f[n, P], uniform."""
@@ -154,10 +154,10 @@ def steps_from(
     # At least to the next value where there are few.
     width = jnp.maximum(numbers.width, jnp.where(sizes > 0, 1.0 / jnp.maximum(sizes, 1.0), 0.0)[None, :])
     near = jnp.clip(start + width * numbers.step, 0.0, 1.0)
-    new = jnp.where(jnp.asarray(layout.unordered)[None, :], numbers.anywhere, near)
+    new = jnp.where(jnp.asarray(layout.is_unordered)[None, :], numbers.anywhere, near)
     active = jnp.stack(layout.active(start, jnp), axis=-1)
     coin = jnp.where(active, numbers.coin, -1.0)
     one = coin == jnp.max(coin, axis=1, keepdims=True)
     # The old coordinate of a hyperparameter that becomes active has no meaning, so the new one is uniform.
     start = jnp.where(active, start, numbers.anywhere)
-    return jnp.where((numbers.changed | one) & active, new, start)
+    return jnp.where((numbers.is_changed | one) & active, new, start)

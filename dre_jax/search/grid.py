@@ -77,10 +77,10 @@ def run_grid(
         params = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), params)
     params = processes.spread(params, NamedSharding(config.mesh, _spec_of_params(config)))
     picks = grid(method, params, tables, rows, keys, counts, config)
-    gathered = processes.gather(picks)[:n_tasks, :n_designs]
-    if (gathered == UNDEFINED).any():
+    all_picks = processes.gather(picks)[:n_tasks, :n_designs]
+    if (all_picks == UNDEFINED).any():
         raise undefined_values(method)
-    return gathered
+    return all_picks
 
 
 def _spec_of_params(config: GridConfig) -> PartitionSpec:

@@ -64,16 +64,16 @@ def run_host(
     """
     name = name or type(method).__name__
     x = np.asarray(x, np.float64)
-    scaled = unit_scale(np.asarray(y, np.float64).reshape(-1))[:, None]
+    scaled_y = unit_scale(np.asarray(y, np.float64).reshape(-1))[:, None]
     ask = _by_keyword_or_position(method)
     current = [int(row) for row in design]
     pending = [row for row in range(len(x)) if row not in set(current)]
-    trace = [float(scaled[current].max())]
-    best = float(scaled.max())
+    trace = [float(scaled_y[current].max())]
+    best = float(scaled_y.max())
     while len(trace) <= n_trials and pending:
-        answer = ask(x[current], scaled[current], x[pending])
+        answer = ask(x[current], scaled_y[current], x[pending])
         current.append(pending.pop(_index(answer, len(pending), name)))
-        trace.append(float(scaled[current].max()))
+        trace.append(float(scaled_y[current].max()))
         if trace[-1] == best:
             break
     return np.array(trace + [best] * (n_trials + 1 - len(trace)))

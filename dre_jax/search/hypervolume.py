@@ -65,7 +65,7 @@ def decompose(front: Floats, reference: Floats) -> Boxes:
     columns = [np.unique(np.append(column, low)) for column, low in zip(front.T, reference, strict=True)]
     top = tuple(len(column) for column in columns)
     ranks = [np.searchsorted(column, front[:, m]) for m, column in enumerate(columns)]
-    boxes = _undominated({tuple(map(int, point)) for point in zip(*ranks, strict=True)}, top)
+    boxes = _undominated_boxes({tuple(map(int, point)) for point in zip(*ranks, strict=True)}, top)
     thresholds = np.full((len(columns), max(top) + 1), np.inf)
     for row, column in zip(thresholds, columns, strict=True):
         row[: len(column)] = column
@@ -73,7 +73,7 @@ def decompose(front: Floats, reference: Floats) -> Boxes:
     return Boxes(thresholds, lower, upper, np.ones(len(boxes), bool))
 
 
-def _undominated(points: set[tuple[int, ...]], top: tuple[int, ...]) -> list[_Box]:
+def _undominated_boxes(points: set[tuple[int, ...]], top: tuple[int, ...]) -> list[_Box]:
     """Returns boxes of the grid [0, top) whose cells no point dominates."""
     if len(top) == 1:
         highest = max(points, default=(0,))
@@ -82,11 +82,11 @@ def _undominated(points: set[tuple[int, ...]], top: tuple[int, ...]) -> list[_Bo
     active: dict[_Box, int] = {}
     previous: set[tuple[int, ...]] | None = None
     for level in range(top[-1] - 1, -2, -1):
-        projected = {point[:-1] for point in points if point[-1] > level}
-        if level >= 0 and projected == previous:
+        projection = {point[:-1] for point in points if point[-1] > level}
+        if level >= 0 and projection == previous:
             continue
-        previous = projected
-        current = set(_undominated(projected, top[:-1])) if level >= 0 else set()
+        previous = projection
+        current = set(_undominated_boxes(projection, top[:-1])) if level >= 0 else set()
         for lower, upper in sorted(active.keys() - current):
             boxes.append(((*lower, level + 1), (*upper, active.pop((lower, upper)))))
         active |= dict.fromkeys(current - active.keys(), level + 1)

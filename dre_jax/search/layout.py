@@ -205,7 +205,7 @@ class SpaceLayout:
         return tuple(part.levels for part in self.parts)
 
     @property
-    def unordered(self) -> tuple[bool, ...]:
+    def is_unordered(self) -> tuple[bool, ...]:
         """Mask of the hyperparameters whose levels have no order."""
         return tuple(isinstance(part, Level) and not part.ordered for part in self.parts)
 
@@ -228,7 +228,7 @@ class SpaceLayout:
                 active = active & masks[parent] & reduce(or_, (value == level for level in levels))
         return active
 
-    def allowed(self, points: Any, xp: Any = np) -> Any:
+    def is_allowed(self, points: Any, xp: Any = np) -> Any:
         """Returns the mask bool[...] of points f[..., P] that satisfy all rules."""
         active, values = self.active(points, xp), [part.values(points[..., i], xp) for i, part in enumerate(self.parts)]
         masks = (rule.allows(values, active, xp) for rule in self.rules)

@@ -43,13 +43,13 @@ def segments(n_design: int, n_trials: int) -> Iterator[tuple[int, int]]:
       [(16, 12), (29, 13)]
     """
     most = max(n_design + n_trials - 1, 1)
-    filled, remaining, capacity = n_design, n_trials, FIRST_BUCKET
+    n_filled, remaining, capacity = n_design, n_trials, FIRST_BUCKET
     while remaining > 0:
         capacity = min(capacity, most)
-        if filled <= capacity:
-            count = min(capacity - filled + 1, remaining)
+        if n_filled <= capacity:
+            count = min(capacity - n_filled + 1, remaining)
             yield capacity, count
-            filled, remaining = filled + count, remaining - count
+            n_filled, remaining = n_filled + count, remaining - count
         capacity *= 2
 
 
@@ -64,15 +64,15 @@ def history_and_candidates(task: SearchTask, rows: Array, n_filled: Array) -> tu
 
     Of the rows i32[C], in the order of evaluation, the first ``n_filled`` count.
     """
-    filled = jnp.arange(rows.shape[0]) < n_filled
-    safe = jnp.where(filled, rows, 0)
+    is_filled = jnp.arange(rows.shape[0]) < n_filled
+    safe = jnp.where(is_filled, rows, 0)
     level, residual = task.level[safe], None if task.float32_residual is None else task.float32_residual[safe]
-    history = History(task.x[safe], min_max_scale(task.response[safe], residual, level, filled), level, filled)
+    history = History(task.x[safe], min_max_scale(task.response[safe], residual, level, is_filled), level, is_filled)
     # A slot that is empty points behind the table, where nothing is written.
-    evaluated = (
-        jnp.zeros(task.where.shape, bool).at[jnp.where(filled, rows, task.where.shape[0])].set(True, mode="drop")
+    is_evaluated = (
+        jnp.zeros(task.where.shape, bool).at[jnp.where(is_filled, rows, task.where.shape[0])].set(True, mode="drop")
     )
-    return history, Candidates(task.x, task.where & ~evaluated)
+    return history, Candidates(task.x, task.where & ~is_evaluated)
 
 
 def min_max_scale(response: Array, residual: Array | None, level: Array, where: Array) -> Array:
@@ -86,8 +86,8 @@ def min_max_scale(response: Array, residual: Array | None, level: Array, where: 
     if residual is not None:
         above = above + (residual - residual[worst])
     spread = above[best]
-    varied = where & (spread > 0)
-    return jnp.where(varied, above / jnp.where(spread > 0, spread, 1.0), jnp.where(where, 0.5, 0.0))
+    has_spread = where & (spread > 0)
+    return jnp.where(has_spread, above / jnp.where(spread > 0, spread, 1.0), jnp.where(where, 0.5, 0.0))
 
 
 def suggest(method: Method, params: Any, history: History, candidates: Candidates, key: Array, trial: Array) -> Array:
@@ -137,17 +137,17 @@ def run(
 
     def trial(capacity: int, rows: Array, t: Array) -> tuple[Array, None]:
         history, candidates = history_and_candidates(task, rows[:capacity], n_design + t)
-        finished = ~jnp.any(candidates.where) | jnp.any(rows == UNDEFINED)
+        is_finished = ~jnp.any(candidates.where) | jnp.any(rows == UNDEFINED)
         if stop_at_optimum:
-            finished |= jnp.any(history.where & (history.level == 0))
+            is_finished |= jnp.any(history.where & (history.level == 0))
 
         def evaluate() -> Array:
             return suggest(method, params, history, candidates, key, t)
 
         if side_by_side:
-            row = jnp.where(finished, jnp.int32(-1), evaluate())
+            row = jnp.where(is_finished, jnp.int32(-1), evaluate())
         else:
-            row = lax.cond(finished, lambda: jnp.int32(-1), evaluate)
+            row = lax.cond(is_finished, lambda: jnp.int32(-1), evaluate)
         return rows.at[n_design + t].set(row), None
 
     start = 0

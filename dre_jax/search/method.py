@@ -132,22 +132,22 @@ def capabilities_of(method: object) -> Capabilities:
     """
     if isinstance(method, (str, type)):
         raise ConfigError(f"a method must be an object, such as find('dre').make(), but got {method!r}")
-    declared: object = _NO_CAPABILITIES
+    declaration: object = _NO_CAPABILITIES
     rule = f"capabilities of the method {type(method).__name__} must be Capabilities(...)"
     if getattr_static(method, "capabilities", None) is not None:
         try:
-            declared = cast(Any, method).capabilities
+            declaration = cast(Any, method).capabilities
         except AttributeError as error:  # of a property, which `getattr` would take for no declaration
             raise ConfigError(f"{rule}, but cannot be read: {error}") from error
-    if not isinstance(declared, Capabilities):
-        raise ConfigError(f"{rule}, but are {declared!r}")
-    return declared
+    if not isinstance(declaration, Capabilities):
+        raise ConfigError(f"{rule}, but are {declaration!r}")
+    return declaration
 
 
 def learns_from_past(method: object, default: bool = True) -> bool:
     """Returns whether `fit` learns from past tasks; the default holds for a method that declares nothing about it."""
-    declared = capabilities_of(method).transfer
-    return default if declared is None else declared
+    transfer = capabilities_of(method).transfer
+    return default if transfer is None else transfer
 
 
 def decisions_of(method: Method, params: Any) -> dict[str, str]:

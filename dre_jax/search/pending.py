@@ -30,7 +30,7 @@ def check_pending_strategy(method: Method, strategy: str) -> None:
 
 
 def with_pending_trials(
-    method: Method, params: Any, completed: History, x: Array, pending: Array, strategy: str, key: Array
+    method: Method, params: Any, history: History, x: Array, pending: Array, strategy: str, key: Array
 ) -> History:
     """Returns the history with imputed responses of the pending trials (Ginsbourger, Le Riche and Carraro 2010).
 
@@ -41,7 +41,7 @@ def with_pending_trials(
     Args:
       method: static.
       params: what the method's `fit` returned.
-      completed: the trials that have a response.
+      history: the trials that have a response.
       x: f32[C, D], configurations of the pending trials, in slots that are empty in the history.
       pending: bool[C], those slots.
       strategy: one of `PENDING_STRATEGIES`, static.
@@ -51,12 +51,12 @@ def with_pending_trials(
       ConfigError: for a believer whose method has no acquisition function, and so no mean.
     """
     if strategy in ("none", "draw"):
-        return completed
+        return history
     if strategy == "believer":
-        everyone = Candidates(jnp.where(pending[:, None], x, completed.x), completed.where | pending)
-        values = value(with_mean_acquisition(method), params, completed, everyone, key)
-        return impute_pending(completed, x, pending, believer_responses(completed, values))
-    return impute_pending(completed, x, pending, constant_liar_response(completed, strategy))
+        everyone = Candidates(jnp.where(pending[:, None], x, history.x), history.where | pending)
+        values = value(with_mean_acquisition(method), params, history, everyone, key)
+        return impute_pending(history, x, pending, believer_responses(history, values))
+    return impute_pending(history, x, pending, constant_liar_response(history, strategy))
 
 
 def with_mean_acquisition(method: Method) -> Any:
@@ -65,26 +65,26 @@ def with_mean_acquisition(method: Method) -> Any:
     Raises:
       ConfigError: if it has no acquisition function.
     """
-    configured: Any = method
+    untyped_method: Any = method
     acquisition = getattr(method, "acquisition", None)
     if not isinstance(acquisition, AcquisitionConfig):
         raise ConfigError(f"a believer needs a method with an acquisition function, but got {type(method).__name__}")
-    return replace(configured, acquisition=replace(acquisition, kind="mean_rank"))
+    return replace(untyped_method, acquisition=replace(acquisition, kind="mean_rank"))
 
 
-def constant_liar_response(completed: History, strategy: str) -> Array:
+def constant_liar_response(history: History, strategy: str) -> Array:
     """Returns one response for all pending trials: "min", "mean" or "max" of the completed ones, 0.5 without any."""
     if strategy == "mean":
-        count = jnp.maximum(jnp.sum(completed.where, dtype=completed.response.dtype), 1.0)
-        response = jnp.sum(jnp.where(completed.where, completed.response, 0.0)) / count
+        count = jnp.maximum(jnp.sum(history.where, dtype=history.response.dtype), 1.0)
+        response = jnp.sum(jnp.where(history.where, history.response, 0.0)) / count
     elif strategy == "min":
-        response = jnp.min(jnp.where(completed.where, completed.response, jnp.inf))
+        response = jnp.min(jnp.where(history.where, history.response, jnp.inf))
     else:
-        response = jnp.max(jnp.where(completed.where, completed.response, -jnp.inf))
-    return jnp.where(jnp.any(completed.where), response, 0.5)
+        response = jnp.max(jnp.where(history.where, history.response, -jnp.inf))
+    return jnp.where(jnp.any(history.where), response, 0.5)
 
 
-def believer_responses(completed: History, values: Array) -> Array:
+def believer_responses(history: History, values: Array) -> Array:
     """Returns responses f32[C] that a method predicts, from its values f32[C] of completed and pending trials.
 
     The values have a scale of their own, a rank's for example. So the i-th best value of the completed trials is mapped
@@ -93,27 +93,27 @@ def believer_responses(completed: History, values: Array) -> Array:
 
     def ascending(a: Array) -> Array:
         """Returns the entries in ascending order; empty slots repeat the maximum."""
-        return jnp.sort(jnp.where(completed.where, a, jnp.max(a, where=completed.where, initial=-jnp.inf)))
+        return jnp.sort(jnp.where(history.where, a, jnp.max(a, where=history.where, initial=-jnp.inf)))
 
-    responses = jnp.interp(values, ascending(values), ascending(completed.response))
-    return jnp.where(jnp.any(completed.where), responses, 0.5)
+    responses = jnp.interp(values, ascending(values), ascending(history.response))
+    return jnp.where(jnp.any(history.where), responses, 0.5)
 
 
-def impute_pending(completed: History, x: Array, pending: Array, response: Array) -> History:
+def impute_pending(history: History, x: Array, pending: Array, response: Array) -> History:
     """Returns the history with responses, f32[C] or a scalar, of configurations f32[C, D] in empty slots bool[C]."""
-    response = jnp.where(pending, response, completed.response)
+    response = jnp.where(pending, response, history.response)
     # Between the levels, or level with those that are equal.
-    at_least = completed.where[None, :] & (completed.response[None, :] >= response[:, None])
-    equal = jnp.any(completed.where[None, :] & (completed.response[None, :] == response[:, None]), axis=1)
-    last = jnp.max(jnp.where(at_least, completed.level[None, :], -1), axis=1)
-    between = jnp.where(pending, 2 * last + jnp.where(equal, 0, 1), 2 * completed.level)
+    at_least = history.where[None, :] & (history.response[None, :] >= response[:, None])
+    equal = jnp.any(history.where[None, :] & (history.response[None, :] == response[:, None]), axis=1)
+    last = jnp.max(jnp.where(at_least, history.level[None, :], -1), axis=1)
+    between = jnp.where(pending, 2 * last + jnp.where(equal, 0, 1), 2 * history.level)
     # Of those between the same two levels, the higher come first.
-    where = completed.where | pending
+    where = history.where | pending
     before = (between[None, :] < between[:, None]) | (
         (between[None, :] == between[:, None])
         & (pending[None, :] & pending[:, None])
         & (response[None, :] > response[:, None])
     )
-    level = jnp.sum(before & where[None, :], axis=1, dtype=completed.level.dtype)
-    x = jnp.where(pending[:, None], x, completed.x)
-    return completed._replace(x=x, response=response, level=level, where=where)
+    level = jnp.sum(before & where[None, :], axis=1, dtype=history.level.dtype)
+    x = jnp.where(pending[:, None], x, history.x)
+    return history._replace(x=x, response=response, level=level, where=where)

@@ -48,7 +48,7 @@ class Proposals(NamedTuple):
     """f[K, P], best first."""
     values: Array
     """f[K], the method's values; minus infinity where there was nothing left to propose."""
-    undefined: Array
+    is_undefined: Array
     """bool: there were candidates, and all their values are NaN."""
     improvement: Array | None = None
     """Scalar: expected improvement of the first point on the scale of the history's responses, times the probability
@@ -82,7 +82,7 @@ def propose(
     key: Array,
     trial: Array,
     n: int = 1,
-    fixed: Array | None = None,
+    fixed_values: Array | None = None,
     weights: Weights = NO_WEIGHTS,
 ) -> Proposals:
     """Returns the points that a method values most, in the precision of ``even``.
@@ -100,12 +100,12 @@ def propose(
       key: the run's PRNG key.
       trial: i32 scalar, the trial's number.
       n: K, static: how many.
-      fixed: f[P], values of fixed coordinates; NaN where they are searched.
+      fixed_values: f[P], values of fixed coordinates; NaN where they are searched.
       weights: factors of the values, if any; see `dre_jax.search.weighting`.
     """
     # A program of its own, as it is the same for histories of all sizes.
     numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
-    return _propose(method, layout, config, params, trials, even, *numbers, n, fixed, weights)
+    return _propose(method, layout, config, params, trials, even, *numbers, n, fixed_values, weights)
 
 
 @jit_with_less_effort("method", "layout", "config", "n")
@@ -120,7 +120,7 @@ def _propose(
     steps: StepNumbers,
     coins: Array,
     n: int,
-    fixed: Array | None,
+    fixed_values: Array | None,
     weights: Weights,
 ) -> Proposals:
     columns = layout.columns(trials.points, jnp)
@@ -136,17 +136,17 @@ def _propose(
     parents = _best_trials(trials, config.sources)
     count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
 
-    def weighted(values: Array, scale: Array | None, points: Array) -> Array:
+    def weigh_values(values: Array, scale: Array | None, points: Array) -> Array:
         return weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
 
     def draw_round(carry: _Round, numbers_of_round: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
         steps, coins = numbers_of_round
         if config.steps:  # in place of those that are valued least
-            stepped = steps_from(layout, config, carry.parents, carry.n_parents, steps)
-            points = jnp.concatenate([carry.points[: config.even], stepped])
+            new_points = steps_from(layout, config, carry.parents, carry.n_parents, steps)
+            points = jnp.concatenate([carry.points[: config.even], new_points])
         else:
             points = carry.points
-        points = _with_fixed(points, fixed)
+        points = _fix_coordinates(points, fixed_values)
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = canonicalize(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
@@ -157,7 +157,7 @@ def _propose(
         scale = None
         if is_weighted:
             scale = None if is_log else value_scale(values, candidates.where)
-            values = weighted(values, scale, points) + tie_noise(values, coins)
+            values = weigh_values(values, scale, points) + tie_noise(values, coins)
         order = jnp.lexsort((coins, is_even, values))[::-1]
         points = points[order]
         parents, n_parents = points[: config.sources], jnp.int32(config.sources)
@@ -172,21 +172,21 @@ def _propose(
 
         def rate_points(points: Array) -> Array:
             values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
-            return weighted(values, last.scale, points) if is_weighted else values
+            return weigh_values(values, last.scale, points) if is_weighted else values
 
         starts = jnp.concatenate(
-            [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
+            [choose_starts(points, values, config.starts), _fix_coordinates(parents[:_INCUMBENTS], fixed_values)]
         )
-        refined, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed, config.ascent_steps)
-        worth = jnp.where(_may_be_proposed(layout, refined, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
-        points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
+        maxima, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed_values, config.ascent_steps)
+        worth = jnp.where(_may_be_proposed(layout, maxima, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
+        points, values = jnp.concatenate([points, maxima]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
     points, values, improvement = points[:n], values[:n], None
     if capabilities_of(method).improvement and is_log and method.acquisition.kind == "ei":  # type: ignore[attr-defined]
         log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
         improvement = jnp.exp(log_improvement) * jnp.std(history.response, where=history.where)
-    return Proposals(points, values, last.undefined, improvement, past_weight)
+    return Proposals(points, values, last.is_undefined, improvement, past_weight)
 
 
 class _Round(NamedTuple):
@@ -197,18 +197,18 @@ class _Round(NamedTuple):
     is_even: Array
     parents: Array
     n_parents: Array
-    undefined: Array
+    is_undefined: Array
     scale: Array | None
     """Divisor of values that are no logarithms, if values are weighted."""
 
 
-_compiled: Any = _propose
-propose._cache_size = _compiled._cache_size  # type: ignore[attr-defined]
+_untyped_propose: Any = _propose
+propose._cache_size = _untyped_propose._cache_size  # type: ignore[attr-defined]
 
 
-def _with_fixed(points: Array, fixed: Array | None) -> Array:
-    """Returns points f[N, P] with the fixed coordinates f[P]."""
-    return points if fixed is None else jnp.where(jnp.isnan(fixed)[None, :], points, fixed[None, :])
+def _fix_coordinates(points: Array, values: Array | None) -> Array:
+    """Returns points f[N, P] with the values f[P] of the fixed coordinates."""
+    return points if values is None else jnp.where(jnp.isnan(values)[None, :], points, values[None, :])
 
 
 def _best_trials(trials: TrialRecord, n: int) -> Array:
@@ -221,7 +221,7 @@ def _best_trials(trials: TrialRecord, n: int) -> Array:
 def _may_be_proposed(layout: SpaceLayout, points: Array, trials: TrialRecord) -> Array:
     """Returns which points f[N, P] are new and satisfy the rules of the space, bool[N]."""
     is_new = _is_new(points, trials)
-    return is_new & layout.allowed(points, jnp) if layout.rules else is_new
+    return is_new & layout.is_allowed(points, jnp) if layout.rules else is_new
 
 
 def _is_new(points: Array, trials: TrialRecord) -> Array:

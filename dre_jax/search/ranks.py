@@ -22,10 +22,10 @@ def mean_tie_ranks(scores: Array, where: Array) -> Array:
     """
     keys = _ascending(jnp.where(where, -scores, jnp.inf))
 
-    def doubled(keys: Array) -> Array:
+    def double_ranks(keys: Array) -> Array:
         return jax.lax.platform_dependent(keys, tpu=_by_sorting_back, default=_by_searching)
 
-    return jnp.vectorize(doubled, signature="(n)->(n)")(keys).astype(scores.dtype) / 2.0
+    return jnp.vectorize(double_ranks, signature="(n)->(n)")(keys).astype(scores.dtype) / 2.0
 
 
 def _ascending(x: Array) -> Array:

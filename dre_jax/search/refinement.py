@@ -53,7 +53,7 @@ def choose_starts(points: Array, values: Array, count: int) -> Array:
 
 
 def refine(
-    layout: SpaceLayout, rate: Callable[[Array], Array], starts: Array, fixed: Array | None, steps: int
+    layout: SpaceLayout, rate: Callable[[Array], Array], starts: Array, fixed_values: Array | None, steps: int
 ) -> tuple[Array, Array]:
     """Returns the best points f[S, P] of searches from starts f[S, P], and their values f[S].
 
@@ -61,7 +61,7 @@ def refine(
       layout: the space.
       rate: values f[N] of points f[N, P], each of which depends on its own point alone.
       starts: in the cube.
-      fixed: f[P], values of fixed coordinates; NaN where they are searched. None for none.
+      fixed_values: f[P], values of fixed coordinates; NaN where they are searched. None for none.
       steps: of each search, at most.
     """
 
@@ -75,8 +75,8 @@ def refine(
 
     real = jnp.asarray([size == 0 for size in layout.sizes])
     movable = real[None, :] & jnp.stack(layout.active(starts, jnp), axis=-1)
-    if fixed is not None:
-        movable &= jnp.isnan(fixed)[None, :]
+    if fixed_values is not None:
+        movable &= jnp.isnan(fixed_values)[None, :]
     best = maximise_in_box(
         value_and_gradient,
         starts,

@@ -80,42 +80,42 @@ class Suggester:
           DataError: for shapes that do not fit, NaN or infinity, or nothing to choose from.
           ConfigError: if the method's values of all candidates are NaN.
         """
-        observed = np.asarray(X_obs, np.float64)
+        x_obs = np.asarray(X_obs, np.float64)
         if X_pen is None:
-            if observed.ndim != 2 or 0 in observed.shape:
-                raise DataError(f"X_obs must be an array (n, D) of at least one row, but got shape {observed.shape}")
-            return self._point(observed, y_obs)
+            if x_obs.ndim != 2 or 0 in x_obs.shape:
+                raise DataError(f"X_obs must be an array (n, D) of at least one row, but got shape {x_obs.shape}")
+            return self._point(x_obs, y_obs)
         pending = np.asarray(X_pen, np.float32)
         if pending.ndim != 2 or len(pending) == 0:
             raise DataError(f"X_pen must be an array (m, D) of at least one row, but got shape {pending.shape}")
-        if observed.ndim != 2 or observed.shape[1] != pending.shape[1]:
-            raise DataError(f"X_obs and X_pen must have one column count, but got {observed.shape} and {pending.shape}")
+        if x_obs.ndim != 2 or x_obs.shape[1] != pending.shape[1]:
+            raise DataError(f"X_obs and X_pen must have one column count, but got {x_obs.shape} and {pending.shape}")
         if not np.isfinite(pending).all():
             raise DataError("X_pen must hold finite numbers, but got NaN or infinity")
-        return self._row(make_history(observed, y_obs, capacity=capacity_for(len(observed))), len(observed), pending)
+        return self._row(make_history(x_obs, y_obs, capacity=capacity_for(len(x_obs))), len(x_obs), pending)
 
     def _row(self, history: History, n: int, pending: np.ndarray) -> int:
         m = len(pending)
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
-        padded = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
-        candidates = Candidates(*jax.device_put((padded, np.arange(len(padded)) < m)))
+        padded_rows = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
+        candidates = Candidates(*jax.device_put((padded_rows, np.arange(len(padded_rows)) < m)))
         row = jitted_suggest(self._method, self._params, history, candidates, self._key, jnp.int32(n))
         if int(row) == UNDEFINED:
             raise undefined_values(self._method)
         return int(row)
 
-    def _point(self, observed: np.ndarray, y_obs: Any) -> np.ndarray:
-        n, layout = len(observed), unit_cube(observed.shape[1])
+    def _point(self, x_obs: np.ndarray, y_obs: Any) -> np.ndarray:
+        n, layout = len(x_obs), unit_cube(x_obs.shape[1])
         config = self._candidates or default_candidates(self._method, layout)
         seed = int(jax.random.bits(jax.random.fold_in(self._key, n), dtype=jnp.uint32))
         with precision_of(self._method) as dtype:
-            history = make_history(observed, y_obs, capacity_for(n), dtype)
+            history = make_history(x_obs, y_obs, capacity_for(n), dtype)
             none, nowhere = jnp.zeros(history.where.shape, bool), jnp.zeros((0, layout.n_parts), dtype)
             trials = TrialRecord(history, history.x, none, nowhere, jnp.zeros(0, dtype))
             even = jax.device_put(sobol_points(config.even, layout.n_parts, seed).astype(dtype))
             params = with_precision(self._params, dtype)
             proposals = propose(self._method, layout, config, params, trials, even, self._key, jnp.int32(n))
-            if proposals.undefined:
+            if proposals.is_undefined:
                 raise undefined_values(self._method)
             return np.asarray(proposals.points[0], np.float64)
 

@@ -111,11 +111,11 @@ def weigh(
       points: f[N, P].
       belief: f[N], logarithms of further weights.
     """
-    weighted = values if scale is None else values / scale
+    weighted_values = values if scale is None else values / scale
     if feasibility is not None:
-        comparable = jnp.logaddexp(values, _LOG_RESOLUTION) if scale is None else weighted
-        weighted = jnp.where(feasibility.decides, 0.0, comparable) + feasibility.log_weight(points)
-    return jnp.where(values > -jnp.inf, weighted + belief, -jnp.inf)
+        comparable = jnp.logaddexp(values, _LOG_RESOLUTION) if scale is None else weighted_values
+        weighted_values = jnp.where(feasibility.decides, 0.0, comparable) + feasibility.log_weight(points)
+    return jnp.where(values > -jnp.inf, weighted_values + belief, -jnp.inf)
 
 
 def tie_noise(values: Array, bits: Array) -> Array:

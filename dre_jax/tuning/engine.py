@@ -245,7 +245,7 @@ class Engine:
                 learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype, past_cost),
             ),
         )
-        if proposals.undefined:
+        if proposals.is_undefined:
             raise undefined_values(self._method)
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)
         proposed = (with_fixed(point, fixed_coordinates) for point in best[values > -np.inf])

@@ -81,7 +81,7 @@ class InitialDesign:
             coordinates = [part.coordinates(part.all_values()).clip(0.0, 1.0) for part in self.space.layout.parts]
             points = np.stack(np.meshgrid(*coordinates), axis=-1).reshape(-1, len(coordinates))
             points = with_fixed(points, self.fixed_coordinates)
-            yield from map(self.space.params, points[self.space.layout.allowed(points)])
+            yield from map(self.space.params, points[self.space.layout.is_allowed(points)])
 
     def _sobol_points(self, number: int) -> np.ndarray:
         """Returns a trial's points of a scrambled Sobol sequence, of likely values for every other trial.

@@ -62,7 +62,7 @@ class ObjectiveFigures:
         By name; without hyperparameters that no complete trial has. Empty without predictions.
         """
         points = {name: self._line(best, name) for name in self.space if (best := self._best_with([name]))}
-        points = {name: rows[self.space.layout.allowed(rows)] for name, rows in points.items()}
+        points = {name: rows[self.space.layout.is_allowed(rows)] for name, rows in points.items()}
         if not points:
             return {}
         try:
@@ -111,7 +111,7 @@ class ObjectiveFigures:
         points[:, columns] = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
         prediction = self.predict(points)
         active = space.layout.active(points)
-        mask = space.layout.allowed(points) & active[columns[0]] & active[columns[1]]
+        mask = space.layout.is_allowed(points) & active[columns[0]] & active[columns[1]]
         x, y = (space.layout.parts[column].values(grid) for column in columns)
         configurations = [trial.params for trial in self._complete if {*names} <= trial.params.keys()]
         with new_figure((7.6, 3.2)) as figure:

@@ -137,12 +137,12 @@ def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int) -
     points = draw(n)
     if not layout.rules:
         return points
-    allowed = points[layout.allowed(points)]
+    allowed = points[layout.is_allowed(points)]
     for factor in (4, 16, 64):
         if len(allowed) >= n:
             break
         points = draw(factor * n)
-        allowed = points[layout.allowed(points)]
+        allowed = points[layout.is_allowed(points)]
     if not len(allowed):
         raise ConfigError(f"the rules of the space must allow some configurations, but allow none of {64 * n}")
     return allowed[np.arange(n) % len(allowed)]

@@ -41,7 +41,7 @@ def test_points_are_allowed_as_their_configurations_are():
     configurations = [SPACE.params(point) for point in points]
     expected = [is_allowed(params) for params in configurations]
     assert 20 < sum(expected) < 200
-    assert SPACE.layout.allowed(points).tolist() == [SPACE.allows(params) for params in configurations] == expected
+    assert SPACE.layout.is_allowed(points).tolist() == [SPACE.allows(params) for params in configurations] == expected
     for p in configurations:
         assert ("width" in p) == (p["layers"] >= 3)
         assert ("decay" in p) == (0.5 < p["low"] < 1.0 or p.get("width", 1.0) < 0.3)
