@@ -80,10 +80,10 @@ def design_rows(value: Any, n_rows: int, where: str) -> npt.NDArray[np.int64]:
             raise DataError(f"{where}: an initial design must hold whole row numbers, but got {show(row)}")
         if not 0 <= row < n_rows:
             raise DataError(f"{where}: an initial design must point into the table's {n_rows} rows, but got row {row}")
-    repeated = [row for row, times in Counter(value).items() if times > 1]
-    if repeated:
+    repeated_rows = [row for row, times in Counter(value).items() if times > 1]
+    if repeated_rows:
         raise DataError(
-            f"{where}: an initial design must not repeat a row, but row {repeated[0]} occurs more than once"
+            f"{where}: an initial design must not repeat a row, but row {repeated_rows[0]} occurs more than once"
         )
     return np.array(value, dtype=np.int64)
 

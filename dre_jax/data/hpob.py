@@ -27,16 +27,16 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 
 DESIGNS = "bo-initializations"
 _TRAIN, _VALIDATION, _TEST = (f"meta-{split}-dataset" for split in SPLITS)
-_AUGMENTED = f"{_TRAIN}-augmented"
+_TRAIN_AUGMENTED = f"{_TRAIN}-augmented"
 _Files = dict[str, tuple[str, ...]]
 _V3: _Files = {"train": (_TRAIN,), "validation": (_VALIDATION,), "test": (_TEST,)}
 # The files of each split. The first decides which search spaces there are; of a dataset in several, the last counts.
 _FILES: dict[str, _Files] = {
-    "v1": {"train": (), "validation": (), "test": (_AUGMENTED, _TEST, _VALIDATION)},
+    "v1": {"train": (), "validation": (), "test": (_TRAIN_AUGMENTED, _TEST, _VALIDATION)},
     "v2": {"train": (), "validation": (), "test": (_TRAIN, _TEST, _VALIDATION)},
     "v3": _V3,
     "v3-test": {"test": (_TEST,)},
-    "v3-train-augmented": _V3 | {"train": (_AUGMENTED,)},
+    "v3-train-augmented": _V3 | {"train": (_TRAIN_AUGMENTED,)},
 }
 MODES = tuple(_FILES)
 # A min-max scaling done in another precision may leave the unit cube by a rounding error.
@@ -101,8 +101,8 @@ def load_space(
     by_split = {split: {n: task for path in files for n, task in read[path].items()} for split, files in paths.items()}
     tables = {name: task for tasks in by_split.values() for name, task in tasks.items()}
     designs = _read_designs(designs_path, space, tables, complete=len(read) == len(SPLITS))
-    described = read_columns(folder, space, next(iter(tables.values())).n_columns)
-    result = SearchSpace(space, **by_split, designs=designs, columns=described)
+    schema = read_columns(folder, space, next(iter(tables.values())).n_columns)
+    result = SearchSpace(space, **by_split, designs=designs, columns=schema)
     _warn(result)
     return fix_columns(folder, result) if columns == "fixed" else result
 

@@ -68,8 +68,8 @@ def open_index(path: str | os.PathLike[str]) -> Iterator[Index]:
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(open_binary(path))
         if path.suffix == ".gz":
-            packed, stream = stream, stack.enter_context(tempfile.TemporaryFile())
-            shutil.copyfileobj(packed, stream)
+            gzip_stream, stream = stream, stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(gzip_stream, stream)
             stream.flush()
         empty = os.fstat(stream.fileno()).st_size == 0
         text = b"" if empty else stack.enter_context(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))

@@ -72,13 +72,13 @@ def fix_columns(folder: str | os.PathLike[str], space: SearchSpace) -> SearchSpa
             f"{DESCRIPTORS}.json: space {space.name!r} must have the ranges of {RAW[space.name]}"
         ) from error
 
-    def fixed(task: Task) -> Task:
+    def fix_task(task: Task) -> Task:
         x = task.X.copy()
         for column, (low, high) in ranges.items():
             value = Scale(low, high).from_unit(x[:, column].astype(np.float64))
             x[:, column] = Scale(low, high, log=True, offset=LOG_OFFSET).to_unit(value).clip(0.0, 1.0)
         return replace(task, X=x)
 
-    train, validation, test = ({name: fixed(task) for name, task in space.split(split).items()} for split in SPLITS)
+    train, validation, test = ({name: fix_task(task) for name, task in space.split(split).items()} for split in SPLITS)
     columns = columns_of(fixed_descriptor(space.name, descriptor))
     return replace(space, train=train, validation=validation, test=test, columns=columns)

@@ -163,8 +163,8 @@ def _entries(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, str,
 
 def _object(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        expected = "results must be {space: {dataset: {seed: [incumbents]}}}"
-        raise DataError(f"{where}: {expected}, but got {type(value).__name__}")
+        rule = "results must be {space: {dataset: {seed: [incumbents]}}}"
+        raise DataError(f"{where}: {rule}, but got {type(value).__name__}")
     return value
 
 

@@ -103,9 +103,9 @@ def _choose(draws: Array, newest: Array, k: Array) -> Array:
     return jnp.sort(lax.fori_loop(0, length, step, jnp.full(length, nothing, jnp.int32)))
 
 
-def skip(index: Array, skipped: Array) -> Array:
-    """Positions among the numbers not skipped, as numbers; skipped is sorted, i32[Q] and i32[K] -> i32[Q]."""
-    before = skipped - jnp.arange(skipped.shape[-1], dtype=jnp.int32)  # how many kept numbers stand before each
+def skip(index: Array, support: Array) -> Array:
+    """Returns the i-th numbers outside of a sorted support, for i in ``index``; i32[Q] and i32[K] -> i32[Q]."""
+    before = support - jnp.arange(support.shape[-1], dtype=jnp.int32)  # count of the numbers outside before each
     return index + jnp.sum(before[None, :] <= index[:, None], axis=-1, dtype=jnp.int32)
 
 

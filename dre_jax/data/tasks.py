@@ -97,9 +97,9 @@ def sort_responses(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def sort_task(task: Task) -> SortedTask:
     """Sorts a task by response, best first, ties in the order of the file."""
-    order, scaled, level = sort_responses(task.y)
-    response = scaled.astype(np.float32)
-    residual = (scaled - response).astype(np.float32)
+    order, scaled_y, level = sort_responses(task.y)
+    response = scaled_y.astype(np.float32)
+    residual = (scaled_y - response).astype(np.float32)
     return SortedTask(np.asarray(task.X, np.float32)[order], response, residual, level, order)
 
 

@@ -55,7 +55,7 @@ class CompiledRunner:
             for name, space in spaces.items()
             if root is not None
         }
-        self._methods = {name: entry.make(plan.settings, learned=self._learned(name)) for name in spaces}
+        self._methods = {name: entry.make(plan.settings, learned=self._checkpoint_method(name)) for name in spaces}
         learns = (learns_from_past(method, entry.transfer) for method in self._methods.values())
         self.learns = self._root is None and any(learns)
         self._config = config or ExecutionConfig()
@@ -71,8 +71,8 @@ class CompiledRunner:
         """Returns method, steps, key and fingerprint of the training data of each checkpoint."""
         fields = ("step", "best_step", "fingerprint", "key")
         checkpoints = {
-            name: {"method": loaded.name} | {fact: loaded.facts[fact] for fact in fields if fact in loaded.facts}
-            for name, loaded in self._checkpoints.items()
+            name: {"method": one.name} | {fact: one.facts[fact] for fact in fields if fact in one.facts}
+            for name, one in self._checkpoints.items()
         }
         return {"checkpoints": checkpoints}
 
@@ -84,16 +84,16 @@ class CompiledRunner:
         """
         method = self._methods[space.name]
         if self._root is None:
-            optimised: dict[str, Any] = {self._plan.split: {}}  # not learned from
-            past = dataclasses.replace(space, **optimised)
+            empty_split: dict[str, Any] = {self._plan.split: {}}  # not learned from
+            past = dataclasses.replace(space, **empty_split)
             return method, method.fit(past, jax.random.key(self._plan.seed))
-        folder, described = self._root / space.name, self._checkpoints[space.name]
-        loaded = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
-        if (loaded.name, loaded.method, loaded.facts) != (described.name, described.method, described.facts):
-            now, then = (fitted.facts.get("step", fitted.name) for fitted in (loaded, described))
+        folder, checkpoint = self._root / space.name, self._checkpoints[space.name]
+        current = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
+        if (current.name, current.method, current.facts) != (checkpoint.name, checkpoint.method, checkpoint.facts):
+            now, then = (one.facts.get("step", one.name) for one in (current, checkpoint))
             message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
             raise CheckpointError(f"{message} (step {now}, was {then})")
-        return method, loaded.params
+        return method, current.params
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[Run]:
         """Yields the traces of `run_spaces`; spaces with the same method are one call."""
@@ -110,7 +110,7 @@ class CompiledRunner:
     def close(self) -> None:
         """Does nothing; `HostRunner` ends its processes."""
 
-    def _learned(self, space: str) -> Method | None:
+    def _checkpoint_method(self, space: str) -> Method | None:
         """Returns the configuration in a search space's checkpoint; None without a checkpoint."""
         checkpoint, entry = self._checkpoints.get(space), self._entry
         if checkpoint is None or checkpoint.name == entry.name:
@@ -120,9 +120,9 @@ class CompiledRunner:
             raise CheckpointError(f"{entry.name} cannot start from {self._root}/{space}, which holds {checkpoint.name}")
         default: Any = entry.default
         changes = {"model": ensemble.model, "training": ensemble.training}
-        supported = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}
-        learned: Method = dataclasses.replace(default, **supported)
-        return learned
+        fields = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}
+        method: Method = dataclasses.replace(default, **fields)
+        return method
 
 
 class ContinuousRunner(CompiledRunner):

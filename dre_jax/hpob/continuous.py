@@ -130,13 +130,13 @@ def run_continuous(
     x = np.array(x, np.float64)
     y = np.array(y, np.float64).reshape(-1, 1)
     trace = [float(surrogate.scale(y).max())]
-    reached = not surrogate.y_max > surrogate.y_min
-    while len(trace) <= n_trials and not reached:
+    is_at_maximum = not surrogate.y_max > surrogate.y_min
+    while len(trace) <= n_trials and not is_at_maximum:
         point = _point(method.observe_and_suggest(x.copy(), surrogate.scale(y)), x.shape[1], name)
         x = np.append(x, point[None], axis=0)
         y = np.append(y, [[surrogate.predict(point)]], axis=0)
         trace.append(float(surrogate.scale(y).max()))
-        reached = bool(y.max() >= surrogate.y_max)
+        is_at_maximum = bool(y.max() >= surrogate.y_max)
     if counting == "hpob" and len(trace) > 1:
         trace[-1] = trace[-2]
     # Nothing better than the maximum can follow; where the range is empty, nothing at all.

@@ -51,19 +51,19 @@ class Evaluation:
     def __init__(self, plan: Plan, out: str | os.PathLike[str]) -> None:
         self.plan = plan
         self.out = Path(out)
-        self._spaces, self._wanted = check(plan)
+        self._spaces, self._planned_runs = check(plan)
         self._runner = _runner(plan, self._spaces)
         self._stamp: tuple[int, ...] | None = None
         self._results = self._begin()
         self.failed: list[FailedRun] = []
-        self.total = sum(len(seeds) for datasets in self._wanted.values() for seeds in datasets.values())
+        self.total = sum(len(seeds) for datasets in self._planned_runs.values() for seeds in datasets.values())
         if self.done < self.total:
             warn_of_backends(self._results.meta["backends"], self.out)
 
     @property
     def done(self) -> int:
         """Runs of this plan that are in the file."""
-        return self.total - sum(len(seeds) for name in self._wanted for seeds in self._missing(name).values())
+        return self.total - sum(len(seeds) for name in self._planned_runs for seeds in self._missing(name).values())
 
     def __iter__(self) -> Iterator[FinishedRun]:
         todo = [name for name in self._spaces if self._missing(name)]
@@ -122,10 +122,10 @@ class Evaluation:
         return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits), columns=self.plan.columns)
 
     def _missing(self, name: str) -> dict[str, list[str]]:
-        finished = self._results.traces.get(name, {})
+        finished_runs = self._results.traces.get(name, {})
         missing = {
-            dataset: [seed for seed in seeds if seed not in finished.get(dataset, {})]
-            for dataset, seeds in self._wanted[name].items()
+            dataset: [seed for seed in seeds if seed not in finished_runs.get(dataset, {})]
+            for dataset, seeds in self._planned_runs[name].items()
         }
         return {dataset: seeds for dataset, seeds in missing.items() if seeds}
 
@@ -133,10 +133,10 @@ class Evaluation:
         """Writes the runs, merged with runs that another evaluation has added to the file since it was read."""
         with folder_lock(self.out.parent):
             if stamp(self.out) != self._stamp:
-                merged = self._open()
+                results = self._open()
                 for run in self._results.runs():
-                    merged = _add_run(merged, *run)
-                self._results = replace(merged, meta={**self._results.meta, **merged.meta})
+                    results = _add_run(results, *run)
+                self._results = replace(results, meta={**self._results.meta, **results.meta})
             write_results(self.out, self._results)
             self._stamp = stamp(self.out)
 
@@ -162,21 +162,21 @@ class Evaluation:
         meta = self._describe()
         if not self.out.exists():
             return Results({}, meta)
-        saved = read_results(self.out)
-        meta_saved = {name: value for name, value in saved.meta.items() if name != "failed"}
+        results = read_results(self.out)
+        meta_saved = {name: value for name, value in results.meta.items() if name != "failed"}
         here, there = meta["checkpoints"], meta_saved.get("checkpoints")
         if here and there and isinstance(there, dict) and here | there == there | here:
             # A file may gain search spaces: their checkpoints are added to those that it tells of.
             meta["checkpoints"] = meta_saved["checkpoints"] = there | here
-        changed = [n for n in meta if n not in ("versions", "backends") and meta_saved.get(n) != meta[n]]
-        if changed:
-            differences = "; ".join(f"{n}: {meta[n]} here, {saved.meta.get(n)} in the file" for n in changed)
+        changes = [n for n in meta if n not in ("versions", "backends") and meta_saved.get(n) != meta[n]]
+        if changes:
+            differences = "; ".join(f"{n}: {meta[n]} here, {results.meta.get(n)} in the file" for n in changes)
             raise DataError(f"{self.out} holds another evaluation ({differences}); give another file or remove it")
-        for space, dataset, seed, trace in saved.runs():
+        for space, dataset, seed, trace in results.runs():
             if len(trace) != self.plan.trials + 1:
                 run = f"{place(self.out, space, dataset)}, seed {seed!r}"
                 raise DataError(f"{run}: a run must have {self.plan.trials} trials, but has {len(trace) - 1}")
-        return replace(saved, meta={**meta_saved, "backends": native.with_backend(meta_saved.get("backends", []))})
+        return replace(results, meta={**meta_saved, "backends": native.with_backend(meta_saved.get("backends", []))})
 
     def _describe(self) -> dict[str, Any]:
         plan = self.plan

@@ -176,11 +176,11 @@ def make_jobs(
         raise ConfigError(
             f"search spaces must be among {', '.join(sorted(names_available))}, but got {', '.join(unknown)}"
         )
-    selected = [(source, space) for source, space in available if spaces is None or space in spaces]
+    selected_spaces = [(source, space) for source, space in available if spaces is None or space in spaces]
     return [
         Job(method=method, data=source, space=space, designs=designs, out=out, **options)
         for method in dict.fromkeys(methods)
-        for source, space in selected
+        for source, space in selected_spaces
     ]
 
 
@@ -193,7 +193,7 @@ def run_job(job: Job) -> Cost:
     is_new = evaluation.done == 0
     deque(evaluation, maxlen=0)
     seconds = time.perf_counter() - start if is_new else None
-    cost = Cost(seconds, [str(failed) for failed in evaluation.failed])
+    cost = Cost(seconds, [str(run) for run in evaluation.failed])
     write_json(job._cost_path, cost._asdict())
     return cost
 
@@ -216,11 +216,11 @@ def complete_methods(jobs: Sequence[Job]) -> list[str]:
     """Returns the methods whose jobs are all finished with runs; prints a line for each other on standard error."""
     names = []
     for method in dict.fromkeys(job.method for job in jobs):
-        ended = [job.cost is not None and any(_runs(job)) for job in jobs if job.method == method]
-        if all(ended):
+        has_run = [job.cost is not None and any(_runs(job)) for job in jobs if job.method == method]
+        if all(has_run):
             names.append(method)
         else:
-            print(f"{method} is left out: finished on {sum(ended)} of {len(ended)} search spaces", file=sys.stderr)
+            print(f"{method} is left out: finished on {sum(has_run)} of {len(has_run)} search spaces", file=sys.stderr)
     return names
 
 
@@ -284,8 +284,8 @@ def _run_group(group: Sequence[Job]) -> dict[Job, str]:
     errors = {}
     for job in group:
         try:
-            if not job.done and (failed := run_job(job).failed):
-                errors[job] = f"{len(failed)} runs failed, the first: {failed[0]}"
+            if not job.done and (failures := run_job(job).failed):
+                errors[job] = f"{len(failures)} runs failed, the first: {failures[0]}"
         except Exception as error:  # a job's fault must not end the others
             errors[job] = f"{type(error).__name__}: {' '.join(str(error).split())}"
     return errors

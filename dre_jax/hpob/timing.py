@@ -62,16 +62,16 @@ def _measure_from_cold(method: str, data: str, space: str, split: str) -> Times:
     x, y = task.X.astype(np.float64), unit_scale(task.y)[:, None]
     rows = np.random.default_rng(0).permutation(len(x))
     history = min(HISTORY, len(x) // 2)
-    observed, pending = rows[:history], rows[history:]
+    observed_rows, pending_rows = rows[:history], rows[history:]
     start = time.perf_counter()
-    suggester, learned = _ready(method, past)
+    suggester, has_transfer = _ready(method, past)
     fit = time.perf_counter() - start
     calls = []
     for _ in range(1 + REPEATS):
         start = time.perf_counter()
-        suggester.observe_and_suggest(x[observed], y[observed], x[pending])
+        suggester.observe_and_suggest(x[observed_rows], y[observed_rows], x[pending_rows])
         calls.append(time.perf_counter() - start)
-    return Times(fit if learned else None, calls[0], float(np.median(calls[1:])))
+    return Times(fit if has_transfer else None, calls[0], float(np.median(calls[1:])))
 
 
 def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
@@ -80,6 +80,6 @@ def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
     if host is not None:
         return host(), False
     entry = find(method)
-    configured = entry.make()
-    params = jax.block_until_ready(configured.fit(space, jax.random.key(0)))
-    return Suggester(configured, params, seed=0), entry.transfer
+    configured_method = entry.make()
+    params = jax.block_until_ready(configured_method.fit(space, jax.random.key(0)))
+    return Suggester(configured_method, params, seed=0), entry.transfer

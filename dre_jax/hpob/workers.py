@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from dre_jax.errors import MethodError
 
 Work = Callable[[Any], Any]
-Named = tuple[Any, Any]
+NamedItem = tuple[Any, Any]
 """A name, and an item or its result."""
 
 _JOIN_TIMEOUT = 5.0  # seconds that a process is given to end
@@ -57,7 +57,7 @@ class Pool:
         self._count = count
         self._workers: list[_Worker] = []
 
-    def run(self, items: Iterable[Named]) -> Iterator[Named]:
+    def run(self, items: Iterable[NamedItem]) -> Iterator[NamedItem]:
         """The results with their items' names, in the order in which they come; `WorkerDeath` where there is none.
 
         Items must pickle; each is asked for when a process is free. Raises `MethodError` where no process can start.
@@ -66,9 +66,9 @@ class Pool:
         try:
             self._assign_items(waiting, at)
             while at:
-                completed, _ = wait(at, return_when=FIRST_COMPLETED)
-                outcomes = [(at[future][0], at[future][1].outcome(future)) for future in completed]
-                at = {future: name for future, name in at.items() if future not in completed}
+                done_futures, _ = wait(at, return_when=FIRST_COMPLETED)
+                outcomes = [(at[future][0], at[future][1].outcome(future)) for future in done_futures]
+                at = {future: name for future, name in at.items() if future not in done_futures}
                 self._assign_items(waiting, at)  # before the caller's own work with the outcomes
                 yield from outcomes
         finally:
@@ -81,7 +81,7 @@ class Pool:
         while self._workers:
             self._workers.pop().end()
 
-    def _assign_items(self, waiting: Iterator[Named], at: dict[Future[Any], tuple[Any, _Worker]]) -> None:
+    def _assign_items(self, waiting: Iterator[NamedItem], at: dict[Future[Any], tuple[Any, _Worker]]) -> None:
         """Gives items to idle workers, and starts workers while items remain."""
         busy = [worker for _, worker in at.values()]
         for worker in [worker for worker in self._workers if worker not in busy and not worker.alive]:
@@ -103,7 +103,7 @@ class _Worker:
         before = multiprocessing.active_children()
         self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), end_with_parent)
         with _environment(_ONE_THREAD), _block_interrupts():
-            self._started = self._pool.submit(_initialise_worker, make)
+            self._start_future = self._pool.submit(_initialise_worker, make)
         self._process = next(child for child in multiprocessing.active_children() if child not in before)
 
     @property
@@ -115,7 +115,7 @@ class _Worker:
 
     def outcome(self, future: Future[Any]) -> Any:
         """Returns the result of an item. Raises `MethodError` if the process could not start."""
-        wrong = self._started.exception()
+        wrong = self._start_future.exception()
         if isinstance(wrong, BrokenProcessPool):
             hint = "a script that uses several must keep its own work under `if __name__ == '__main__'`"
             raise MethodError(f"a worker process must start, but one {self._ending()}; {hint}")

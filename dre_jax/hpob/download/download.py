@@ -31,7 +31,7 @@ def download(
     out: str | os.PathLike[str] | None = None,
     *,
     url: str | None = None,
-    progress: ProgressCallback = lambda label, done, total: None,
+    progress: ProgressCallback = lambda label, n_done, total: None,
 ) -> str:
     """Downloads a collection (`hpo-b` or `hpo-b-surrogates`) into the folder `out`, and returns a one-line summary.
 
@@ -82,7 +82,7 @@ def _fill(target: Path, work: Path, collection: Collection, progress: ProgressCa
     for partial in work.rglob("tmp*"):  # so pooch names the file at hand; a process was killed
         partial.unlink()
     source = collection.url
-    content = (_unpacked if is_archive(source) else _copied)(collection, work, progress)
+    content = (_unpack_archive if is_archive(source) else _copy_files)(collection, work, progress)
     try:
         summary = collection.check(content)
     except DataError as error:
@@ -96,7 +96,7 @@ def _fill(target: Path, work: Path, collection: Collection, progress: ProgressCa
     return f"{summary}, from {source}"
 
 
-def _unpacked(collection: Collection, work: Path, progress: ProgressCallback) -> Path:
+def _unpack_archive(collection: Collection, work: Path, progress: ProgressCallback) -> Path:
     """Returns a folder with the files of an archive."""
     source, content = collection.url, work / "content"
     shutil.rmtree(content, ignore_errors=True)
@@ -110,7 +110,7 @@ def _unpacked(collection: Collection, work: Path, progress: ProgressCallback) ->
     return content
 
 
-def _copied(collection: Collection, work: Path, progress: ProgressCallback) -> Path:
+def _copy_files(collection: Collection, work: Path, progress: ProgressCallback) -> Path:
     """Returns a folder with the loose files of a source; those of a server stay for the next call."""
     source = collection.url
     content = work / (hashlib.sha256(source.encode()).hexdigest()[:16] if is_url(source) else "content")
@@ -144,15 +144,15 @@ class _PoochBar:
     """The methods of a progress bar that pooch calls."""
 
     def __init__(self, label: str, progress: ProgressCallback) -> None:
-        self.total = self._done = 0
+        self.total = self._n_done = 0
         self._label, self._progress = label, progress
 
     def update(self, n_bytes: int) -> None:
-        self._done += n_bytes
-        self._progress(self._label, min(self._done, self.total or self._done), self.total)
+        self._n_done += n_bytes
+        self._progress(self._label, min(self._n_done, self.total or self._n_done), self.total)
 
     def reset(self) -> None:
-        self._done = 0
+        self._n_done = 0
 
     def close(self) -> None:
         pass
