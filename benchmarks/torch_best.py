@@ -27,7 +27,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 
 Leaves = dict[str, Tensor]
 Step = Callable[..., Tensor]
-Recorded = tuple[Any, list[Tensor | None], Tensor]
+Recording = tuple[Any, list[Tensor | None], Tensor]
 """A graph, the lists and sizes that it reads, and the smallest sum that it leaves."""
 
 BLOCK = 50
@@ -154,12 +154,12 @@ def forward(layout: Layout, p: Leaves, support: Tensor, x: Tensor) -> Scores:
     else:
         h = torch.bmm(rows, p["hidden_0_kernel"]).view(groups, lists, n, -1) + shared[:, :, None]
         h = h.relu().view(groups, lists * n, -1)
-    hidden = [h]
+    activations = [h]
     for i in range(1, len(model.hidden)):
         h = torch.baddbmm(p[f"hidden_{i}_bias"], h, p[f"hidden_{i}_kernel"]).relu()
-        hidden.append(h)
+        activations.append(h)
     scores = torch.baddbmm(p["out_bias"], h, p["out_kernel"]).view(groups, lists, n)
-    return Scores(scores, phi, rho, hidden)
+    return Scores(scores, phi, rho, activations)
 
 
 def backward(layout: Layout, p: Leaves, lists: Lists, outputs: Scores, gradient: Tensor) -> Leaves:
@@ -177,10 +177,10 @@ def backward(layout: Layout, p: Leaves, lists: Lists, outputs: Scores, gradient:
         d = torch.bmm(d, p[f"{name}_kernel"].transpose(1, 2))
         return d if through is None else _relu_backward(d, through, 0)
 
-    hidden, rho, phi = outputs.hidden, outputs.rho, outputs.phi
-    d = layer("out", hidden[-1], gradient.reshape(groups, count * n, 1), through=hidden[-1])
-    for i in range(len(hidden) - 1, 0, -1):
-        d = layer(f"hidden_{i}", hidden[i - 1], d, through=hidden[i - 1])
+    activations, rho, phi = outputs.hidden, outputs.rho, outputs.phi
+    d = layer("out", activations[-1], gradient.reshape(groups, count * n, 1), through=activations[-1])
+    for i in range(len(activations) - 1, 0, -1):
+        d = layer(f"hidden_{i}", activations[i - 1], d, through=activations[i - 1])
     rows = lists.x.expand(groups, -1, -1, -1).reshape(groups, count * n, -1)
     result["hidden_0_kernel"] = torch.bmm(rows.transpose(1, 2), d)
     d = d.view(groups, count, n, -1).sum(dim=2)
@@ -270,7 +270,7 @@ class Trainer:
     def __init__(self, layout: Layout, flat: Tensor, *, compiled: bool, graph: bool = False) -> None:
         self.layout, self.state, self.graph = layout, start(flat), graph
         self.step: Step = torch.compile(train_step, fullgraph=True, dynamic=False) if compiled else train_step
-        self._recorded: dict[Any, Recorded] = {}
+        self._recordings: dict[Any, Recording] = {}
         self._triangles: dict[int, Tensor] = {}
 
     def block(self, lists: Lists, sizes: Tensor) -> None:
@@ -293,14 +293,14 @@ class Trainer:
     def _replay(self, lists: Lists, sizes: Tensor) -> Tensor:
         """The block as a CUDA graph, recorded at the first call with its shapes."""
         shapes = tuple(None if field is None else field.shape for field in lists)
-        if shapes not in self._recorded:
-            self._recorded[shapes] = self._record(lists, sizes)
-        graph, buffers, smallest = self._recorded[shapes]
+        if shapes not in self._recordings:
+            self._recordings[shapes] = self._record(lists, sizes)
+        graph, buffers, smallest = self._recordings[shapes]
         _copy(buffers, [*lists, sizes])
         graph.replay()
         return smallest
 
-    def _record(self, lists: Lists, sizes: Tensor) -> Recorded:
+    def _record(self, lists: Lists, sizes: Tensor) -> Recording:
         """Runs a block aside, so that all is compiled, then records one; the state is as before."""
         before = [part.clone() for part in self.state]
         buffers = [None if field is None else field.contiguous().clone() for field in (*lists, sizes)]

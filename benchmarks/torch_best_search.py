@@ -145,12 +145,12 @@ def draw_lists(
     count, device = math.prod(shape), tables.x.device
     if device.type == "cpu":  # shuffling is quicker than sorting by random numbers
         rows = np.broadcast_to(np.arange(n_rows, dtype=np.int32), (count, n_rows))
-        drawn = torch.as_tensor(rng.permuted(rows, axis=1)[:, : n_support + n_query])
+        row_numbers = torch.as_tensor(rng.permuted(rows, axis=1)[:, : n_support + n_query])
         task = torch.as_tensor(rng.integers(n_tasks, size=shape))
     else:
-        drawn = torch.rand(count, n_rows, device=device).argsort(dim=-1)[:, : n_support + n_query]
+        row_numbers = torch.rand(count, n_rows, device=device).argsort(dim=-1)[:, : n_support + n_query]
         task = torch.randint(n_tasks, shape, device=device)
-    parts = (part.sort(dim=-1).values for part in (drawn[:, :n_support], drawn[:, n_support:]))
+    parts = (part.sort(dim=-1).values for part in (row_numbers[:, :n_support], row_numbers[:, n_support:]))
     support, query = (part.long().view(*shape, -1) for part in parts)
     return task, support, query
 
@@ -182,5 +182,5 @@ def meta_train(
     sizes = step_sizes(learning_rate, range(1, steps + 1), tables.x)
     for first in range(0, steps, BLOCK):
         count = min(BLOCK, steps - first)
-        drawn = draw_lists(tables, (count, draws, lists_per_step), rng)
-        trainer.block(read_lists(tables, *drawn, tied=tied), sizes[first : first + count])
+        draw = draw_lists(tables, (count, draws, lists_per_step), rng)
+        trainer.block(read_lists(tables, *draw, tied=tied), sizes[first : first + count])

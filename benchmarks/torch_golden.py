@@ -105,21 +105,21 @@ def judge(ensemble: Ensemble, table: Table) -> dict[str, Any]:
 def case(context: Context, table: Table, rng: np.random.Generator, seed: int) -> dict[str, Any]:
     model = ModelConfig(context=context, **SIZES)
     torch.manual_seed(seed)
-    drawn = host_tree(model, Ensemble(model, N_COLUMNS))
-    start = EnsembleParams(*(part and {name: leaf.round(5) for name, leaf in part.items()} for part in drawn))
+    drawn_params = host_tree(model, Ensemble(model, N_COLUMNS))
+    start = EnsembleParams(*(part and {name: leaf.round(5) for name, leaf in part.items()} for part in drawn_params))
     fresh = partial(to_torch, model, start, torch.float64)
     lists = [[[draw_rows(rng) for _ in range(LISTS)] for _ in range(model.members)] for _ in range(STEPS)]
     meta_steps = [[_batch(table, *zip(*own, strict=True)) for own in step] for step in lists]
     histories = [rng.permutation(N_HISTORY) for _ in range(STEPS)]
     k = N_HISTORY // 5
     epochs = [(np.sort(rows[:k]).tolist(), np.sort(rows[k:]).tolist()) for rows in histories]
-    tuned = fresh()
-    fine = follow(model, tuned, [[_batch(table, [s], [q])] for s, q in epochs], TUNING_RATE)
+    tuned_ensemble = fresh()
+    fine = follow(model, tuned_ensemble, [[_batch(table, [s], [q])] for s, q in epochs], TUNING_RATE)
     return {
         "start": _short(start),
         "meta": {"lists": lists, **follow(model, fresh(), meta_steps, TRAINING_RATE)},
         "fine": {"epochs": epochs, **fine},
-        "suggestion": judge(tuned, table),
+        "suggestion": judge(tuned_ensemble, table),
     }
 
 

@@ -133,9 +133,9 @@ def sort_batch(batch: Batch, generator: torch.Generator | None = None, *, shuffl
     """Sorts a batch's items by level, those of one level at random with `shuffle`, and weighs the positions."""
     level = batch.level if batch.where is None else batch.level.masked_fill(~batch.where, _EMPTY_LEVEL)
     if shuffle:
-        shuffled = torch.randperm(level.shape[-1], generator=generator)
-        level, in_order = level[..., shuffled].sort(dim=-1, stable=True)
-        order, first = shuffled[in_order], None
+        permutation = torch.randperm(level.shape[-1], generator=generator)
+        level, in_order = level[..., permutation].sort(dim=-1, stable=True)
+        order, first = permutation[in_order], None
     else:
         level, order = level.sort(dim=-1, stable=True)
         first = torch.searchsorted(level, level)
@@ -165,12 +165,12 @@ def listmle(scores: Tensor, items: Order, epsilon: float | None) -> Tensor:
 
 def total_loss(ensemble: Ensemble, batches: Sequence[Batch], generator: torch.Generator | None = None) -> Tensor:
     """Loss of all members: of each the mean over its lists."""
-    scores, published = ensemble(batches), ensemble.published
-    parts = max(len(batches), len(scores) if published else 1)  # each member shuffles equal responses anew
-    orders = [sort_batch(batches[m % len(batches)], generator, shuffle=published) for m in range(parts)]
-    epsilon = EPSILON if published else None
+    scores, is_published = ensemble(batches), ensemble.published
+    parts = max(len(batches), len(scores) if is_published else 1)  # each member shuffles equal responses anew
+    orders = [sort_batch(batches[m % len(batches)], generator, shuffle=is_published) for m in range(parts)]
+    epsilon = EPSILON if is_published else None
     losses = torch.stack([listmle(one, orders[m % parts], epsilon).mean() for m, one in enumerate(scores)])
-    return losses.mean() if published else losses.sum()
+    return losses.mean() if is_published else losses.sum()
 
 
 def adam(ensemble: Ensemble, learning_rate: float) -> torch.optim.Adam:
@@ -209,14 +209,14 @@ def draw_lists(tables: Sequence[Table], count: int, generator: torch.Generator, 
     A fifth as many rows as the query's feed the deep set, and never more than half of the table; lists that stand side
     by side are cut to the shortest.
     """
-    drawn = [tables[i] for i in torch.randint(len(tables), (count,), generator=generator).tolist()]
-    shortest = min(len(table.y) for table in drawn)
+    drawn_tables = [tables[i] for i in torch.randint(len(tables), (count,), generator=generator).tolist()]
+    shortest = min(len(table.y) for table in drawn_tables)
     k = min(n_query // 5, shortest // 2)
     n = min(n_query, shortest - k)
-    rows = [torch.randperm(len(table.y), generator=generator)[: k + n] for table in drawn]
+    rows = [torch.randperm(len(table.y), generator=generator)[: k + n] for table in drawn_tables]
     x, y, level = (
-        torch.stack([field[picked] for field, picked in zip(fields, rows, strict=True)])
-        for fields in zip(*drawn, strict=True)
+        torch.stack([field[numbers] for field, numbers in zip(fields, rows, strict=True)])
+        for fields in zip(*drawn_tables, strict=True)
     )
     return Batch(x[:, :k], y[:, :k], x[:, k:], level[:, k:])
 
@@ -278,9 +278,9 @@ def _parts(model: ModelConfig, ensemble: Ensemble) -> tuple[list[dict[str, nn.Li
     def linears(part: nn.Module, *names: str) -> dict[str, nn.Linear]:
         return dict(zip(names, (layer for layer in part if isinstance(layer, nn.Linear)), strict=True))
 
-    hidden, phi, rho = ([f"{name}_{i}" for i in range(len(getattr(model, name)))] for name in ("hidden", "phi", "rho"))
+    layers, phi, rho = ([f"{name}_{i}" for i in range(len(getattr(model, name)))] for name in ("hidden", "phi", "rho"))
     deep_sets = [linears(module.phi, *phi) | linears(module.rho, *rho) for module in ensemble.deep_sets]
-    return [linears(module, *hidden, "out") for module in ensemble.scorers], deep_sets
+    return [linears(module, *layers, "out") for module in ensemble.scorers], deep_sets
 
 
 def to_torch(model: ModelConfig, params: EnsembleParams, dtype: torch.dtype = torch.float32) -> Ensemble:

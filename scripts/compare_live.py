@@ -58,17 +58,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("live.jsonl"))
     args = parser.parse_args(arguments)
-    selected = list(studies(args))
-    finished = read_studies(args.out)
-    missing = (study for study in selected if study not in finished)
+    selected_studies = list(studies(args))
+    finished_studies = read_studies(args.out)
+    missing = (study for study in selected_studies if study not in finished_studies)
     jobs = [(list(group), args.tasks, args.trials) for _, group in itertools.groupby(missing, key=lambda s: s[:4])]
     with multiprocessing.get_context("spawn").Pool(args.workers, maxtasksperchild=_GROUPS_A_PROCESS) as pool:
         for i, results in enumerate(pool.imap_unordered(work, jobs), start=1):
             with args.out.open("a") as file:
                 file.writelines(json.dumps([*study, regrets]) + "\n" for study, regrets in results)
             print(f"{i} of {len(jobs)}: {results[0][0]}", flush=True)
-    finished = read_studies(args.out)
-    regrets_by_study = {study: finished[study] for study in selected}
+    finished_studies = read_studies(args.out)
+    regrets_by_study = {study: finished_studies[study] for study in selected_studies}
     at = [t for t in AT if t <= args.trials]
     print(tables(regrets_by_study, at))
     if "recommended" in args.tuners and len(args.tuners) > 1:

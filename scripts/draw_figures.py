@@ -94,7 +94,7 @@ LIGHT = Theme("light", "#24292f", "#d0d7de", ("#0072B2", "#D55E00", "#009E73", "
 DARK = Theme("dark", "#e6edf3", "#3d444d", ("#56B4E9", "#FF8C42", "#2CC295", "#E39BC6", "#E6B93C"))
 THEMES = (LIGHT, DARK)
 
-INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+INK_SETTINGS = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 PLAIN: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.facecolor": "none",
@@ -110,7 +110,7 @@ def draw(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> li
     """Writes NAME-light.svg and NAME-dark.svg; returns their paths."""
     paths = {theme: folder / f"{name}-{theme.name}.svg" for theme in THEMES}
     for theme, path in paths.items():
-        settings = dict.fromkeys(INKED, theme.ink) | PLAIN | {"grid.color": theme.faint}
+        settings = dict.fromkeys(INK_SETTINGS, theme.ink) | PLAIN | {"grid.color": theme.faint}
         with new_figure(size, path, **settings) as figure:
             figure.patch.set_alpha(0.0)
             paint(figure, theme)

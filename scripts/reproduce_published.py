@@ -22,8 +22,8 @@ from dre_jax.errors import DataWarning, DreError
 from dre_jax.report import write_report
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-DECLARED = tomllib.loads(Path(__file__).with_name("published.toml").read_text(encoding="utf-8"))
-EXPERIMENTS: Sequence[Mapping[str, Any]] = DECLARED["experiments"]
+DECLARATION = tomllib.loads(Path(__file__).with_name("published.toml").read_text(encoding="utf-8"))
+EXPERIMENTS: Sequence[Mapping[str, Any]] = DECLARATION["experiments"]
 TOLERANCE = 1e-4
 
 
@@ -45,7 +45,7 @@ def run(traces: Path, out: Path) -> int:
     """Writes a report of each experiment with two traces at least; returns how many reference numbers are not met."""
     if not traces.is_dir():
         raise DreError(f"the traces must be a folder, but {traces} is none")
-    print(*DECLARED["introduction"], sep="\n")
+    print(*DECLARATION["introduction"], sep="\n")
     wrong, reports = 0, []
     for experiment in EXPERIMENTS:
         print(f"== {experiment['title']}", *experiment["notes"], sep="\n   ", flush=True)

@@ -109,7 +109,7 @@ class Rates(NamedTuple):
     """Bytes a second of a copy, read and written."""
 
 
-def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
+def time_calls(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
     """Returns the seconds of the first call, and of each of the later ones."""
     seconds = []
     for _ in range(repeats + 1):
@@ -128,7 +128,7 @@ def peak_rates(cores: int) -> Rates:
     copy = jax.jit(lambda b: b + 1.0)
 
     def shortest(work: Callable[[], Any]) -> float:
-        return min(repeated(work, 7)[1])
+        return min(time_calls(work, 7)[1])
 
     seconds, copies = [shortest(lambda: product(a))], [shortest(lambda: copy(b))]
     if on_cpu:

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.suite.floors import repeated
+from benchmarks.suite.floors import time_calls
 from benchmarks.suite.rows import Timing, timing
 from dre_jax import DRE, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
@@ -80,7 +80,7 @@ def trial(
     designs = {name: {"test0": np.arange(history)} for name in tasks}
     options: dict[str, Any] = {"n_trials": 1, "key": jax.random.key(1), "stop_at_optimum": False}
     call = partial(run_tasks, method(model, epochs), params, tasks, designs, **options)
-    first, later = repeated(lambda: list(call()), repeats)
+    first, later = time_calls(lambda: list(call()), repeats)
     return timing(later, runs, first, f"{runs} runs at once")
 
 
@@ -104,5 +104,5 @@ def suggestion(model: ModelConfig, *, history: int, candidates: int, columns: in
     (task,) = random_tasks(1, history + candidates, columns).values()
     suggester = Suggester(method(model, epochs), parameters(model, columns), seed=0)
     data = task.X[:history], task.y[:history], task.X[history:]
-    first, later = repeated(lambda: suggester.observe_and_suggest(*data), repeats)
+    first, later = time_calls(lambda: suggester.observe_and_suggest(*data), repeats)
     return timing(later, 1, first)

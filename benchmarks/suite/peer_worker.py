@@ -70,18 +70,18 @@ def tables_of(work: PeerWork) -> list[Table]:
 
 def eager(work: PeerWork) -> Doing:
     """The plain peer: fine-tuning and a suggestion, runs in turn; or steps."""
-    model, published = replace(preset(work.preset), members=work.members), work.preset == "paper"
-    ensemble = Ensemble(model, work.columns, published=published)
+    model, is_published = replace(preset(work.preset), members=work.members), work.preset == "paper"
+    ensemble = Ensemble(model, work.columns, published=is_published)
     generator = torch.Generator(device=work.device).manual_seed(0)
     tables, optimiser = tables_of(work), adam(ensemble, _RATE)
-    draws = 1 if published else work.members
+    draws = 1 if is_published else work.members
 
     def trial(epochs: int) -> None:
         for table in tables:
             history = Table(*(field[: work.history] for field in table))
-            tuned = fine_tune(ensemble, history, generator=generator, epochs=epochs, learning_rate=_RATE)
+            tuned_ensemble = fine_tune(ensemble, history, generator=generator, epochs=epochs, learning_rate=_RATE)
             incumbent = history.x[history.level.argmin()]
-            suggest(tuned, history, incumbent, table.x[work.history :], generator)
+            suggest(tuned_ensemble, history, incumbent, table.x[work.history :], generator)
 
     def steps(count: int) -> None:
         for _ in range(count):

@@ -56,10 +56,10 @@ class Way:
         return 1 if self.split_members else self.processes * (self.runs if work.kind == "trial" else 1)
 
     def words(self, work: PeerWork) -> str:
-        compiled = ("compiled, " if self.compiled else "not compiled, ") if work.peer == "best" else ""
+        compile_text = ("compiled, " if self.compiled else "not compiled, ") if work.peer == "best" else ""
         each = f"{self.processes} processes of" if self.processes > 1 else "one process of"
         runs = f", {self.runs} runs stacked" if work.peer == "best" and self.runs > 1 else ""
-        return f"{compiled}{each} {self.threads} threads{runs}"
+        return f"{compile_text}{each} {self.threads} threads{runs}"
 
 
 def _set_threads(threads: int) -> None:

@@ -23,7 +23,7 @@ from dre_jax.methods.dre.training_config import FineTuneConfig
 EPOCHS, COLUMNS, CANDIDATES = 1000, 16, 300
 N_SUPPORT, N_QUERY = 20, 100
 HISTORIES = (105, 30, 10)
-_PUBLISHED = (
+_PUBLISHED_NOTE = (
     "one deep set for all members and the same lists, as published; eager with the published code's decisions, ours "
     "and best with an exact loss"
 )
@@ -127,7 +127,7 @@ def trial_row(
         ours=own_time(model),
         **bench.both(kind="trial", members=members, preset="paper" if published else "default", **sizes),
         floor_s=floor.seconds(*bench.rates),
-        notes=(_PUBLISHED,) * published + (fewer,) * (epochs < bench.epochs),
+        notes=(_PUBLISHED_NOTE,) * published + (fewer,) * (epochs < bench.epochs),
         extra={"flops": floor.flops, "members": members, **sizes}
         | ({"default_s": own_time(own).median} if published else {}),
     )
@@ -147,7 +147,7 @@ def meta_row(bench: Bench, name: str, *, lists: int = 1, published: bool = False
         ours=own_time(model, own_lists=not published),
         **bench.both(kind="meta-train", lists=lists, preset="paper" if published else "default"),
         floor_s=work.seconds(*bench.rates),
-        notes=(_PUBLISHED,) * published,
+        notes=(_PUBLISHED_NOTE,) * published,
         extra={"flops": work.flops, "bytes": work.bytes}
         | ({"default_s": own_time(ours.default_model()).median} if published else {}),
     )

@@ -24,8 +24,8 @@ class Timing:
 def timing(seconds: Sequence[float], units: float = 1, first: float | None = None, note: str = "") -> Timing:
     """Returns the timing of repeats that do so many units each; ``first`` is the call before them, which compiled."""
     median, low, high = (statistic(seconds) for statistic in (statistics.median, min, max))
-    compiled = None if first is None else max(0.0, first - median)
-    return Timing(median=median / units, low=low / units, high=high / units, compile_s=compiled, note=note)
+    compile_time = None if first is None else max(0.0, first - median)
+    return Timing(median=median / units, low=low / units, high=high / units, compile_s=compile_time, note=note)
 
 
 def at_epochs(base: Timing, part: Timing, part_epochs: int, epochs: int) -> Timing:

@@ -70,7 +70,7 @@ def source_of(name: str) -> str:
 
 def all_problems() -> list[Problem]:
     """All problems: those of the bundled data, whole data sets, and generated ones."""
-    bundled = [problem for split in problems().values() for problem in split]
-    digits = [problem for problem in bundled if problem.name.startswith("digits")]
-    others = [*digits[::2], *(problem for problem in bundled if not problem.name.startswith("digits"))]
+    bundled_problems = [problem for split in problems().values() for problem in split]
+    digits = [problem for problem in bundled_problems if problem.name.startswith("digits")]
+    others = [*digits[::2], *(problem for problem in bundled_problems if not problem.name.startswith("digits"))]
     return [*others, *whole_problems(), *generated_problems()]

@@ -56,7 +56,7 @@ OFFSET = 2.0
 """Mean of targets that are not standardised, in standard deviations."""
 METHOD = HedgedPrior(common=CommonProcessConfig(rows=0))
 """The recommended method, without the process that would keep the past trials and their covariance in a surrogate."""
-FIXED: dict[str, dict[str, Any]] = {
+FIXED_SETTINGS: dict[str, dict[str, Any]] = {
     "svc": {"max_iter": SVM_ITERATIONS},
     "svr": {"max_iter": SVM_ITERATIONS},
     "xgboost": {"n_jobs": 1, "verbosity": 0},
@@ -69,7 +69,7 @@ def model(family: Family, params: dict[str, Any], problem: Problem) -> Any:
     """Returns the estimator of a configuration."""
     path = family.classifier if problem.classes else family.regressor
     module, _, name = str(path).rpartition(".")
-    estimator = getattr(importlib.import_module(module), name)(**FIXED.get(family.name, {}))
+    estimator = getattr(importlib.import_module(module), name)(**FIXED_SETTINGS.get(family.name, {}))
     seed = {"random_state": MODEL_SEED} if "random_state" in estimator.get_params() else {}
     return estimator.set_params(**seed, **params)
 
@@ -81,8 +81,8 @@ def metrics_of(estimator: Any, problem: Problem) -> dict[str, float]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             if not problem.classes:
-                predicted = predict(estimator, problem.features, problem, "predict")[:, 0]
-                return {"r2": r2_score(target, predicted), "mae": mean_absolute_error(target, predicted)}
+                predictions = predict(estimator, problem.features, problem, "predict")[:, 0]
+                return {"r2": r2_score(target, predictions), "mae": mean_absolute_error(target, predictions)}
             probabilities, decisions = class_predictions(estimator, problem)
             labels = decisions.argmax(axis=1) if decisions.shape[1] > 1 else decisions[:, 0] > 0
             scores = probabilities[:, 1] if problem.classes == 2 else probabilities
@@ -99,10 +99,10 @@ def table_tasks(family: Family) -> dict[str, Problem]:
     """Returns the tasks of a family's table: every other one has standardised columns, targets have three scales."""
     fitting = [p for p in all_problems() if (family.classifier if p.classes else family.regressor)]
     # Standardised columns alternate, so half of the tasks are two of four.
-    return {p.name: _scaled(p, i) for i, p in enumerate(fitting) if not SIZES[family.name].half or i % 4 < 2}
+    return {p.name: _scale_problem(p, i) for i, p in enumerate(fitting) if not SIZES[family.name].half or i % 4 < 2}
 
 
-def _scaled(problem: Problem, number: int) -> Problem:
+def _scale_problem(problem: Problem, number: int) -> Problem:
     features = StandardScaler().fit_transform(problem.features) if number % 2 else problem.features
     scale = TARGET_SCALES[number % len(TARGET_SCALES)]
     target = problem.target if problem.classes or scale == 1.0 else (problem.target + OFFSET) * scale

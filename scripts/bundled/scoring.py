@@ -113,8 +113,8 @@ def class_predictions(model: BaseEstimator, problem: Problem) -> tuple[Array, Ar
         probabilities = predict(model, problem.features, problem, "predict_proba")
         return probabilities, probabilities
     decisions = predict(model, problem.features, problem, "decision_function")
-    scaled = decisions / np.maximum(decisions.std(axis=0), 1e-12)
-    return predict(LogisticRegression(), scaled, problem, "predict_proba"), decisions
+    scaled_decisions = decisions / np.maximum(decisions.std(axis=0), 1e-12)
+    return predict(LogisticRegression(), scaled_decisions, problem, "predict_proba"), decisions
 
 
 def cross_validate(model: BaseEstimator, problem: Problem) -> float:
@@ -124,10 +124,10 @@ def cross_validate(model: BaseEstimator, problem: Problem) -> float:
     for fit, test in parts_of(problem):
         baseline[test] = truth[fit].mean(axis=0)
     if problem.classes:
-        predicted, _ = class_predictions(model, problem)
+        predictions, _ = class_predictions(model, problem)
     else:
-        predicted = predict(model, problem.features, problem, "predict")
-    return bend(1.0 - float(((truth - predicted) ** 2).sum() / ((truth - baseline) ** 2).sum()))
+        predictions = predict(model, problem.features, problem, "predict")
+    return bend(1.0 - float(((truth - predictions) ** 2).sum() / ((truth - baseline) ** 2).sum()))
 
 
 def bend(skill: float) -> float:

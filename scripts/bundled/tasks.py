@@ -69,12 +69,12 @@ def column_task(
     column is never an input.
     """
     columns, own_target, names = table(source, split)
-    selected: list[int] = []
+    selected_columns: list[int] = []
     for term in inputs.split(","):
         hits = [i for i, column in enumerate(names) if term.lstrip("!") in column and column != target]
-        selected = [i for i in selected if i not in hits] + ([] if term.startswith("!") else hits)
+        selected_columns = [i for i in selected_columns if i not in hits] + ([] if term.startswith("!") else hits)
     y = own_target if target == "target" else columns[:, names.index(target)]
-    return make(name, columns[:, selected], y, classes=classes)
+    return make(name, columns[:, selected_columns], y, classes=classes)
 
 
 def class_rows(name: str, source: str, classes: tuple[int, ...], inputs: tuple[str, ...]) -> Problem:

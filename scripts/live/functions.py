@@ -172,11 +172,11 @@ class Family:
             return value + self._choice(points, offset) if self.mixed else value
 
         sign = -1.0 if reverse else 1.0
-        snapped = partial(canonicalize, self.space.layout, xp=np)
-        at_random = sign * plain(snapped(np.random.default_rng(0).random((_SPREAD_POINTS, self.n_columns))))
+        snap_points = partial(canonicalize, self.space.layout, xp=np)
+        at_random = sign * plain(snap_points(np.random.default_rng(0).random((_SPREAD_POINTS, self.n_columns))))
         optimum = (np.broadcast_to(np.array(self.minimiser, np.float64), self.n_columns) - low) / (high - low)
         optimum = np.clip(0.5 + (optimum - shift - 0.5) @ rotation, 0.0, 1.0)
-        least = _least(lambda points: sign * plain(snapped(points)), optimum, refine=not past)
+        least = _least(lambda points: sign * plain(snap_points(points)), optimum, refine=not past)
         spread = float(np.median(at_random) - least)
         scale, base = 10 ** random.uniform(-6, 6) / spread, random.normal()
 
@@ -215,8 +215,8 @@ def _least(loss: Callable[[Floats], Floats], optimum: Floats, *, refine: bool) -
         end = minimize(lambda x: float(loss(x[None])[0]), start, bounds=[(0.0, 1.0)] * n_columns, method="L-BFGS-B")
         if n_columns <= 6:
             options = {"xatol": 1e-9, "fatol": 1e-12, "maxfev": 400 * n_columns}
-            clipped = lambda x: float(loss(np.clip(x, 0.0, 1.0)[None])[0])  # noqa: E731
-            end = minimize(clipped, end.x, method="Nelder-Mead", options=options)
+            clipped_loss = lambda x: float(loss(np.clip(x, 0.0, 1.0)[None])[0])  # noqa: E731
+            end = minimize(clipped_loss, end.x, method="Nelder-Mead", options=options)
         lowest = min(lowest, float(end.fun))
     return lowest
 

@@ -50,7 +50,7 @@ def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -
     for past in dict.fromkeys(study.past for study in regrets if study.past != _NO_PAST):
         of_past = {study: values for study, values in regrets.items() if study.past in (past, _NO_PAST)}
         plain, logs = (list(_bounds(frame, at)) for frame in _frames(of_past, at))
-        rows.append([past, *(_marked(v, MARGIN, 3) for v in plain), *(_marked(v, LOG_MARGIN, 2) for v in logs)])
+        rows.append([past, *(_mark_value(v, MARGIN, 3) for v in plain), *(_mark_value(v, LOG_MARGIN, 2) for v in logs)])
     lead = "Upper 95 % bounds of what it is behind the best other by"
     margins = f"margins {MARGIN} and {LOG_MARGIN:.2f}, beyond: *."
     return f"{lead}; {margins}\n\n{_markdown_table(['past', *_heads(at)], rows)}"
@@ -79,7 +79,7 @@ def _frames(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> tuple[
     return frame, np.log10(frame.clip(lower=_LEAST))
 
 
-def _marked(value: float, margin: float, digits: int) -> str:
+def _mark_value(value: float, margin: float, digits: int) -> str:
     return f"{value:+.{digits}f}{'*' if value > margin else ''}"
 
 
