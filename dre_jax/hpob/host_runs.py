@@ -66,7 +66,7 @@ class HostRunner:
         self.name = plan.label
         self._pending_runs = pending_runs or partial(_table_runs, plan)
         self._arguments = arguments_of(host_class, plan.settings, self.name)
-        self._words = self._in_words(host_class)
+        self._words = self._describe_configuration(host_class)
         make_attempt = partial(_make_attempt, plan.method, self.name, self._arguments)
         self._attempt = make_attempt()
         several = plan.workers > 1 and _is_importable((plan.method, self._arguments))
@@ -78,7 +78,7 @@ class HostRunner:
         """Returns the `repr` of the object if its class defines one, else the arguments of its constructor."""
         return self._words
 
-    def _in_words(self, host_class: type[HostMethod]) -> str | None:
+    def _describe_configuration(self, host_class: type[HostMethod]) -> str | None:
         if host_class.__repr__ is object.__repr__:
             arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
             return f"{self.name}({arguments})" if arguments else None

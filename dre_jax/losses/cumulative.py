@@ -45,13 +45,13 @@ def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
     Factors, f32[..., n] like x, are not negative; zero leaves an item out. Minus infinity where nothing has been summed
     yet. Not differentiable: the losses that use it carry their own derivative.
     """
-    in_rounds, one_by_one = partial(_in_rounds, reverse=reverse), partial(_one_by_one, reverse=reverse)
+    in_rounds, one_by_one = partial(_sum_in_rounds, reverse=reverse), partial(_sum_one_by_one, reverse=reverse)
     if x.shape[-1] > _LONGEST:
         return in_rounds(x, factor)
     return lax.platform_dependent(x, factor, cpu=in_rounds, default=one_by_one)
 
 
-def _one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
+def _sum_one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
     """Computes each sum with its largest item as the shift."""
     n = x.shape[-1]
     is_summand = jnp.asarray(_ones_triangle(n, reverse).T > 0)
@@ -64,7 +64,7 @@ def _one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
     return jnp.where(top == -jnp.inf, -jnp.inf, shift + jnp.log(sums))
 
 
-def _in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
+def _sum_in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
     """Computes all sums with one shift, and again those that underflowed."""
     triangle = jnp.asarray(_ones_triangle(x.shape[-1], reverse))
     has_weight = factor > 0

@@ -101,7 +101,7 @@ def convert(kind: Any, value: object, field: str) -> Any:
     try:
         return _read(kind, value)
     except _NOT_OF_THE_TYPE:
-        raise ConfigError(f"{field} must be {_in_words(kind)}, but got {value!r}") from None
+        raise ConfigError(f"{field} must be {_describe_type(kind)}, but got {value!r}") from None
 
 
 def unknown_setting(setting: str, settings: Iterable[str], name: str) -> ConfigError:
@@ -189,13 +189,13 @@ def _literal(text: str) -> object:
         return text
 
 
-def _in_words(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     arguments = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
-        return " or ".join(map(_in_words, arguments))
+        return " or ".join(map(_describe_type, arguments))
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, arguments))}"
     if get_origin(kind) is tuple:
         number = "any number of" if arguments[-1] is ... else str(len(arguments))
-        return f"{number} values separated by commas, each {_in_words(arguments[0])}"
+        return f"{number} values separated by commas, each {_describe_type(arguments[0])}"
     return _WORDS.get(kind, getattr(kind, "__name__", str(kind)))

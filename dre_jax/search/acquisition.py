@@ -197,7 +197,7 @@ def acquire_by_response(
     return ACQUISITIONS[config.kind](config, -mean, deviation, -incumbent)
 
 
-UNDEFINED = -2
+UNDEFINED_INDEX = -2
 """The index that `pick` returns where all values are NaN."""
 
 
@@ -211,7 +211,7 @@ def undefined_values(method: object) -> ConfigError:
 def pick(values: Array, where: Array, key: Array) -> Array:
     """Returns the index of the highest of f32[N] where ``where`` holds, -1 if it holds nowhere.
 
-    NaN is the lowest, and `UNDEFINED` is returned if all are NaN. Equal values are drawn by key, never by position.
+    NaN is the lowest; returns `UNDEFINED_INDEX` if all are NaN. Equal values are drawn by key, never by position.
     """
     is_undefined = jnp.all(jnp.isnan(values) | ~where)
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
@@ -219,5 +219,5 @@ def pick(values: Array, where: Array, key: Array) -> Array:
     best = where & (values == top)
     # Whole words: the 23 bits of a float32 would themselves be tied among many thousands.
     coin = jax.random.bits(key, values.shape, jnp.uint32) | jnp.uint32(1)
-    index = jnp.where(is_undefined, UNDEFINED, jnp.argmax(jnp.where(best, coin, jnp.uint32(0))))
+    index = jnp.where(is_undefined, UNDEFINED_INDEX, jnp.argmax(jnp.where(best, coin, jnp.uint32(0))))
     return jnp.where(jnp.any(where), index, -1).astype(jnp.int32)

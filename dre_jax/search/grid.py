@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from dre_jax.runtime import processes
 from dre_jax.runtime.devices import Devices, covering_shape, make_mesh
 from dre_jax.runtime.threads import on_one_thread
-from dre_jax.search.acquisition import UNDEFINED, undefined_values
+from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
 from dre_jax.search.loop import SearchTask, run
 from dre_jax.search.method import Method
 
@@ -78,7 +78,7 @@ def run_grid(
     params = processes.spread(params, NamedSharding(config.mesh, _spec_of_params(config)))
     picks = grid(method, params, tables, rows, keys, counts, config)
     all_picks = processes.gather(picks)[:n_tasks, :n_designs]
-    if (all_picks == UNDEFINED).any():
+    if (all_picks == UNDEFINED_INDEX).any():
         raise undefined_values(method)
     return all_picks
 
@@ -120,12 +120,12 @@ def grid(
 
     def one_by_one(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
         def one_task(params: Any, task: SearchTask, designs: Array, keys: Array) -> Array:
-            return _in_turn(partial(one_run, params, task), counts[0, 0, 1], (config.n_trials,), designs, keys)
+            return _map_in_turn(partial(one_run, params, task), counts[0, 0, 1], (config.n_trials,), designs, keys)
 
         shape = (designs.shape[1], config.n_trials)
         if own:
-            return _in_turn(one_task, counts[0, 0, 0], shape, params, tables, designs, keys)
-        return _in_turn(partial(one_task, params), counts[0, 0, 0], shape, tables, designs, keys)
+            return _map_in_turn(one_task, counts[0, 0, 0], shape, params, tables, designs, keys)
+        return _map_in_turn(partial(one_task, params), counts[0, 0, 0], shape, tables, designs, keys)
 
     by_task, by_run = PartitionSpec(TASKS), PartitionSpec(TASKS, DESIGNS)
     on_a_device = jax.shard_map(
@@ -138,7 +138,7 @@ def grid(
     return on_a_device(params, tables, designs, keys, counts)
 
 
-def _in_turn(f: Callable[..., Array], count: Array, shape: tuple[int, ...], *args: Any) -> Array:
+def _map_in_turn(f: Callable[..., Array], count: Array, shape: tuple[int, ...], *args: Any) -> Array:
     """Maps f over the first ``count`` entries of the leading axis, one after the other; the others are -1.
 
     The count is not known when the loop is compiled. So the loop is the same program whatever the number of devices,

@@ -65,7 +65,7 @@ def run_host(
     name = name or type(method).__name__
     x = np.asarray(x, np.float64)
     scaled_y = unit_scale(np.asarray(y, np.float64).reshape(-1))[:, None]
-    ask = _by_keyword_or_position(method)
+    ask = _bind_call(method)
     current = [int(row) for row in design]
     pending = [row for row in range(len(x)) if row not in set(current)]
     trace = [float(scaled_y[current].max())]
@@ -79,7 +79,7 @@ def run_host(
     return np.array(trace + [best] * (n_trials + 1 - len(trace)))
 
 
-def _by_keyword_or_position(method: HostMethod) -> Any:
+def _bind_call(method: HostMethod) -> Any:
     """Returns the call with keyword arguments, as of HPO-B's newer handlers, or with positional ones, as of older."""
     call = method.observe_and_suggest
     try:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from dre_jax.runtime.threads import on_one_thread
-from dre_jax.search.acquisition import UNDEFINED, pick, undefined_values
+from dre_jax.search.acquisition import UNDEFINED_INDEX, pick, undefined_values
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, value
 from dre_jax.search.stages import with_bucketed_history_fit
@@ -123,8 +123,8 @@ def run(
         is fitted to the smallest capacity that holds all trials; see `dre_jax.search.stages`.
 
     Returns:
-      i32[T], the rows in the order of evaluation; -1 where nothing was evaluated. A run ends with `UNDEFINED` where
-      the method's values are NaN.
+      i32[T], the rows in the order of evaluation; -1 where nothing was evaluated. A run ends with
+      `UNDEFINED_INDEX` where the method's values are NaN.
     """
     n_design = design.shape[0]
     if n_trials == 0:
@@ -137,7 +137,7 @@ def run(
 
     def trial(capacity: int, rows: Array, t: Array) -> tuple[Array, None]:
         history, candidates = history_and_candidates(task, rows[:capacity], n_design + t)
-        is_finished = ~jnp.any(candidates.where) | jnp.any(rows == UNDEFINED)
+        is_finished = ~jnp.any(candidates.where) | jnp.any(rows == UNDEFINED_INDEX)
         if stop_at_optimum:
             is_finished |= jnp.any(history.where & (history.level == 0))
 
@@ -194,7 +194,7 @@ def run_in_python(
             method_key, choice_key = trial_keys(key, jnp.int32(len(rows) - len(design)))
             values = jitted_value(method, params, history, candidates, method_key)
             rows.append(int(_jitted_pick(values, candidates.where, choice_key)))
-            if rows[-1] == UNDEFINED:
+            if rows[-1] == UNDEFINED_INDEX:
                 raise undefined_values(method)
     picks = rows[len(design) :]
     return np.array(picks + [-1] * (n_trials - len(picks)), np.int32)

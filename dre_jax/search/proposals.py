@@ -64,12 +64,12 @@ def _draw_numbers(
     """Returns the method's key, and random numbers of R rounds: of steps, and u32[R, N] to order equal values."""
     method_key, choice_key = trial_keys(key, trial)
 
-    def of_round(i: Array) -> tuple[StepNumbers, Array]:
+    def draw_numbers(i: Array) -> tuple[StepNumbers, Array]:
         step_key, coin_key = jax.random.split(jax.random.fold_in(choice_key, i))
         numbers = draw_step_numbers(config, n_parts, dtype, step_key)
         return numbers, jax.random.bits(coin_key, (config.even + config.steps,), jnp.uint32)
 
-    return method_key, *jax.vmap(of_round)(jnp.arange(config.refinements + 1 if config.steps else 1))
+    return method_key, *jax.vmap(draw_numbers)(jnp.arange(config.refinements + 1 if config.steps else 1))
 
 
 def propose(

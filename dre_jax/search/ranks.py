@@ -20,22 +20,22 @@ def mean_tie_ranks(scores: Array, where: Array) -> Array:
       >>> mean_tie_ranks(jnp.array([0.1, 0.7, 0.7, 0.3]), jnp.ones(4, bool)).tolist()
       [4.0, 1.5, 1.5, 3.0]
     """
-    keys = _ascending(jnp.where(where, -scores, jnp.inf))
+    keys = _ascending_keys(jnp.where(where, -scores, jnp.inf))
 
     def double_ranks(keys: Array) -> Array:
-        return jax.lax.platform_dependent(keys, tpu=_by_sorting_back, default=_by_searching)
+        return jax.lax.platform_dependent(keys, tpu=_rank_by_sorting, default=_rank_by_search)
 
     return jnp.vectorize(double_ranks, signature="(n)->(n)")(keys).astype(scores.dtype) / 2.0
 
 
-def _ascending(x: Array) -> Array:
+def _ascending_keys(x: Array) -> Array:
     """Returns integers in the order of the floats, with equal zeros and NaN last: a CPU sorts them faster."""
     one_zero = jnp.where(x == 0.0, 0.0, jnp.where(jnp.isnan(x), jnp.nan, x))
     bits = jax.lax.bitcast_convert_type(one_zero, jnp.int32)
     return bits ^ ((bits >> 31) & jnp.int32(0x7FFFFFFF))
 
 
-def _by_searching(keys: Array) -> Array:
+def _rank_by_search(keys: Array) -> Array:
     """Returns twice the mean rank of each of i32[n] in increasing order, by binary search."""
     in_order = jax.lax.sort(keys, is_stable=False)
     ahead = jnp.searchsorted(in_order, keys, side="left", method="scan_unrolled")
@@ -43,7 +43,7 @@ def _by_searching(keys: Array) -> Array:
     return ahead + not_behind + 1
 
 
-def _by_sorting_back(keys: Array) -> Array:
+def _rank_by_sorting(keys: Array) -> Array:
     """Returns the same without a gather, which is slow on a TPU: ranks of the sorted keys, sorted back.
 
     Both sorts are turns of one loop, as compiling one takes seconds.

@@ -11,7 +11,7 @@ from jax import Array
 
 from dre_jax.errors import DataError
 from dre_jax.runtime.threads import on_one_thread
-from dre_jax.search.acquisition import UNDEFINED, undefined_values
+from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
 from dre_jax.search.batch import bucket
 from dre_jax.search.candidates import CandidateConfig, default_candidates, sobol_points
 from dre_jax.search.history import Candidates, History, make_history
@@ -100,7 +100,7 @@ class Suggester:
         padded_rows = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
         candidates = Candidates(*jax.device_put((padded_rows, np.arange(len(padded_rows)) < m)))
         row = jitted_suggest(self._method, self._params, history, candidates, self._key, jnp.int32(n))
-        if int(row) == UNDEFINED:
+        if int(row) == UNDEFINED_INDEX:
             raise undefined_values(self._method)
         return int(row)
 

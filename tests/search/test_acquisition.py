@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from dre_jax.search.acquisition import (
-    UNDEFINED,
+    UNDEFINED_INDEX,
     AcquisitionConfig,
     acquire_by_rank,
     acquire_by_response,
@@ -93,11 +93,11 @@ NAN = np.nan
         ([0.0, -1.0, 7.0, 6.9, 3.0, 1.0], ALL, {2}),
         ([5.0, 1.0, 5.0, 5.0, 0.0, 5.0], ALL, {0, 2, 3, 5}),
         *(([value] * 6, SOME, {0, 2, 3, 5}) for value in (0.0, -np.inf, np.inf)),
-        ([NAN] * 6, SOME, {UNDEFINED}),
+        ([NAN] * 6, SOME, {UNDEFINED_INDEX}),
         ([9.0, np.inf, 2.0, NAN, np.inf, 30.0], SOME, {5}),
         ([9.0] * 6, [False] * 6, {-1}),
         ([NAN, -1e30, NAN, NAN, NAN, NAN], ALL, {1}),
-        ([NAN, 5.0, 4.0, NAN, 1.0, 2.0], FEW, {UNDEFINED}),
+        ([NAN, 5.0, 4.0, NAN, 1.0, 2.0], FEW, {UNDEFINED_INDEX}),
     ],
 )
 def test_the_highest_that_counts_is_picked_and_equal_ones_are_drawn_evenly(values, where, expected):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from dre_jax.search.ranks import _by_sorting_back, mean_tie_ranks
+from dre_jax.search.ranks import _rank_by_sorting, mean_tie_ranks
 
 ranks_of = jax.jit(mean_tie_ranks)
 
@@ -25,7 +25,7 @@ def test_equals_scipy(shape):
 def test_ranks_without_a_gather_equal_scipy(n):
     """What a TPU computes."""
     keys = np.random.default_rng(n).integers(-20, 20, (3, n)).astype(np.int32)
-    np.testing.assert_array_equal(jax.vmap(_by_sorting_back)(keys), 2 * rankdata(keys, method="average", axis=-1))
+    np.testing.assert_array_equal(jax.vmap(_rank_by_sorting)(keys), 2 * rankdata(keys, method="average", axis=-1))
 
 
 def test_empty_slots_rank_last():

@@ -68,10 +68,10 @@ class DeepEnsemble(ByResponse, NoMetaLearning, Checked):
         members = jax.vmap(partial(init, self.network, candidates.x.shape[-1]))(keys)
         members = self.train(members, standard_columns(history.x, history.where), y, history.where)
 
-        def at(rows: Array) -> tuple[Array, Array]:
+        def predict_rows(rows: Array) -> tuple[Array, Array]:
             return mixture_moments(*self.predictions(members, standard_columns(rows)))
 
-        return by_blocks(at, candidates.x)
+        return by_blocks(predict_rows, candidates.x)
 
     def train(self, members: MLPParams, x: Array, y: Array, where: Array) -> MLPParams:
         """Returns members trained on a history: f[n, D] standard columns, f[n] standardised, bool[n]."""

@@ -177,11 +177,11 @@ def deep_kernel_posterior(
         condition_gp(_observation_covariance(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where)
     )
 
-    def at(rows: Array) -> tuple[Array, Array]:
+    def predict_rows(rows: Array) -> tuple[Array, Array]:
         cross = _correlation(config, z, features(config, params, support, rows))
         return predict_signal(prepared_gp, cross, jnp.ones(rows.shape[:1], y.dtype))
 
-    mean, variance = by_blocks(at, new)
+    mean, variance = by_blocks(predict_rows, new)
     return params.mean + mean, jnp.exp(params.log_scale) * variance
 
 

@@ -132,10 +132,10 @@ class DNGO(ByResponse, NoMetaLearning):
         last_layer = fit_linear(basis, y, where)
         predict = linear_posterior(last_layer, basis, y, where)
 
-        def at(rows: Array) -> tuple[Array, Array]:
+        def predict_rows(rows: Array) -> tuple[Array, Array]:
             return predict(with_constant(features(self.network, network_params, standard_columns(rows))))
 
-        mean, variance = by_blocks(at, candidates.x)
+        mean, variance = by_blocks(predict_rows, candidates.x)
         return mean, variance + jnp.exp(-last_layer.log_beta)
 
     def train(self, x: Array, y: Array, where: Array, key: Array) -> MLPParams:

@@ -67,17 +67,17 @@ class RGPE(FromSources, ByResponse):
         # Slots in front: slot j draws the same whatever the capacity.
         noise = jax.random.normal(source_key, (n, n_sources, self.samples), y.dtype)
 
-        def of_source(source: SourceProcesses, noise: Array) -> Array:
+        def sample_share(source: SourceProcesses, noise: Array) -> Array:
             mean, matrix = joint_posterior(source, history.x)
             lower, _ = safe_cholesky(
                 add_noise(matrix, jnp.zeros((), y.dtype), history.where), jnp.exp(source.params.log_scale)
             )
             return misranked_share((mean[:, None] + matmul(lower, noise)).T, history.level, history.where)
 
-        of_sources = jax.vmap(of_source, in_axes=(0, 1))(params, noise)
+        source_shares = jax.vmap(sample_share, in_axes=(0, 1))(params, noise)
         signal, noises = jax.random.normal(own_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
         samples = sample_leave_one_out(own, history.x, y, history.where, signal, noises)
-        return jnp.concatenate([of_sources, misranked_share_left_out(samples, history.level, history.where)[None]])
+        return jnp.concatenate([source_shares, misranked_share_left_out(samples, history.level, history.where)[None]])
 
 
 def ranking_weights(losses: Array, guard: float) -> Array:

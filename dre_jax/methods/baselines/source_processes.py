@@ -94,25 +94,25 @@ def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Returns the mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
     gps = jax.vmap(prepare_gp)(sources.gp)
 
-    def at(rows: Array) -> tuple[Array, Array]:
+    def predict_rows(rows: Array) -> tuple[Array, Array]:
         mean, variance = jax.vmap(predict_signal_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, gps, rows)
         return mean.T, variance.T
 
-    mean, variance = by_blocks(at, x)
+    mean, variance = by_blocks(predict_rows, x)
     return mean.T, variance.T
 
 
 def predict_means(sources: SourceProcesses, x: Array) -> Array:
     """Returns the mean of every source's signal, which costs much less than the variance; f32[m, D] -> f32[S, m]."""
 
-    def at(rows: Array) -> Array:
+    def predict_rows(rows: Array) -> Array:
         def one(source: SourceProcesses) -> Array:
             cross = signal_covariance(source.params, source.x, rows)
             return matmul(source.gp.weights, jnp.where(source.gp.where[:, None], cross, 0.0))
 
         return jax.vmap(one)(sources).T
 
-    return by_blocks(at, x).T
+    return by_blocks(predict_rows, x).T
 
 
 def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:

@@ -187,14 +187,14 @@ def _fitted_step(folder: str | Path, ensemble: bool) -> int | None:
 def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod:
     if is_archive(folder):
         metadata, arrays = read_archive(folder)
-        return _fitted_of(folder, metadata, (lambda _: jax.device_put(arrays)) if with_params else None)
+        return _read_method(folder, metadata, (lambda _: jax.device_put(arrays)) if with_params else None)
     step, steps = _fitted_step(folder, ensemble), _fitted_steps(folder)
     if step is None:
         return _read_training(folder, with_params)
-    return _fitted_of(folder, steps.metadata(step), partial(steps.arrays, step) if with_params else None)
+    return _read_method(folder, steps.metadata(step), partial(steps.arrays, step) if with_params else None)
 
 
-def _fitted_of(
+def _read_method(
     folder: str | Path, metadata: dict[str, Any], read_arrays: Callable[[Mapping[str, Any]], Any] | None
 ) -> FittedMethod:
     """Returns the method that metadata describe; without parameters if no function reads their arrays."""

@@ -65,7 +65,7 @@ class Steps:
         """
         ocp = _orbax()
         items = ocp.args.Composite(
-            arrays=ocp.args.PyTreeSave(jax.tree.map(_to_save, arrays)),
+            arrays=ocp.args.PyTreeSave(jax.tree.map(_prepare_array, arrays)),
             metadata=ocp.args.JsonSave({"format": FORMAT, **metadata}),
         )
         try:
@@ -191,7 +191,7 @@ def _this_process() -> Any:
     return options(primary_host=index, active_processes={index}, barrier_sync_key_prefix=f"process{index}")
 
 
-def _to_save(a: Array) -> Array:
+def _prepare_array(a: Array) -> Array:
     """Returns an array as Orbax takes it.
 
     Among several processes Orbax refuses arrays of one process alone. So the array is declared to lie, in whole, on a

@@ -84,8 +84,8 @@ class HostTable:
         task = np.searchsorted(self.start, flat[:, 0], side="right") - 1
         # `take` is several times as fast as indexing, and lets other threads go on.
         for number in np.unique(task):
-            of_task = np.flatnonzero(task == number)
-            x[of_task] = self._x[number].take(self._order.take(flat[of_task]), axis=0)
+            task_rows = np.flatnonzero(task == number)
+            x[task_rows] = self._x[number].take(self._order.take(flat[task_rows]), axis=0)
         read: Any = x.reshape(*list_rows.shape, -1), self._response.take(list_rows), self._level.take(list_rows)
         where: Any = rows.support_where, rows.query_where
         return GatheredRows(*read, *where)

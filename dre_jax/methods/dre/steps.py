@@ -45,7 +45,7 @@ def _member_losses(
 ) -> Array:
     """Returns the mean loss f32[M] of each member over its own lists [M, B], or over those of all members, [1, B]."""
 
-    def of_member(params: EnsembleParams, lists: SampledLists) -> Array:
+    def member_loss(params: EnsembleParams, lists: SampledLists) -> Array:
         def scores(one: SampledLists) -> Array:
             support = Support(x[one.support], response[one.support], one.support_where)
             return member_scores(model, params, support, x[one.query])
@@ -54,7 +54,7 @@ def _member_losses(
 
     axis = None if len(lists.support) == 1 else 0
     lists = jax.tree.map(lambda a: a[0], lists) if axis is None else lists
-    return jax.vmap(of_member, in_axes=(member_axes(model), axis))(params, lists)
+    return jax.vmap(member_loss, in_axes=(member_axes(model), axis))(params, lists)
 
 
 @partial(jax.jit, static_argnames=("model", "config", "n_steps", "mesh"), donate_argnames="state")

@@ -46,7 +46,7 @@ def sample_responses(config: LearnedPriorConfig, posterior: HedgedPosterior, new
     for i, group in enumerate(posterior.past):
         size = group.log_weight.size
         number, group_key = jnp.clip(component - first, 0, size - 1), keys[0] if i == 0 else jax.random.fold_in(key, i)
-        function = _sample_learned(config, group, posterior.trials, number, group_key)
+        function = _sample_learned_prior(config, group, posterior.trials, number, group_key)
         first += size
         samples.append((first, function))
     process = _sample_process(config, posterior, jnp.maximum(component - n_past, 0), keys[1])
@@ -60,7 +60,7 @@ def sample_responses(config: LearnedPriorConfig, posterior: HedgedPosterior, new
     return by_blocks(values, new)
 
 
-def _sample_learned(
+def _sample_learned_prior(
     config: LearnedPriorConfig, group: PriorPosterior, trials: Trials, component: Array, key: Array
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of J priors under one of H hypotheses, component j H + h."""

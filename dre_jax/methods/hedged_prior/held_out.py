@@ -35,7 +35,7 @@ def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTabl
     It is known up to a term in the number of trials (`dre_jax.gp.student`); 0 if all responses of a history are equal.
     """
 
-    def of_history(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
+    def history_evidence(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
         trials = Trials(table.x[rows], standardise(table.response[rows], where).y, where)
         features, _ = history_features(config, prior, trials)
 
@@ -46,10 +46,10 @@ def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTabl
         all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
         return jnp.where(jnp.any(trials.y != 0.0), all_trials - known_trials, 0.0)
 
-    def of_fold(prior: Prior, held_out: HeldOut) -> Array:
-        return jax.lax.map(lambda history: of_history(prior, *history), held_out)
+    def fold_evidence(prior: Prior, held_out: HeldOut) -> Array:
+        return jax.lax.map(lambda history: history_evidence(prior, *history), held_out)
 
-    return jax.vmap(of_fold)(priors, held_out)
+    return jax.vmap(fold_evidence)(priors, held_out)
 
 
 def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
@@ -71,10 +71,10 @@ def mean_evidence(evidence: Floats, folds: Folds) -> float:
     """Returns the evidence a trial, the mean over tasks."""
     where, context = np.asarray(folds.held_out.where), np.asarray(folds.held_out.context)
     trials = np.maximum(np.sum(where & ~context, axis=-1), 1)
-    return float(np.mean([np.mean(one) for one in _by_task(evidence / trials, folds.task)]))
+    return float(np.mean([np.mean(one) for one in _group_by_task(evidence / trials, folds.task)]))
 
 
-def _by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
+def _group_by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
     """Returns the values of histories, f[K, H, ...], grouped by task."""
     return [values[task == i] for i in np.unique(task)]
 
@@ -91,7 +91,7 @@ def transfer_weights(
       prior: the total weight of the learned priors before any history, the same for each.
       strength: number of tasks that it counts as.
     """
-    by_task = _by_task(np.stack([*evidence, baseline], axis=-1), task)
+    by_task = _group_by_task(np.stack([*evidence, baseline], axis=-1), task)
     longest = max(len(one) for one in by_task)
     even = np.stack([np.resize(one, (longest, one.shape[1])) for one in by_task])
     before = np.array([*[prior / len(evidence)] * len(evidence), 1.0 - prior])

@@ -95,7 +95,7 @@ def _fit_tasks(config: LengthScaleConfig, table: TaskTable, rows: Array, where: 
     generic, log_noises = generic_prior(table.n_columns), (_LOG_NOISE, _LARGE_LOG_NOISE)
     fitting = GPConfig(steps=config.steps, learning_rate=config.learning_rate, first_log_noises=log_noises)
 
-    def of_task(history: tuple[Array, Array]) -> GPParams:
+    def fit_task(history: tuple[Array, Array]) -> GPParams:
         rows, where = history
         x, y = jnp.where(where[:, None], table.x[rows], 0.0), standardise(table.response[rows], where).y
 
@@ -108,7 +108,7 @@ def _fit_tasks(config: LengthScaleConfig, table: TaskTable, rows: Array, where: 
 
         return maximise_from_starts(fitting, objective, start_at, clip_hyperparameters, x)
 
-    return jax.lax.map(of_task, (rows, where))
+    return jax.lax.map(fit_task, (rows, where))
 
 
 def fit_length_scale_prior(config: LengthScaleConfig, tasks: Mapping[str, Task]) -> LengthScalePrior:

@@ -111,8 +111,8 @@ def listmle_gradient(layout: LaneLayout, scores: Array, trials: Trials) -> Array
         terms = jnp.where(in_list, jnp.exp(own - top), 0.0)
         sums = jnp.sum(terms, axis=1, keepdims=True)
         share = trials.weight_column / jnp.where(sums == 0.0, 1.0, sums)
-        of_member = jnp.sum(share * terms, axis=0, keepdims=True) - trials.weight
-        gradients = jnp.where(row == member, of_member, gradients)
+        member_gradient = jnp.sum(share * terms, axis=0, keepdims=True) - trials.weight
+        gradients = jnp.where(row == member, member_gradient, gradients)
     return jnp.where(trials.where, gradients, 0.0)
 
 
