@@ -318,7 +318,7 @@ class Trainer:
         return graph, buffers, smallest
 
     def restart(self, flat: Tensor) -> None:
-        """Goes back to given parameters and no moments; what was compiled and recorded stays."""
+        """Sets the parameters, and moments of zero; compiled and recorded programs stay."""
         _copy(self.state, start(flat))
 
 

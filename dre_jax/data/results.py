@@ -97,7 +97,7 @@ def write_results(path: str | os.PathLike[str], results: Results) -> None:
 
 
 def add_trace(results: Results, space: str, dataset: str, seed: str, trace: npt.ArrayLike) -> Results:
-    """The results with one more run; the given results stay as they are.
+    """Returns the results with one more run; the argument is not changed.
 
     Args:
       results: the runs so far.

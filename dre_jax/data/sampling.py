@@ -42,7 +42,7 @@ class ListRows(NamedTuple):
 
 
 def support_size(n: Array, at_most: int) -> Array:
-    """Rows of n that feed the deep set: a fifth, at least one, at most as given (the paper, section 4.3)."""
+    """Returns how many of n rows feed the deep set: a fifth, from one to ``at_most`` (the paper, section 4.3)."""
     return jnp.clip(n // 5, 1, at_most)
 
 

@@ -45,8 +45,8 @@ class Plan:
     split: str = "test"
     """"test" or "validation"."""
     trials: int = 100
-    """Trials after the initial design. A run that has found the optimum of its table evaluates nothing more and keeps
-    its incumbent, so that every run has as many; with fewer rows than trials it has found it by the last row."""
+    """Trials after the initial design. A run that has reached the optimum of its table evaluates nothing more and
+    keeps its incumbent, so that all runs have equal lengths; a table of fewer rows than trials is exhausted earlier."""
     seeds: tuple[str, ...] | None = None
     """Initial designs by name; None for all."""
     settings: Settings = field(default_factory=dict)

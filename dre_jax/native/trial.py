@@ -1,4 +1,4 @@
-"""The decision to use the C++, made once a process: it is built, and tried on calls of known results."""
+"""The decision to use the C++, made once a process: it is built, and its results of two calls are checked."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def with_backend(backends: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _try() -> None:
-    """Raises an error unless both calls give what is known of them."""
+    """Raises an error unless both calls return the expected results."""
     with jax.ensure_compile_time_eval():  # a caller may be tracing
         rows = draw_without_replacement(_array([1, 1, 2], np.int32), _array([1, 2, 3], np.int32), _array(3, np.int32))
         mean, loss = _one_step()

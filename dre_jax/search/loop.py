@@ -116,7 +116,7 @@ def run(
       design: i32[n0], rows evaluated at the start.
       key: the run's PRNG key.
       n_trials: T, static.
-      stop_at_optimum: evaluate nothing more once the table's best response is found, as HPO-B's handler does.
+      stop_at_optimum: evaluate nothing more once the table's best response is reached, as HPO-B's handler does.
       side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
         A branch in its place would have vmap give every run a copy of the table.
       single_loop: compile one loop over trials, not one for each capacity of the history. A method with `fit_history`

@@ -142,7 +142,7 @@ class HEBO(NoMetaLearning):
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Returns 1 for the candidates of the Pareto front, and 0 for all others."""
         y = to_normal(history.response, history.where)
-        warped_gp = fit_warped(self.fitting, history.x, y, history.where)
+        warped_gp = fit_warped_gp(self.fitting, history.x, y, history.where)
         warped_x = warped_gp.warp(history.x)
         best = jnp.argmax(jnp.where(history.where, y, -jnp.inf))
         target, _ = gp_posterior(warped_gp.process, warped_x, y, history.where, warped_x[best][None])
@@ -171,7 +171,7 @@ class HEBO(NoMetaLearning):
         )
 
 
-def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
+def fit_warped_gp(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
     """Returns the hyperparameters and exponents of the highest posterior density from two starts."""
 
     def objective(params: WarpedGP) -> Array:

@@ -76,7 +76,7 @@ def train(
       model: sizes.
       config: what training does.
       source: the tasks to learn from, or the rows of just these steps, see `dre_jax.methods.dre.stream`.
-      state: given away; use the one returned.
+      state: donated; use the one returned.
       key: PRNG key, the same for all portions of one training.
       n_steps: static.
       mesh: members and lists are shared out over it; state and source must lie there. See `dre_jax.methods.dre.mesh`.

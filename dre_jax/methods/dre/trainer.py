@@ -169,5 +169,5 @@ def _record_entry(run: TrainingRun, entry: LossEntry, config: MetaTrainConfig) -
     is_best = config.patience is not None and entry.validation is not None and entry.validation < run.best_loss()
     run.history.append(entry)
     if is_best:
-        # A copy: the state's own arrays are given away to the next steps.
+        # A copy: the state's own arrays are donated to the next steps.
         run.best, run.best_step = jax.tree.map(jnp.copy, run.state.params), entry.step

@@ -340,7 +340,7 @@ def unvaried_columns(meta: SearchSpace) -> tuple[npt.NDArray[np.bool_], npt.NDAr
 
 
 def fix_columns(prior: LearnedPrior, is_fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
-    """Returns a prior whose networks ignore some columns, with their outputs at given values of these columns.
+    """Returns a prior whose networks ignore some columns, with their outputs at constant values of these columns.
 
     Args:
       prior: members may be in front of each array.

@@ -13,7 +13,7 @@ from dre_jax.methods.baselines import hebo
 from dre_jax.methods.baselines.hebo import (
     HEBO,
     MOST,
-    fit_warped,
+    fit_warped_gp,
     kumaraswamy,
     normal_exponent,
     pareto_front,
@@ -111,7 +111,7 @@ def test_warps_raise_the_likelihood_where_columns_are_warped():
     y = np.sin(12.0 * x[:, 0] ** 6)
     y, where = (y - y.mean()) / y.std(), np.ones(40, bool)
     config = GPConfig(steps=100, priors=False)
-    bent = jax.jit(partial(fit_warped, config))(x, y, where)
+    bent = jax.jit(partial(fit_warped_gp, config))(x, y, where)
     straight = jax.jit(partial(fit_gp, config))(x, y, where)
     assert likelihood(bent.process, bent.warp(x), y, where) - likelihood(straight, x, y, where) > 5
     # Steep where the response changes: near 1.
