@@ -39,7 +39,7 @@ class Comparison(NamedTuple):
     """Methods on the runs that all of them have."""
 
     methods: tuple[str, ...]
-    """By name, in the order given."""
+    """Names, in the order of the arguments."""
     runs: tuple[Run, ...]
     """Search space, dataset and seed of each run."""
     regret: npt.NDArray[np.float64]
@@ -100,13 +100,13 @@ class Comparison(NamedTuple):
         indices = [i for i, run in enumerate(self.runs) if run[0] == name]
         return self._replace(runs=tuple(self.runs[i] for i in indices), regret=self.regret[:, indices])
 
-    def rounded(self) -> npt.NDArray[np.float64]:
+    def rounded_regret(self) -> npt.NDArray[np.float64]:
         """f64[methods, runs, T + 1]: regret to 8 decimals, which is what decides between methods."""
         return np.round(self.regret, DECIMALS)
 
     def ranks(self) -> npt.NDArray[np.float64]:
         """f64[methods, runs, T + 1]: ranks per run and trial of the regret to 8 decimals; 1 is best, ties share."""
-        return stats.rankdata(self.rounded(), method="average", axis=0)
+        return stats.rankdata(self.rounded_regret(), method="average", axis=0)
 
     def by_task(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """f64[methods, tasks, T + 1]: the mean over each task's designs of f64[methods, runs, T + 1]."""
@@ -143,7 +143,7 @@ class Comparison(NamedTuple):
           ConfigError: for an unknown method.
         """
         one_of("the method", method, self.methods)
-        regret = self.rounded()[:, :, trial]
+        regret = self.rounded_regret()[:, :, trial]
         own = regret[self.methods.index(method)]
         return {
             name: WinTieLoss(int((own < other).sum()), int((own == other).sum()), int((own > other).sum()))

@@ -46,9 +46,9 @@ def describe_tests(significance: Significance) -> str:
     if not math.isnan(significance.friedman_p):
         p = probability(significance.friedman_p, sign=True)
         friedman = f"Friedman's test over {over}: χ²{NB}={NB}{significance.friedman_statistic:.1f}, p{NB}{p}."
-    ranked = "a task's regret, the mean over its designs" if significance.unit == "tasks" else "each run's regret"
+    observation = "a task's regret, the mean over its designs" if significance.unit == "tasks" else "each run's regret"
     return (
-        f"Ranks are of {ranked}; 1 is best. {friedman} A bar joins methods of which no two differ: "
+        f"Ranks are of {observation}; 1 is best. {friedman} A bar joins methods of which no two differ: "
         f"Wilcoxon's signed-rank test over {over}, p-values after Holm, α{NB}={NB}{significance.alpha:g}."
     )
 
@@ -76,8 +76,8 @@ def draw_diagram(significance: Significance, methods: Sequence[str], title: str,
     high = max(math.ceil(ranks[order[-1]]), low + 1)
     pad = 0.01 * (high - low)
     n_left = (len(order) + 1) // 2
-    stacked = bars(significance)
-    first_name = 1.0 + BAR_ROW * (1 + max((bar.row for bar in stacked), default=-1))
+    all_bars = bars(significance)
+    first_name = 1.0 + BAR_ROW * (1 + max((bar.row for bar in all_bars), default=-1))
     note = textwrap.fill(describe_tests(significance), 125)
     with new_figure((8.0, 1.0 + 0.22 * (first_name + n_left) + 0.15 * note.count("\n")), *paths) as figure:
         from matplotlib.ticker import AutoMinorLocator, MultipleLocator
@@ -100,6 +100,6 @@ def draw_diagram(significance: Significance, methods: Sequence[str], title: str,
             axes.plot((rank, end), (0.0, row), look.marker, color=look.colour, markersize=5, clip_on=False, zorder=4)
             label = f"{display_name(method)}  {rank:.2f}"
             axes.text(end + 2 * sign * pad, row, label, ha="right" if left else "left", va="center")
-        for bar in stacked:
+        for bar in all_bars:
             y = 0.7 + BAR_ROW * bar.row
             axes.hlines(y, bar.low - pad, bar.high + pad, color="#333333", linewidth=3.6, zorder=3)

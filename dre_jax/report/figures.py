@@ -80,7 +80,7 @@ def _alternative(name: str, comparison: Comparison) -> str:
 def draw_all(
     comparison: Comparison, significance_by_trial: Mapping[int, Significance], out: Path, title: str
 ) -> dict[str, Path]:
-    """Draws `rank`, `regret`, `rank-spaces`, `regret-spaces` and a `cd-<trial>` for every trial given.
+    """Draws `rank`, `regret`, `rank-spaces`, `regret-spaces` and a `cd-<trial>` for every trial with tests.
 
     A method's position in the comparison decides its look in every figure. The folder `out` is created if missing.
     Returns the PNG's path by name; the SVG is beside it. Raises `DataError` where a file cannot be written.
@@ -88,15 +88,15 @@ def draw_all(
     make_folder(out)
     paths: dict[str, Path] = {}
 
-    def both(name: str) -> tuple[Path, Path]:
+    def add_paths(name: str) -> tuple[Path, Path]:
         paths[name] = out / f"{name}.png"
         return paths[name], out / f"{name}.svg"
 
     kinds: tuple[Quantity, ...] = ("rank", "regret")
     for kind in kinds:
-        draw_panels([curves_data(comparison, kind)], title, *both(kind))
+        draw_panels([curves_data(comparison, kind)], title, *add_paths(kind))
     for kind in kinds:
-        draw_panels(grid_data(comparison, kind), f"{title}, by search space", *both(f"{kind}-spaces"))
+        draw_panels(grid_data(comparison, kind), f"{title}, by search space", *add_paths(f"{kind}-spaces"))
     for trial, tests in sorted(significance_by_trial.items()):
-        draw_diagram(tests, comparison.methods, f"{title}, after {trial} trials", *both(f"cd-{trial}"))
+        draw_diagram(tests, comparison.methods, f"{title}, after {trial} trials", *add_paths(f"cd-{trial}"))
     return paths

@@ -50,7 +50,7 @@ def write_page(
     script, at = _resource("report.js"), sorted(significances["tasks"])
     several = len(comparison.methods) > 1
 
-    def embedded(names: Sequence[str]) -> list[PageFigure]:
+    def embed_figures(names: Sequence[str]) -> list[PageFigure]:
         return [page_figure(name, figures[name], comparison) for name in names if name in figures]
 
     page = {
@@ -60,12 +60,12 @@ def write_page(
         "facts": comparison.counts,
         "alarms": [f"{line[0].upper()}{line[1:]}." for line in comparison.left_out()],
         "findings": [_finding(comparison, significances, trial) for trial in at] if several else [],
-        "curves": embedded(("rank", "regret")),
+        "curves": embed_figures(("rank", "regret")),
         "averages": [page_tables.averages(comparison, at, over) for over in ("runs", "spaces")],
-        "diagrams": embedded([name for name in figures if name.startswith("cd-")]),
+        "diagrams": embed_figures([name for name in figures if name.startswith("cd-")]),
         "units": [_unit(comparison, unit, tests) for unit, tests in significances.items()] if several else [],
         "wins": page_tables.wins(comparison, summary["win_tie_loss"]["reference"], at) if several else None,
-        "grids": embedded(("rank-spaces", "regret-spaces")),
+        "grids": embed_figures(("rank-spaces", "regret-spaces")),
         "spaces": [page_tables.spaces(comparison, trial) for trial in at],
         "files": _files(summary["files"]),
         "versions": ", ".join(f"{name} {version}" for name, version in summary["versions"].items()),

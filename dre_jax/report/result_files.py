@@ -42,7 +42,7 @@ class ResultFile(NamedTuple):
 
 
 def read_files(files: Files) -> dict[str, ResultFile]:
-    """Result files by method, in the order given.
+    """Result files by method, in the order of the arguments.
 
     Args:
       files: paths by method, or paths, each of which may be a text "NAME=PATH". Without a name, a method is called what
@@ -74,11 +74,11 @@ def _split(argument: str | os.PathLike[str]) -> tuple[str | None, str | os.PathL
 
 
 def _names(read: Sequence[tuple[str | None, ResultFile]]) -> list[str]:
-    preferred = [name or _own_name(file) for name, file in read]
-    often = Counter(preferred)
+    preferred_names = [name or _own_name(file) for name, file in read]
+    often = Counter(preferred_names)
     names = [
         name or (own if often[own] == 1 else _stem(file.path))
-        for (name, file), own in zip(read, preferred, strict=True)
+        for (name, file), own in zip(read, preferred_names, strict=True)
     ]
     for name, count in Counter(names).items():
         if count > 1:
@@ -96,7 +96,7 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".json")
 
 
-_OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method is asked its own way
+_OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method has a protocol of its own
 
 
 def warn_of_differences(files: Mapping[str, ResultFile], comparison: Comparison) -> None:
@@ -114,7 +114,7 @@ def warn_of_differences(files: Mapping[str, ResultFile], comparison: Comparison)
 
 
 def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[str, Results]:
-    """Reads the files of known methods in a folder, by the method's name.
+    """Reads the files of published methods in a folder, by the method's name.
 
     Raises:
       DataError: for a folder without such a file, or a damaged file.
@@ -139,16 +139,16 @@ def published_files(folder: str | os.PathLike[str], own: Mapping[str, Results]) 
       DataWarning: of the methods that lack runs, and are left out.
     """
     is_continuous = any("continuous" in str(results.meta.get("protocol")) for results in own.values())
-    published = read_published(folder, "continuous" if is_continuous else "discrete")
+    all_results = read_published(folder, "continuous" if is_continuous else "discrete")
     runs = {run[:3] for results in own.values() for run in results.runs()}
-    lacking = {name: len(runs - {run[:3] for run in results.runs()}) for name, results in published.items()}
+    lacking = {name: len(runs - {run[:3] for run in results.runs()}) for name, results in all_results.items()}
     complete = [name for name, count in lacking.items() if not count and name not in own]
     if left_out := [f"{name} lacks {count}" for name, count in lacking.items() if count]:
         text = f"published methods without all {pluralize(len(runs), 'run')} are left out: {', '.join(left_out)}"
         if not complete:
             raise DataError(text)
         warnings.warn(text, DataWarning, stacklevel=3)
-    return {name: ResultFile(Path(folder) / f"{name}.json", _of_runs(published[name], runs)) for name in complete}
+    return {name: ResultFile(Path(folder) / f"{name}.json", _of_runs(all_results[name], runs)) for name in complete}
 
 
 def _of_runs(results: Results, runs: Collection[tuple[str, str, str]]) -> Results:

@@ -115,10 +115,10 @@ def holm(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """
     p = np.asarray(p, np.float64)
     order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
+    step_down_p = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted_p = np.empty_like(p)
+    adjusted_p[order] = np.minimum(step_down_p, 1.0)
+    return adjusted_p
 
 
 def _friedman(values: npt.NDArray[np.float64]) -> tuple[float, float]:
