@@ -43,11 +43,11 @@ class TrialsDisplay:
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal and not quiet else None
 
     def __enter__(self) -> Self:
-        finished = [trial for trial in self._optimizer.trials if trial.state != "running"]
+        finished_trials = [trial for trial in self._optimizer.trials if trial.state != "running"]
         if self._live:
             self._live.start()
         elif not self._quiet:
-            _print(f"tune: {len(finished)}/{self._total} trials{self._best()}")
+            _print(f"tune: {len(finished_trials)}/{self._total} trials{self._best()}")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -56,12 +56,12 @@ class TrialsDisplay:
 
     def show(self, progress: Progress) -> None:
         """Updates the display."""
-        self._last += progress.ended
+        self._last += progress.ended_trials
         self._tell_first_value(progress)
         if self._live:
             self._live.update(self._table(progress), refresh=True)
         elif not self._quiet:
-            for trial, outcome in progress.ended:
+            for trial, outcome in progress.ended_trials:
                 result = (
                     f"failed, {outcome.reason}" if trial.state == "failed" else f"{format_value(trial)}{self._best()}"
                 )
@@ -72,7 +72,7 @@ class TrialsDisplay:
 
     def _tell_first_value(self, progress: Progress) -> None:
         """Tells which line the first value was read from."""
-        for trial, outcome in progress.ended:
+        for trial, outcome in progress.ended_trials:
             if trial.state == "complete" and not self._has_read:
                 self._has_read = True
                 hint = "" if self._metrics else "; --metric NAME reads another value"
@@ -110,9 +110,9 @@ class TrialsDisplay:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("hyperparameters", overflow="ellipsis", no_wrap=True, ratio=1)
         for trial, outcome in self._last:
-            failed = trial.state == "failed"
-            value = "failed" if failed else f"{'~' * (trial.state == 'stopped')}{format_value(trial)}"
-            about = outcome.reason if failed else _format_params(trial)
+            is_failed = trial.state == "failed"
+            value = "failed" if is_failed else f"{'~' * (trial.state == 'stopped')}{format_value(trial)}"
+            about = outcome.reason if is_failed else _format_params(trial)
             table.add_row(str(trial.number), value, f"{outcome.seconds:.1f}", Text(about))
         for trial, seconds in progress.running:
             table.add_row(str(trial.number), "…", f"{seconds:.0f}", Text(_format_params(trial)))
@@ -126,8 +126,8 @@ def signals_as_interrupts() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    heeded = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:

@@ -48,7 +48,7 @@ def from_configspace(config_space: Any) -> Space:
     when: dict[str, list[_Conditions]] = {}
     for condition in config_space.conditions:
         name = condition.child.name
-        when[name] = _both(when.get(name, [{}]), _alternatives(condition))
+        when[name] = _join_alternatives(when.get(name, [{}]), _alternatives(condition))
     parameters = {name: _parameter(one, when.get(name)) for name, one in config_space.items()}
     return Space(parameters, rules=[rule for clause in config_space.forbidden_clauses for rule in _rules(clause)])
 
@@ -83,9 +83,9 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
         alternatives = []
         for conditions in space[one].alternatives:
             parts = [part for each in conditions for part in _conditions(library, config_space, one, *each)]
-            alternatives.append(_joined(library.AndConjunction, parts))
+            alternatives.append(_join_parts(library.AndConjunction, parts))
         if alternatives:
-            config_space.add(_joined(library.OrConjunction, alternatives))
+            config_space.add(_join_parts(library.OrConjunction, alternatives))
     for rule in space.rules:
         try:
             config_space.add(_clause(library, config_space, rule))
@@ -98,9 +98,9 @@ def _alternatives(condition: Any) -> list[_Conditions]:
     """Returns mappings of parents to values, of which one must hold."""
     library = _library()
     if isinstance(condition, library.AndConjunction):
-        return functools.reduce(_both, map(_alternatives, condition.components))
+        return functools.reduce(_join_alternatives, map(_alternatives, condition.components))
     if not isinstance(condition, library.OrConjunction):
-        return [{condition.parent.name: _allowed(condition)}]
+        return [{condition.parent.name: _parent_values(condition)}]
     alternatives: list[_Conditions] = []
     for one in itertools.chain(*map(_alternatives, condition.components)):
         same = next((other for other in alternatives if other.keys() == one.keys() and len(one) == 1), None)
@@ -113,15 +113,15 @@ def _alternatives(condition: Any) -> list[_Conditions]:
     return alternatives
 
 
-def _both(one: list[_Conditions], other: list[_Conditions]) -> list[_Conditions]:
+def _join_alternatives(one: list[_Conditions], other: list[_Conditions]) -> list[_Conditions]:
     """Returns the alternatives that satisfy both, without those that cannot hold."""
-    merged = []
+    alternatives = []
     for first, second in itertools.product(one, other):
         shared = {name: _intersection(first[name], second[name]) for name in first.keys() & second.keys()}
-        merged += [] if None in shared.values() else [first | second | shared]
-    if not merged:
+        alternatives += [] if None in shared.values() else [first | second | shared]
+    if not alternatives:
         raise ConfigError(f"conditions must be able to hold together, but got {one!r} and {other!r}")
-    return merged
+    return alternatives
 
 
 def _intersection(one: _Values, other: _Values) -> Any:
@@ -134,7 +134,7 @@ def _intersection(one: _Values, other: _Values) -> Any:
     return tuple(value for value in one if value in other) or None  # type: ignore[union-attr]
 
 
-def _allowed(condition: Any) -> _Values:
+def _parent_values(condition: Any) -> _Values:
     """Returns the values of the parent that satisfy a condition."""
     library, parent, levels = _library(), condition.parent, _levels(condition.parent)
     if levels is None and isinstance(parent.lower, int) and parent.upper - parent.lower < _MOST_LEVELS:
@@ -220,7 +220,7 @@ def _hyperparameter(library: Any, name: str, parameter: Parameter) -> Any:
     return kind(name, parameter.low, parameter.high, log=parameter.log, **default)
 
 
-def _joined(conjunction: Any, parts: list[Any]) -> Any:
+def _join_parts(conjunction: Any, parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else conjunction(*parts)
 
 

@@ -4,7 +4,7 @@ The logarithm of the cost has a Gaussian process. The expected improvement is di
 (Snoek, Larochelle and Adams 2012, section 3.2), which falls with the share of a budget that is left (cost cooling, Lee
 et al. 2020): cheap trials come first, and the last ones go where the improvement is greatest.
 
-Past studies whose costs are known have a process of their own. The level of each study is removed by generalised least
+Past studies with costs have a process of their own. The level of each study is removed by generalised least
 squares, so that machines and sizes of data may differ; the process of the current study is then that of the residuals.
 """
 
@@ -41,13 +41,13 @@ from dre_jax.tuning.trial_record import select_trials
 _FEWEST = 3
 """Costs that a process needs."""
 _ROUNDS = 3
-"""Of fits to past studies, whose levels are then known better."""
+"""Number of fits to past studies; each improves the estimates of their levels."""
 _PAST_ROWS = 256
 """Maximum number of past trials."""
 
 
 class _Rows(NamedTuple):
-    """Trials with known costs, C slots."""
+    """Trials with costs, C slots."""
 
     x: Any
     """f[C, D], columns."""
@@ -67,7 +67,7 @@ class CostModel:
     x: Array
     """f[C, D], columns of the trials."""
     process: GPParams
-    prepared: PreparedGP
+    posterior: PreparedGP
     scale: Array
     """Scalar: standard deviation of the logarithms, times the power of the cost."""
     layout: SpaceLayout = field(metadata={"static": True})
@@ -78,7 +78,7 @@ class CostModel:
         """Returns minus the logarithm f[N] of the expected cost to the power, at points f[N, P], up to a constant."""
 
         def at(new: Array) -> Array:
-            return -self.scale * predict_signal_at(self.process, self.x, self.prepared, new)[0]
+            return -self.scale * predict_signal_at(self.process, self.x, self.posterior, new)[0]
 
         weight = by_blocks(at, self.layout.columns(points, jnp))
         return weight if self.past is None else weight + self.past.log_weight(points)
@@ -89,7 +89,7 @@ def _fit(
     layout: SpaceLayout,
     rounds: int,
     rows: _Rows,
-    fitted: Array,
+    fit_slots: Array,
     power: Array,
     past: CostModel | None,
     points: Array | None,
@@ -98,22 +98,22 @@ def _fit(
     residuals = logs if past is None or points is None else logs + past.log_weight(points)
     one_hot = jnp.where(where[:, None], jax.nn.one_hot(study, MAX_STUDIES, dtype=x.dtype), 0.0)
     means = matmul(one_hot.T, residuals) / jnp.maximum(one_hot.sum(axis=0), 1.0)
-    centred = jnp.where(where, residuals - matmul(one_hot, means), 0.0)
-    scale = jnp.maximum(jnp.std(centred, where=where), 1e-6)
+    centred_logs = jnp.where(where, residuals - matmul(one_hot, means), 0.0)
+    scale = jnp.maximum(jnp.std(centred_logs, where=where), 1e-6)
 
     def remove_levels(values: Array, _: None) -> tuple[Array, GPParams]:
-        process = fit_gp(FITTING, x[fitted], values[fitted], where[fitted])
+        process = fit_gp(FITTING, x[fit_slots], values[fit_slots], where[fit_slots])
         matrix = add_noise(signal_covariance(process, x, x), jnp.exp(process.log_noise), where)
         lower = safe_cholesky(matrix)[0]
         design, target = triangular_solve(lower, one_hot), triangular_solve(lower, values[:, None])
         normal = matmul(design.T, design) + 1e-6 * jnp.eye(MAX_STUDIES, dtype=x.dtype)
         return values - matmul(one_hot, jnp.linalg.solve(normal, matmul(design.T, target)))[:, 0], process
 
-    values, processes = jax.lax.scan(remove_levels, centred / scale, length=rounds)
+    values, processes = jax.lax.scan(remove_levels, centred_logs / scale, length=rounds)
     process = jax.tree.map(lambda leaf: leaf[-1], processes)
-    prepared = condition_on_history(process, x, values, where)
-    scaled = None if past is None else replace(past, scale=power * past.scale)
-    return CostModel(x, process, prepared, power * scale, layout, scaled)
+    posterior = condition_on_history(process, x, values, where)
+    scaled_past = None if past is None else replace(past, scale=power * past.scale)
+    return CostModel(x, process, posterior, power * scale, layout, scaled_past)
 
 
 def learn_past_cost(layout: SpaceLayout, studies: PastStudies, dtype: type[np.floating[Any]]) -> CostModel | None:
@@ -132,16 +132,16 @@ def learn_past_cost(layout: SpaceLayout, studies: PastStudies, dtype: type[np.fl
     if len(rows) < _FEWEST:
         return None
     logs = np.log(studies.costs[study, slot].astype(np.float64))
-    return _fit(layout, _ROUNDS, *_padded(np.asarray(studies.tasks.x)[study, slot], logs, study, dtype), None, None)
+    return _fit(layout, _ROUNDS, *_pad_rows(np.asarray(studies.tasks.x)[study, slot], logs, study, dtype), None, None)
 
 
-def _padded(
+def _pad_rows(
     x: np.ndarray, logs: np.ndarray, study: np.ndarray, dtype: type[np.floating[Any]], power: float = 1.0
 ) -> tuple[_Rows, Array, Array]:
     """Returns the rows of trials on the device, those that hyperparameters are fitted to, and the power."""
     capacity = coarse_capacity_for(len(logs))
-    padded = [np.pad(a, [(0, capacity - len(a))] + [(0, 0)] * (a.ndim - 1)) for a in (x, logs, study)]
-    rows = _Rows(padded[0], padded[1], np.arange(capacity) < len(logs), padded[2].astype(np.int32))
+    arrays = [np.pad(a, [(0, capacity - len(a))] + [(0, 0)] * (a.ndim - 1)) for a in (x, logs, study)]
+    rows = _Rows(arrays[0], arrays[1], np.arange(capacity) < len(logs), arrays[2].astype(np.int32))
     on_device: tuple[_Rows, Array, Array] = jax.device_put(
         with_precision((rows, fit_rows(len(logs), capacity), np.array(power)), dtype)
     )
@@ -157,7 +157,7 @@ def learn_cost(
     dtype: type[np.floating[Any]],
     past: CostModel | None = None,
 ) -> CostModel | None:
-    """Returns the model of the costs that are known; None for fewer than three, equal ones, or a budget that is spent.
+    """Returns the model of the finite costs; None for fewer than three, equal ones, or an exhausted budget.
 
     With a model of past studies, one cost is enough, which says that costs count.
 
@@ -181,6 +181,6 @@ def learn_cost(
         return None
     rows = select_trials(-np.abs(logs - np.median(logs)), max(max_trials, FIT_TRIALS))
     points = points[is_known][rows]
-    arrays = _padded(layout.columns(points), logs[rows], np.zeros(len(rows)), dtype, power)
+    arrays = _pad_rows(layout.columns(points), logs[rows], np.zeros(len(rows)), dtype, power)
     slots = np.pad(points, ((0, len(arrays[0].x) - len(points)), (0, 0))).astype(dtype)
     return _fit(layout, 1, *arrays, past, None if past is None else jax.device_put(slots))

@@ -29,7 +29,7 @@ from dre_jax.search.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
-from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, with_fixed
+from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, fix_coordinates
 from dre_jax.tuning.objectives.objectives import responses_of
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
@@ -44,7 +44,7 @@ _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
-_NOT_PICKLED = ("_params", "_encoder", "_log_densities", "_past_cost")
+_TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost")
 
 
 class Suggestion(NamedTuple):
@@ -150,48 +150,48 @@ class Engine:
           ConfigError: if the method's values of all candidates are NaN.
         """
         check_not_forked()
-        observed = _with_value(trials)
-        running, failed = ([one._params for one in trials if one.state == state] for state in ("running", "failed"))
-        groups = ([one._params for one in observed], [*running, *pending], failed)
+        observations = _with_value(trials)
+        running, failures = ([one._params for one in trials if one.state == state] for state in ("running", "failed"))
+        groups = ([one._params for one in observations], [*running, *pending], failures)
         encode = self._encoder.encode
-        encoded = [[encode(params) for params in group] for group in groups]
-        evaluated = {one.identity for group in encoded for one in group}
+        encodings = [[encode(params) for params in group] for group in groups]
+        identities = {one.identity for group in encodings for one in group}
         start = None if self.surrogate is None else self.surrogate.start
         fixed_coordinates = coordinates_of(self.space, fixed or {})
         design = InitialDesign(
             self.space, start, self.seed, self._log_densities, self.n_start, number, fixed_coordinates
         )
-        for params in design.initial_configurations(len(evaluated)):
-            if encode(params).identity not in evaluated:
+        for params in design.initial_configurations(len(identities)):
+            if encode(params).identity not in identities:
                 return Suggestion(params)
         candidates, improvement, past_weight = design.sobol_configurations(), None, None
-        if self._can_value(observed):
+        if self._can_value(observations):
             with suggestion_runtime, self._precision() as dtype:
-                candidates, improvement, past_weight = self._rank_candidates(observed, encoded, design, dtype)
-        allowed = (params for params in candidates if self.space.allows(params))
-        unevaluated = (params for params in allowed if encode(params).identity not in evaluated)
-        best = next(unevaluated, None)
+                candidates, improvement, past_weight = self._rank_candidates(observations, encodings, design, dtype)
+        allowed_candidates = (params for params in candidates if self.space.allows(params))
+        new_candidates = (params for params in allowed_candidates if encode(params).identity not in identities)
+        best = next(new_candidates, None)
         if best is not None:
             return Suggestion(best, improvement, past_weight)
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
         others = (
             params
-            for excluded in (evaluated, {one.identity for one in encoded[1]}, set[bytes]())
+            for exclusions in (identities, {one.identity for one in encodings[1]}, set[bytes]())
             for params in design.other_configurations()
-            if encode(params).identity not in excluded
+            if encode(params).identity not in exclusions
         )
         return Suggestion(next(others), 0.0, past_weight)
 
-    def _values(self, observed: Sequence[Trial]) -> np.ndarray:
+    def _values(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the values f64[n, M] of M objectives, higher is better."""
-        return np.array([responses_of(one, self.directions) for one in observed], np.float64)
+        return np.array([responses_of(one, self.directions) for one in observations], np.float64)
 
-    def _responses(self, observed: Sequence[Trial]) -> np.ndarray:
+    def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the responses f64[n] that order the trials."""
-        return self._values(observed).ravel()
+        return self._values(observations).ravel()
 
-    def _can_value(self, observed: Sequence[Trial]) -> bool:
-        return bool(observed) or self.surrogate is not None
+    def _can_value(self, observations: Sequence[Trial]) -> bool:
+        return bool(observations) or self.surrogate is not None
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
@@ -199,40 +199,40 @@ class Engine:
 
     def _rank_candidates(
         self,
-        observed: Sequence[Trial],
-        encoded: Iterable[Sequence[EncodedParams]],
+        observations: Sequence[Trial],
+        encodings: Iterable[Sequence[EncodedParams]],
         design: InitialDesign,
         dtype: type[np.floating[Any]],
     ) -> tuple[Iterable[Params], float | None, float | None]:
         """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
 
         Returns:
-          Configurations, the best first; the expected improvement of the first, and the weight of the past, if known.
+          Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
         """
         points, pending_points, failed_points = (
-            np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
+            np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings
         )
         max_history = self.config.max_history
-        arrays = self._responses(observed), points, failed_points, pending_points
-        feasibility, responses = learn_feasibility(self.space.layout, self.config, observed, *arrays, dtype)
+        arrays = self._responses(observations), points, failed_points, pending_points
+        feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
-        hidden = points if len(points) > len(rows) else points[:0]
+        hidden_points = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
         # With real numbers, of the best candidates hardly one is evaluated: they are compared below, as they are few.
-        avoid = np.vstack([failed_points, hidden]) if is_finite else failed_points
+        avoid = np.vstack([failed_points, hidden_points]) if is_finite else failed_points
         slots = capacity_for(len(avoid)) if feasibility is None else coarse_capacity_for(len(avoid))
         # Where all coordinates have few values, a neighbour is another configuration.
         radius = _SAME if is_finite else self.config.failed_radius
-        history = self._history(observed, rows, points, responses, len(rows) + len(pending_points), dtype)
+        history = self._history(observations, rows, points, responses, len(rows) + len(pending_points), dtype)
         trials = trial_record(history, points[rows], pending_points, avoid, slots, radius)
         even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
-        costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
+        costs = np.array([np.nan if one.cost is None else one.cost for one in observations], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
         proposals = propose(
             self._method,
             self._layout,
             self._candidates,
-            self._params_for(observed, responses, rows, len(trials.points), dtype),
+            self._params_for(observations, responses, rows, len(trials.points), dtype),
             trials,
             jax.device_put(even_points.astype(dtype)),
             jax.random.key(self.seed),
@@ -248,11 +248,11 @@ class Engine:
         if proposals.is_undefined:
             raise undefined_values(self._method)
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)
-        proposed = (with_fixed(point, fixed_coordinates) for point in best[values > -np.inf])
+        proposed_points = (fix_coordinates(point, fixed_coordinates) for point in best[values > -np.inf])
         configurations = (
             self.space.params(point)
-            for point in proposed
-            if is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > _SAME
+            for point in proposed_points
+            if is_finite or not len(hidden_points) or np.abs(hidden_points - point).max(axis=1).min() > _SAME
         )
         spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
         improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
@@ -261,7 +261,7 @@ class Engine:
 
     def _history(
         self,
-        observed: Sequence[Trial],
+        observations: Sequence[Trial],
         rows: np.ndarray,
         points: np.ndarray,
         responses: np.ndarray,
@@ -273,17 +273,17 @@ class Engine:
         if n_filled <= self.config.max_history:
             capacity = min(capacity, self.config.max_history)
         # The value of a stopped trial is a posterior, whose error not every method can use.
-        with_error = [one.state == "complete" or self.uses_standard_errors for one in observed]
-        errors = np.array([(observed[row].stderr or 0.0) * with_error[row] for row in rows])
+        with_error = [one.state == "complete" or self.uses_standard_errors for one in observations]
+        errors = np.array([(observations[row].stderr or 0.0) * with_error[row] for row in rows])
         if errors.any():
             self.require_standard_errors()
-        clipped = clip_responses(responses[rows])
-        history = make_history(self._layout.columns(points[rows]), clipped, capacity, dtype)
+        clipped_responses = clip_responses(responses[rows])
+        history = make_history(self._layout.columns(points[rows]), clipped_responses, capacity, dtype)
         fields = {"level": tie_levels(responses[rows])}
         if errors.any():
-            fields["noise_var"] = (relative_errors(errors, clipped) ** 2).astype(dtype)
-        padded = {name: np.pad(values, (0, capacity - len(rows))) for name, values in fields.items()}
-        return history._replace(**jax.device_put(padded))
+            fields["noise_var"] = (relative_errors(errors, clipped_responses) ** 2).astype(dtype)
+        padded_fields = {name: np.pad(values, (0, capacity - len(rows))) for name, values in fields.items()}
+        return history._replace(**jax.device_put(padded_fields))
 
     def predict(self, trials: Iterable[Trial], points: np.ndarray) -> Prediction:
         """Predicts values of a single objective from the trials that have one.
@@ -300,20 +300,20 @@ class Engine:
             rule = "predictions need hedged-prior, or gp without a surrogate"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
         check_not_forked()
-        observed = _with_value(trials)
-        responses = self._responses(observed)
+        observations = _with_value(trials)
+        responses = self._responses(observations)
         rows = select_trials(responses, self.config.max_history)
-        clipped = clip_responses(responses[rows])
-        spread = np.ptp(clipped) if len(rows) else 0.0
+        clipped_responses = clip_responses(responses[rows])
+        spread = np.ptp(clipped_responses) if len(rows) else 0.0
         if not spread:
             raise DataError("predictions need trials with different values")
-        observed_points = np.array([self._encoder.encode(one._params).point for one in observed])
+        observed_points = np.array([self._encoder.encode(one._params).point for one in observations])
         with suggestion_runtime, self._precision() as dtype:
-            history = self._history(observed, rows, observed_points, responses, len(rows), dtype)
+            history = self._history(observations, rows, observed_points, responses, len(rows), dtype)
             arrays = history, jnp.asarray(points, dtype), jax.random.key(self.seed)
             moments = predict_responses(self._method, self._layout, self._params, *arrays)
         mean, deviation = (np.asarray(one, np.float64) for one in moments)
-        response = clipped.min() + spread * mean
+        response = clipped_responses.min() + spread * mean
         return Prediction(response if self.directions[""] == "maximize" else -response, spread * deviation)
 
     @cached_property
@@ -354,7 +354,7 @@ class Engine:
 
     def _params_for(
         self,
-        observed: Sequence[Trial],
+        observations: Sequence[Trial],
         responses: np.ndarray,
         rows: np.ndarray,
         capacity: int,
@@ -375,7 +375,7 @@ class Engine:
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
-        return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
+        return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT_ATTRIBUTES}
 
 
 def _with_value(trials: Iterable[Trial]) -> list[Trial]:

@@ -54,12 +54,12 @@ class Outcomes(NamedTuple):
     """f[C, P], points of the unit cube."""
     labels: Any
     """f[C], 1 for success and -1 for failure; None if no trial failed."""
-    ended: Any
+    slot_mask: Any
     """bool[C]: the filled slots."""
     values: Any
-    """f[K, C], standardised constraints, lower is better; 0 where they are unknown."""
+    """f[K, C], standardised constraints, lower is better; 0 without a value."""
     where: Any
-    """bool[K, C]: where they are known."""
+    """bool[K, C]: slots with a value of the constraint."""
     bounds: Any
     """f[K]: values up to the bound are feasible."""
     fit_rows: Any
@@ -79,8 +79,8 @@ class FeasibilityModel:
     """None if no trial failed."""
     processes: GPParams
     """Hyperparameters of the constraints, K in front of each array."""
-    prepared: PreparedGP
-    """The processes given the constraints, K in front of each array."""
+    posteriors: PreparedGP
+    """Posteriors of the processes, conditioned on the constraints, K in front of each array."""
     bounds: Array
     """f[K]"""
     layout: SpaceLayout = field(metadata={"static": True})
@@ -90,13 +90,13 @@ class FeasibilityModel:
         return by_blocks(self._log_weight, self.layout.columns(points, jnp))
 
     def _log_weight(self, new: Array) -> Array:
-        def one(process: GPParams, prepared: PreparedGP, bound: Array) -> Array:
-            mean, variance = predict_signal_at(process, self.x, prepared, new)
+        def one(process: GPParams, posterior: PreparedGP, bound: Array) -> Array:
+            mean, variance = predict_signal_at(process, self.x, posterior, new)
             return jax.scipy.special.log_ndtr((bound - mean) / jnp.sqrt(variance + jnp.exp(process.log_noise)))
 
         total = jnp.zeros(len(new), new.dtype)
         if len(self.bounds):
-            total += jnp.sum(jax.vmap(one)(self.processes, self.prepared, self.bounds), axis=0)
+            total += jnp.sum(jax.vmap(one)(self.processes, self.posteriors, self.bounds), axis=0)
         if self.success is not None:
             success = log_probability(self.success, self.x, new)
             total += success + (_CAUTION - 1.0) * jnp.minimum(success - math.log(0.5), 0.0)
@@ -121,16 +121,16 @@ def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes, decides: Array) -> 
 
     success = None
     if outcomes.labels is not None:
-        params = fit_classifier(x[rows], outcomes.labels[rows], outcomes.ended[rows])
-        success = condition_classifier(params, x, outcomes.labels, outcomes.ended)
-    processes, prepared = jax.lax.map(fit, (outcomes.values, outcomes.where))
-    return FeasibilityModel(decides, x, success, processes, prepared, outcomes.bounds, layout)
+        params = fit_classifier(x[rows], outcomes.labels[rows], outcomes.slot_mask[rows])
+        success = condition_classifier(params, x, outcomes.labels, outcomes.slot_mask)
+    processes, posteriors = jax.lax.map(fit, (outcomes.values, outcomes.where))
+    return FeasibilityModel(decides, x, success, processes, posteriors, outcomes.bounds, layout)
 
 
 def learn_feasibility(
     layout: SpaceLayout,
     config: EngineConfig,
-    observed: Sequence[Trial],
+    observations: Sequence[Trial],
     responses: Floats,
     points: Floats,
     failed_points: Floats,
@@ -142,7 +142,7 @@ def learn_feasibility(
     Args:
       layout: the search space.
       config: settings. The model has at most `max_history` trials, those near the best, and others.
-      observed: the n trials that have a value.
+      observations: the n trials that have a value.
       responses: f64[n], of these, higher is better.
       points: f64[n, P], of these.
       failed_points: f64[m, P], of the failed trials.
@@ -151,10 +151,10 @@ def learn_feasibility(
       dtype: precision of the model.
     """
     failed_points = failed_points if config.failure_model else failed_points[:0]
-    names = sorted({name for one in observed for name in one._constraints})
+    names = sorted({name for one in observations for name in one._constraints})
     if not names and not len(failed_points):
         return None, responses
-    constraints = np.array([[one._constraints.get(name, np.nan) for name in names] for one in observed])
+    constraints = np.array([[one._constraints.get(name, np.nan) for name in names] for one in observations])
     constraints = constraints.reshape(len(points), len(names))
     feasible = np.all(np.nan_to_num(constraints) <= 0, axis=1)
     responses = capped_responses(responses, feasible)
@@ -163,39 +163,39 @@ def learn_feasibility(
     best = points[np.argmax(responses)] if len(points) else 0.5
     if decides:
         points = np.vstack([points, pending_points])
-        imputed = np.tile(np.nanmedian(constraints, axis=0), (len(pending_points), 1))
-        constraints = np.vstack([constraints, imputed])
+        imputed_constraints = np.tile(np.nanmedian(constraints, axis=0), (len(pending_points), 1))
+        constraints = np.vstack([constraints, imputed_constraints])
     all_points = np.vstack([points, failed_points])
-    failed = np.arange(len(all_points)) >= len(points)
+    failure_mask = np.arange(len(all_points)) >= len(points)
     constraints = np.pad(constraints, ((0, len(failed_points)), (0, 0)), constant_values=np.nan)
     rows = select_trials(-np.abs(all_points - best).max(axis=1), max_trials)
     capacity = min(coarse_capacity_for(len(rows)), max_trials)
-    outcomes = outcomes_of(all_points[rows], failed[rows], constraints[rows], capacity)
+    outcomes = outcomes_of(all_points[rows], failure_mask[rows], constraints[rows], capacity)
     model = fit_feasibility(layout, *jax.device_put((with_precision(outcomes, dtype), np.bool_(decides))))
     return model, responses
 
 
-def outcomes_of(points: Floats, failed: Mask, constraints: Floats, capacity: int) -> Outcomes:
+def outcomes_of(points: Floats, failure_mask: Mask, constraints: Floats, capacity: int) -> Outcomes:
     """Returns the outcomes of trials with standardised constraints.
 
     Args:
       points: f64[n, P].
-      failed: bool[n].
+      failure_mask: bool[n].
       constraints: f64[n, K], at most 0 where satisfied; NaN where unknown.
       capacity: C.
     """
     n, n_constraints = constraints.shape
     values, bounds = np.full((n_constraints, capacity), np.nan), np.zeros(n_constraints)
     for k, constraint in enumerate(constraints.T):
-        squashed = _squashed(constraint)
-        finite = squashed[np.isfinite(squashed)]
+        squashed_values = _squash_outliers(constraint)
+        finite = squashed_values[np.isfinite(squashed_values)]
         mean, deviation = (float(finite.mean()), float(finite.std())) if len(finite) else (0.0, 0.0)
         deviation = deviation if deviation > 0 else 1.0
-        values[k, :n], bounds[k] = (squashed - mean) / deviation, -mean / deviation
+        values[k, :n], bounds[k] = (squashed_values - mean) / deviation, -mean / deviation
     empty = capacity - n
     return Outcomes(
         np.pad(points, ((0, empty), (0, 0))),
-        np.pad(np.where(failed, -1.0, 1.0), (0, empty), constant_values=1.0) if failed.any() else None,
+        np.pad(np.where(failure_mask, -1.0, 1.0), (0, empty), constant_values=1.0) if failure_mask.any() else None,
         np.arange(capacity) < n,
         np.nan_to_num(values),
         np.isfinite(values),
@@ -210,7 +210,7 @@ def fit_rows(n: int, capacity: int) -> npt.NDArray[np.int32]:
     return rows.astype(np.int32)
 
 
-def _squashed(constraint: Floats) -> Floats:
+def _squash_outliers(constraint: Floats) -> Floats:
     """Returns values without far outliers; their signs stay."""
     sizes = np.abs(constraint[np.isfinite(constraint)])
     typical = float(np.median(sizes)) if sizes.any() else 1.0

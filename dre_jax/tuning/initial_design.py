@@ -17,7 +17,7 @@ from dre_jax.tuning.space.space import Params, Space
 N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate, with one objective."""
 
-_ENUMERATED = 4096
+_MAX_ENUMERATION = 4096
 """Number of configurations of a space up to which all are listed."""
 
 
@@ -46,7 +46,7 @@ class InitialDesign:
             return
         points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
         if defaults:
-            active = self.space.params(with_fixed(points[0], coordinates_of(self.space, defaults)))
+            active = self.space.params(fix_coordinates(points[0], coordinates_of(self.space, defaults)))
             start = ({name: value for name, value in defaults.items() if name in active}, *start)
         for params, point in zip(start, points, strict=False):
             configuration = self._start_configuration(params, point)
@@ -58,14 +58,14 @@ class InitialDesign:
     def _start_configuration(self, params: Params, default_point: np.ndarray) -> Params | None:
         """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
         try:
-            point = with_fixed(default_point, coordinates_of(self.space, params))
+            point = fix_coordinates(default_point, coordinates_of(self.space, params))
         except DataError:
             return None
         configuration = self.space.params(point)
         if not set(params) <= set(configuration):
             return None
         if not np.isnan(self.fixed_coordinates).all():
-            configuration = self.space.params(with_fixed(point, self.fixed_coordinates))
+            configuration = self.space.params(fix_coordinates(point, self.fixed_coordinates))
         else:
             configuration |= params  # to the last digit
         return self.space.check(configuration) if self.space.allows(configuration) else None
@@ -77,10 +77,10 @@ class InitialDesign:
     def other_configurations(self) -> Iterable[Params]:
         """Returns configurations of the trial's Sobol points, then all of a space of few."""
         yield from self.sobol_configurations()
-        if self.space.size <= _ENUMERATED:
+        if self.space.size <= _MAX_ENUMERATION:
             coordinates = [part.coordinates(part.all_values()).clip(0.0, 1.0) for part in self.space.layout.parts]
             points = np.stack(np.meshgrid(*coordinates), axis=-1).reshape(-1, len(coordinates))
-            points = with_fixed(points, self.fixed_coordinates)
+            points = fix_coordinates(points, self.fixed_coordinates)
             yield from map(self.space.params, points[self.space.layout.is_allowed(points)])
 
     def _sobol_points(self, number: int) -> np.ndarray:
@@ -104,16 +104,16 @@ class InitialDesign:
             if self.log_densities is not None and likely_share:
                 start = round((1.0 - likely_share) * n)
                 points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])
-            return with_fixed(points, self.fixed_coordinates)
+            return fix_coordinates(points, self.fixed_coordinates)
 
         return allowed_points(self.space.layout, draw, n)
 
 
-def coordinates_of(space: Space, fixed: Mapping[str, Any]) -> np.ndarray:
+def coordinates_of(space: Space, values: Mapping[str, Any]) -> np.ndarray:
     """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
-    return np.array([space.coordinate(name, fixed[name]) if name in fixed else np.nan for name in space.sequence])
+    return np.array([space.coordinate(name, values[name]) if name in values else np.nan for name in space.sequence])
 
 
-def with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
+def fix_coordinates(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
     """Returns a point f64[P] with the coordinates that are fixed, those that are not NaN."""
     return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)

@@ -46,8 +46,8 @@ def predict_responses(
     """
     capable = cast(CapableMethod, method)
     candidates = Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool))
-    fitted = capable.fit_history(params, history, key)
-    log_weight, means, deviations = capable.predict_components(fitted, history, candidates)
+    fitted_params = capable.fit_history(params, history, key)
+    log_weight, means, deviations = capable.predict_components(fitted_params, history, candidates)
     weight = jnp.exp(log_weight)
     mean = means @ weight
     variance = ((means - mean[:, None]) ** 2 + deviations**2) @ weight

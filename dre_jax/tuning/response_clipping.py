@@ -31,13 +31,13 @@ def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     finite = np.isfinite(responses)
     if not finite.any():
         return np.where(responses > 0, 1.0, 0.0)
-    bounded = responses.clip(-_MAX, _MAX)
-    values = bounded[finite]
+    bounded_responses = responses.clip(-_MAX, _MAX)
+    values = bounded_responses[finite]
     middle, best = float(np.median(values)), float(values.max())
     floor = middle - _REACH * (best - middle) if best > middle else float(values.min())
     low = max(float(values.min()), floor)
     tenth = (best - low) / 10 if best > low else 1.0
-    return np.where(finite, np.maximum(bounded, low), np.where(responses > 0, best + tenth, low - tenth))
+    return np.where(finite, np.maximum(bounded_responses, low), np.where(responses > 0, best + tenth, low - tenth))
 
 
 def relative_errors(errors: npt.NDArray[np.float64], responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -43,24 +43,24 @@ def checkpoint_extra(
 
 def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
     """Returns the fields of the surrogate in a checkpoint; arguments and errors as in `Surrogate.load`."""
-    fitted = load_fitted(Path(folder))
-    fields = _saved_fields(folder, fitted) if "tuning" in fitted.extra else _fields_of_data(folder, fitted, space)
+    checkpoint = load_fitted(Path(folder))
+    parts = _own_fields(folder, checkpoint) if "tuning" in checkpoint.extra else _data_fields(folder, checkpoint, space)
     if space is not None:
-        fields["space"].require_encodes(space)
+        parts["space"].require_encodes(space)
     return {
-        **fields,
-        "name": fitted.name,
-        "method": fitted.method,
-        "params": jax.tree.map(np.asarray, fitted.params),
-        "facts": fitted.facts,
+        **parts,
+        "name": checkpoint.name,
+        "method": checkpoint.method,
+        "params": jax.tree.map(np.asarray, checkpoint.params),
+        "facts": checkpoint.facts,
         "path": os.path.abspath(folder),
     }
 
 
-def _saved_fields(folder: _Path, fitted: FittedMethod) -> dict[str, Any]:
+def _own_fields(folder: _Path, checkpoint: FittedMethod) -> dict[str, Any]:
     """Returns the space, the start design, the direction and the past studies that `Surrogate.save` wrote."""
     try:
-        content, arrays = fitted.extra["tuning"], fitted.extra_arrays
+        content, arrays = checkpoint.extra["tuning"], checkpoint.extra_arrays
         space, direction, metric = from_json(content["space"]), content["direction"], content["metric"]
         if direction not in (None, *DIRECTIONS) or not (metric is None or isinstance(metric, str)):
             raise DataError(f"the direction of {metric!r} is {direction!r}")
@@ -72,24 +72,24 @@ def _saved_fields(folder: _Path, fitted: FittedMethod) -> dict[str, Any]:
     return {"space": space, "start": start, "direction": direction, "metric": metric, "studies": studies}
 
 
-def _fields_of_data(folder: _Path, fitted: FittedMethod, space: Space | None) -> dict[str, Any]:
-    """Returns the space, of the data's descriptor or as given, and the start design that `dre-jax meta-train` wrote."""
-    if fitted.columns is None:
+def _data_fields(folder: _Path, checkpoint: FittedMethod, space: Space | None) -> dict[str, Any]:
+    """Returns the space, the descriptor's or the argument, and the start design that `dre-jax meta-train` wrote."""
+    if checkpoint.columns is None:
         rule = f"data that a surrogate learned from must come with a {DESCRIPTORS}.json"
         raise CheckpointError(f"{rule}, but those of the checkpoint in {folder} did not: its columns have no names")
-    descriptor = fitted.extra.get("descriptor")
+    descriptor = checkpoint.extra.get("descriptor")
     try:
         if descriptor is None:
-            described = space
+            data_space = space
         else:
-            is_hpob = fitted.space in HPOB_SPACES
-            described = from_hpob(fitted.space, descriptor) if is_hpob else from_descriptor(descriptor)
+            is_hpob = checkpoint.space in HPOB_SPACES
+            data_space = from_hpob(checkpoint.space, descriptor) if is_hpob else from_descriptor(descriptor)
     except (DataError, ConfigError):  # columns alone
-        described = space
-    if described is None:
-        names = ", ".join(dict.fromkeys(column.parent for column in fitted.columns))
+        data_space = space
+    if data_space is None:
+        names = ", ".join(dict.fromkeys(column.parent for column in checkpoint.columns))
         raise CheckpointError(f"the checkpoint in {folder} has no ranges of its hyperparameters, {names}: give space=")
-    differences = differing_columns(described.columns, fitted.columns)
+    differences = differing_columns(data_space.columns, checkpoint.columns)
     if differences:
         raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(differences)}")
-    return {"space": described, "start": tuple(map(described.decode, fitted.extra.get("start_rows", ())))}
+    return {"space": data_space, "start": tuple(map(data_space.decode, checkpoint.extra.get("start_rows", ())))}

@@ -135,8 +135,8 @@ class DRESearchCV(BaseSearchCV):
             if not isinstance(number, Integral) or number < 1:
                 raise ConfigError(f"{name} must be a whole number from 1, but got {number!r}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        searched = None if self.space is None else distributions_of(self.space)
-        space, self.surrogate_ = self._space_and_surrogate(None if searched is None else searched.space)
+        converter = None if self.space is None else distributions_of(self.space)
+        space, self.surrogate_ = self._space_and_surrogate(None if converter is None else converter.space)
         optimizer = Optimizer(space, self.surrogate_, direction="maximize", seed=seed, config=self.config)
         refusal: ValueError | None = None
         results: dict[str, Any] = {}
@@ -151,14 +151,14 @@ class DRESearchCV(BaseSearchCV):
                 warnings.warn(f"{rule}: the search ends with these", UserWarning, stacklevel=2)
             if not trials:
                 break
-            batch = _Batch([trial.params if searched is None else searched.values(trial.params) for trial in trials])
+            batch = _Batch([trial.params if converter is None else converter.values(trial.params) for trial in trials])
             self._batches.append(batch)
             try:
                 results = evaluate_candidates(batch.candidates)
             except ValueError as error:
                 if not _is_refusal(error):
                     raise
-                refusal, batch.fits_failed = error, True
+                refusal, batch.has_failed = error, True
                 scores = [float(self.error_score)] * len(trials)
                 warnings.warn(str(error).strip(), FitFailedWarning, stacklevel=2)
             else:
@@ -168,8 +168,8 @@ class DRESearchCV(BaseSearchCV):
                 optimizer.tell(trial, float(score))  # NaN: a fit failed
         if refusal is not None and not results:
             raise refusal
-        if self._batches[-1].fits_failed:  # since the last results; `fit` keeps this dictionary
-            results.update(self._format_results(*self._formatted))
+        if self._batches[-1].has_failed:  # since the last results; `fit` keeps this dictionary
+            results.update(self._format_results(*self._format_arguments))
 
     def _space_and_surrogate(self, space: Space | None) -> tuple[Space | None, Surrogate | None]:
         """Returns what is searched, and with which knowledge. Raises `ConfigError` if there is no space."""
@@ -186,15 +186,15 @@ class DRESearchCV(BaseSearchCV):
         self, candidate_params: list[Params], n_splits: int, out: list[dict[str, Any]], more_results: Any = None
     ) -> Any:
         """Adds the configurations whose fits all failed, which scikit-learn refuses to score, in their places."""
-        self._formatted = candidate_params, n_splits, out, more_results
+        self._format_arguments = candidate_params, n_splits, out, more_results
         candidates, fits = iter(candidate_params), iter(out)
         all_candidates: list[Params] = []
         all_fits: list[dict[str, Any]] = []
         for batch in self._batches:
             n = len(batch.candidates)
-            all_candidates += batch.candidates if batch.fits_failed else islice(candidates, n)
-            failed = (_failed_fit(out[0], self.error_score) for _ in range(n * n_splits))
-            all_fits += failed if batch.fits_failed else islice(fits, n * n_splits)
+            all_candidates += batch.candidates if batch.has_failed else islice(candidates, n)
+            failed_fits = (_failed_fit(out[0], self.error_score) for _ in range(n * n_splits))
+            all_fits += failed_fits if batch.has_failed else islice(fits, n * n_splits)
         return super()._format_results(all_candidates, n_splits, all_fits, more_results)
 
     def _metric(self, results: Mapping[str, Any]) -> str:
@@ -225,7 +225,7 @@ def _ask_new(optimizer: Optimizer, n: int) -> list[Trial]:
 
 
 _MEAN = "mean_test_"
-_OF_FIT = ("_batches", "_formatted")
+_OF_FIT = ("_batches", "_format_arguments")
 """Attributes that exist while `fit` runs."""
 
 
@@ -234,7 +234,7 @@ class _Batch:
     """Configurations that are evaluated at once."""
 
     candidates: list[Params]
-    fits_failed: bool = False
+    has_failed: bool = False
     """Whether all their fits failed."""
 
 
@@ -263,9 +263,9 @@ class _SameSplits:
 def _failed_fit(fit: Mapping[str, Any], error_score: float) -> dict[str, Any]:
     """Returns the record of a fit that failed, from the record of another one."""
     scores = fit["test_scores"]
-    failed = dict.fromkeys(scores, error_score) if isinstance(scores, dict) else error_score
+    failed_scores = dict.fromkeys(scores, error_score) if isinstance(scores, dict) else error_score
     times = {"fit_time": math.nan, "score_time": math.nan}
-    return {**fit, **times, **{name: failed for name in ("test_scores", "train_scores") if name in fit}}
+    return {**fit, **times, **{name: failed_scores for name in ("test_scores", "train_scores") if name in fit}}
 
 
 def _is_refusal(error: ValueError) -> bool:

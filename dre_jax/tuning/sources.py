@@ -26,7 +26,7 @@ from dre_jax.tuning.trial import DIRECTIONS, Trial
 from dre_jax.tuning.trial_record import select_trials
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
-_HELPED = {True: "yes", None: "unclear", False: "no"}
+_ANSWERS = {True: "yes", None: "unclear", False: "no"}
 _MAX_TRIALS, _MAX_WEIGHTS = 192, 51
 _FIRST_CHECK, _CHECK_GROWTH = 8, 1.5  # numbers of complete trials at which the past is compared with them
 
@@ -125,7 +125,7 @@ class Sources:
         rows = [("past study", "weight", "agreement", "helped")]
         for one in self.studies[:most]:
             agreement = f"{one.agreement:+.2f} ± {one.agreement_error:.2f}"
-            rows.append((one.name, f"{one.weight:.2f}", agreement, _HELPED[one.helped]))
+            rows.append((one.name, f"{one.weight:.2f}", agreement, _ANSWERS[one.helped]))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows] if self.studies else []
         if len(lines) - 1 < self.n_past and lines:
@@ -163,7 +163,7 @@ class Sources:
                 rows = [i for i, one in enumerate(past) if one.helped is helped]
                 errors = [min(past[i].agreement_error, 9.0) for i in rows]
                 look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "elinewidth": 1.2}
-                panels[0].errorbar([past[i].agreement for i in rows], rows, xerr=errors, label=_HELPED[helped], **look)
+                panels[0].errorbar([past[i].agreement for i in rows], rows, xerr=errors, label=_ANSWERS[helped], **look)
             panels[0].axvline(0.0, color="#8C8C8C", linewidth=0.8, zorder=0)
             panels[0].set_yticks(range(len(past)), [display_name(one.name, 20) for one in past])
             panels[0].set(xlim=(-1.05, 1.05), xlabel="agreement with the trials")
@@ -190,17 +190,17 @@ def compare_sources(
     if direction is None:
         raise ConfigError("the surrogate has no direction: pass direction='minimize' or 'maximize'")
     one_of("direction", direction, DIRECTIONS)
-    studies, (x, values) = surrogate.studies, _encoded(surrogate.space, trials)
+    studies, (x, values) = surrogate.studies, _encode_trials(surrogate.space, trials)
     responses = clip_responses(values if direction == "maximize" else -values) if len(values) else values
     rows = select_trials(responses, _MAX_TRIALS)
     x, responses = x[rows], responses[rows]
-    compared: tuple[SourceStudy, ...] = ()
+    source_studies: tuple[SourceStudy, ...] = ()
     with suggestion_runtime:
         if studies is not None:
             with jax.enable_x64(False):
-                compared = weighted_studies(studies.names, compare_studies(studies, x, responses))
+                source_studies = weighted_studies(studies.names, compare_studies(studies, x, responses))
         weights = _past_weights(surrogate.method, surrogate.params, x, responses, rows) if weigh else {}
-    return Sources(compared, weights, 0 if studies is None else len(studies.all_names))
+    return Sources(source_studies, weights, 0 if studies is None else len(studies.all_names))
 
 
 class PastCheck:
@@ -209,7 +209,7 @@ class PastCheck:
     def __init__(self, n_checked: int = 0) -> None:
         """Creates a check; earlier sessions have checked the first complete trials of a number."""
         self._next_check = max(_FIRST_CHECK, _CHECK_GROWTH * n_checked)
-        self._warned: set[str] = set()
+        self._warned_objectives: set[str] = set()
 
     def warn_if_misleading(
         self,
@@ -225,12 +225,12 @@ class PastCheck:
             return
         self._next_check = _CHECK_GROWTH * len(complete)
         for name, surrogate in surrogates.items():
-            if surrogate is None or surrogate.studies is None or name in self._warned:
+            if surrogate is None or surrogate.studies is None or name in self._warned_objectives:
                 continue
             values = [trial.with_objective(name) for trial in complete]
             sources = compare_sources(surrogate, values, directions[name], weigh=False)
             if sources.mislead:
-                self._warned.add(name)
+                self._warned_objectives.add(name)
                 owner = f" of {name!r}" if name else ""
                 fault = f"they predict the {len(complete)} trials worse than these do by themselves"
                 rule = f"the past studies{owner} mislead: {fault}"
@@ -239,22 +239,22 @@ class PastCheck:
                 warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)
 
 
-def weighted_studies(names: Sequence[str], compared: Comparison) -> tuple[SourceStudy, ...]:
+def weighted_studies(names: Sequence[str], comparison: Comparison) -> tuple[SourceStudy, ...]:
     """Returns studies with weights: of S studies and no study, which have half of the weight before the first trial.
 
     The weights are proportional to the predictive densities of the trials, as in Bayesian model averaging.
     """
-    gain = np.asarray(compared.gain, np.float64)
+    gain = np.asarray(comparison.gain, np.float64)
     log_weight = gain - math.log(len(names))
     weights = np.exp(log_weight - np.logaddexp.reduce([0.0, *log_weight]))
-    fields = zip(names, weights, compared.agreement, compared.agreement_error, gain, strict=True)
+    fields = zip(names, weights, comparison.agreement, comparison.agreement_error, gain, strict=True)
     studies = [SourceStudy(name, *map(float, numbers)) for name, *numbers in fields]
     return tuple(sorted(studies, key=lambda one: (-round(one.weight, 2), -one.agreement)))
 
 
-def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np.ndarray]:
+def _encode_trials(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the columns f64[n, D] and the values f64[n] of the trials that have a value."""
-    checked, values = list[Params](), list[float]()
+    configurations, values = list[Params](), list[float]()
     for trial in trials:
         state: Any = getattr(trial, "state", "complete")
         is_complete = str(getattr(state, "name", state)).lower() == "complete"
@@ -266,11 +266,11 @@ def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np
             continue
         params = {name: value for name, value in trial.params.items() if name in space}
         try:
-            checked.append(space.check_values(space.active_part(params)))
+            configurations.append(space.check_values(space.active_part(params)))
         except DataError as error:
             raise DataError(f"trials must have the hyperparameters of the surrogate: {error}") from error
         values.append(float(trial.value))
-    return space.encode_rows(checked), np.array(values, np.float64)
+    return space.encode_rows(configurations), np.array(values, np.float64)
 
 
 def _past_weights(

@@ -160,15 +160,15 @@ def read_study(path: Path) -> Study:
         trials: list[Trial] = []
         for record in content["trials"]:
             trials.append(_read_trial(record, space, directions, trials))
-        enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
+        queue = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
-        saved = content["surrogate"] if len(directions) > 1 else {"": content["surrogate"]}
-        origins = {name: _origin_of_content(saved[name]) for name in directions}
+        surrogate_contents = content["surrogate"] if len(directions) > 1 else {"": content["surrogate"]}
+        origins = {name: _origin_of_content(surrogate_contents[name]) for name in directions}
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
         raise DataError(f"{path} must hold a whole study, but: {reason}") from error
-    return Study(space, directions, seed, trials, enqueued, config, origins)
+    return Study(space, directions, seed, trials, queue, config, origins)
 
 
 def _read_trial(
@@ -176,8 +176,8 @@ def _read_trial(
 ) -> Trial:
     """Returns the trial of a record after earlier ones."""
     number, state = len(earlier), record["state"]
-    written = record.get("values", {}) if record.get("value") is None else {"": record["value"]}
-    values: Any = {name: _number(one) for name, one in written.items()}
+    contents = record.get("values", {}) if record.get("value") is None else {"": record["value"]}
+    values: Any = {name: _number(one) for name, one in contents.items()}
     has_value = bool(values)
 
     def require(holds: bool, rule: str) -> None:

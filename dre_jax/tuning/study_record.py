@@ -120,9 +120,9 @@ class StudyRecord:
             return self.tell_failed(trial)
         number = values.pop("", None)
         with self._lock:
-            checked = constraint_values(constraints, self._trials)
-            forecast = self._curves.stopped.pop(find_trial(self._trials, trial).number, None)
-            fields = {"_constraints": checked, "cost": cost}
+            checked_constraints = constraint_values(constraints, self._trials)
+            forecast = self._curves.stopping_forecasts.pop(find_trial(self._trials, trial).number, None)
+            fields = {"_constraints": checked_constraints, "cost": cost}
             if forecast is not None:
                 response = self._sign * forecast.response
                 return self._finish(trial, "stopped", response, stderr=forecast.stderr, **fields)
@@ -143,7 +143,7 @@ class StudyRecord:
         step, number = checked_report(value, step)
         with self._lock:
             own = self._running(trial)
-            self._curves.stopped.pop(own.number, None)
+            self._curves.stopping_forecasts.pop(own.number, None)
             runs_again = step in own._reports
             before = {s: v for s, v in own._reports.items() if s < step or not runs_again}
             self._trials[own.number] = replace(own, _reports={**before, step: number})
@@ -201,7 +201,7 @@ class StudyRecord:
                 raise
 
     def add_running(self, params: Mapping[str, Any]) -> Trial:
-        """Adds an external evaluation that is running, to be told later.
+        """Adds an external evaluation that is running; `tell` reports its value later.
 
         Raises:
           DataError: for a configuration of another space.
@@ -223,8 +223,8 @@ class StudyRecord:
         pandas = import_extra("pandas", "pandas", "pandas")
         constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
         values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
-        reserved = ("number", "state", *values, *constraints, "task")
-        columns = {name: f"params_{name}" if name in reserved else name for name in self.space}
+        reserved_names = ("number", "state", *values, *constraints, "task")
+        columns = {name: f"params_{name}" if name in reserved_names else name for name in self.space}
         rows = [
             dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
             | {f"values_{name}": value for name, value in trial.values.items()}
@@ -232,7 +232,7 @@ class StudyRecord:
             | {columns[name]: value for name, value in trial.params.items()}
             for trial in trials
         ]
-        return pandas.DataFrame(rows, columns=[*reserved[:-1], *columns.values()])
+        return pandas.DataFrame(rows, columns=[*reserved_names[:-1], *columns.values()])
 
     def _running(self, trial: Trial | int) -> Trial:
         own = find_trial(self._trials, trial)
@@ -251,6 +251,6 @@ class StudyRecord:
 
     def _finish(self, trial: Trial | int, state: State, value: float | None, **fields: Any) -> Trial:
         own = self._running(trial)
-        self._curves.stopped.pop(own.number, None)
+        self._curves.stopping_forecasts.pop(own.number, None)
         self._trials[own.number] = replace(own, state=state, value=value, **fields)
         return self._trials[own.number]

@@ -165,27 +165,27 @@ class Surrogate:
         for message in (describe_exclusions(past), describe_changes(past)):
             if message:
                 warnings.warn(message, DataWarning, stacklevel=2)
-        configured = entry.make(settings)
+        learner = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
         # In float32 as everywhere, whatever the process has set for a model of its own.
         with suggestion_runtime, jax.enable_x64(False), show_reports(quiet=quiet, callback=progress):
             n_tasks = f"{len(past.tasks)} past {'task' if len(past.tasks) == 1 else 'tasks'}"
             report_progress(f"{entry.name}: compiling, and learning from {n_tasks}")
-            params = jax.block_until_ready(configured.fit(meta, key))
+            params = jax.block_until_ready(learner.fit(meta, key))
             studies = keep_studies(meta, jax.random.fold_in(key, 2))
-            decided = decisions_of(configured, params)
+            decisions = decisions_of(learner, params)
             if apart := studies_apart(studies):
-                decided["past studies"] = (
+                decisions["past studies"] = (
                     f"{len(apart)} of {len(studies.names)} agree with no other: {', '.join(apart)}"
                 )
-                report_result(f"past studies: {decided['past studies']}")
+                report_result(f"past studies: {decisions['past studies']}")
         if not jax.tree.leaves(params):
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
-        facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decided}
-        learned = _on_host(entry.name, configured, params)
+        facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decisions}
+        host_params = _on_host(entry.name, learner, params)
         return cls(
-            past.space, entry.name, configured, learned, start, facts, past.direction, past.metric, studies=studies
+            past.space, entry.name, learner, host_params, start, facts, past.direction, past.metric, studies=studies
         )
 
     def sources(self, trials: Iterable[Evaluation], *, direction: str | None = None) -> Sources:
@@ -303,12 +303,12 @@ class Surrogate:
         Args:
           folder: the checkpoint's, or its file, ``NAME.npz``; of `meta-train`, a search space's.
           space: the search space that is to be tuned. A surrogate that was saved knows its own, and so does what
-            `meta-train` wrote where the data have descriptors with ranges; that must know the space given. Elsewhere
+            `meta-train` wrote where the data have descriptors with ranges; that must know `space`. Elsewhere
             it is needed, encoded as the tables are.
 
         Raises:
           CheckpointError: where there is no checkpoint, it is damaged, or its columns are not the space's.
-          DataError: where its own space does not know the one given; the message names the hyperparameters.
+          DataError: where its own space does not know `space`; the message names the hyperparameters.
         """
         return cls(**read_surrogate(folder, space))
 
@@ -322,7 +322,7 @@ class Surrogate:
             error rates, or R2 of models for numbers alone, in either direction: what was better is better here.
 
         Raises:
-          ConfigError: for an unknown model or metric; the message names those that are known.
+          ConfigError: for an unknown model or metric; the message names the available ones.
 
         Example:
           >>> Surrogate.pretrained("svc", "accuracy").direction
@@ -350,13 +350,13 @@ def _on_host(name: str, method: Method, params: Any) -> Any:
             raise ConfigError(f"fit of a method must return arrays of numbers, but that of {name} returns {show(leaf)}")
         return leaf
 
-    learned = jax.tree.map(array, params)
+    host_params = jax.tree.map(array, params)
     try:
-        structure_to_json(learned)
+        structure_to_json(host_params)
         config_to_json(method)
     except CheckpointError as error:
         warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=3)
-    return learned
+    return host_params
 
 
 def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:

@@ -38,7 +38,7 @@ class Trial:
     """The objective's value if the trial is complete, its posterior mean if the trial was stopped; None with several
     objectives."""
     stderr: float | None = None
-    """The value's standard error, if it is known."""
+    """The value's standard error; None without one."""
     _constraints: Mapping[str, float] = field(default_factory=dict)
     _reports: Mapping[float, float] = field(default_factory=dict)
     _values: Mapping[str, float] = field(default_factory=dict)
@@ -130,7 +130,7 @@ def checked_cost(cost: Any) -> float:
 
 
 def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
-    """Returns the present state of a study's trial, found by its number or an earlier state.
+    """Returns the present state of a study's trial, by its number or an earlier state.
 
     Raises:
       DataError: if the trial is none of the study.
@@ -182,8 +182,8 @@ def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[st
     for name, value in values.items():
         if not math.isfinite(value):
             raise DataError(f"constraint {name!r} must be a finite number, but got {value!r}")
-    expected = next((trial._constraints for trial in trials if trial.state == "complete"), values)
-    if expected.keys() != values.keys():
-        names, own = (", ".join(map(repr, sorted(one))) or "none" for one in (expected, values))
+    study_values = next((trial._constraints for trial in trials if trial.state == "complete"), values)
+    if study_values.keys() != values.keys():
+        names, own = (", ".join(map(repr, sorted(one))) or "none" for one in (study_values, values))
         raise DataError(f"all trials of a study must have the same constraints, which are {names}, but got {own}")
     return values

@@ -45,8 +45,8 @@ def evaluate_trials(
     for function in functions:
         if not callable(function):
             raise ConfigError(f"callbacks must be functions of the optimizer and a trial, but got {function!r}")
-    caught = (catch,) if isinstance(catch, type) else _items(catch)
-    for kind in caught:
+    exception_types = (catch,) if isinstance(catch, type) else _items(catch)
+    for kind in exception_types:
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise ConfigError(f"catch must be classes of exceptions, such as ValueError, but got {kind!r}")
     starts = itertools.count() if n_trials is None else iter(range(n_trials))
@@ -60,7 +60,7 @@ def evaluate_trials(
     def evaluate(trial: Trial) -> Trial:
         try:
             return optimizer.tell(trial, f(trial))
-        except caught as error:
+        except exception_types as error:
             if optimizer.trials[trial.number].state != "running":
                 raise
             message = f"trial {trial.number} failed: {type(error).__name__}: {error}"
@@ -76,7 +76,7 @@ def evaluate_trials(
                     function(optimizer, trial)
             except BaseException:
                 stop.set()
-                with contextlib.suppress(DataError):  # the objective may have told it
+                with contextlib.suppress(DataError):  # the objective may have reported the trial's value
                     optimizer.tell_failed(trial)
                 raise
 

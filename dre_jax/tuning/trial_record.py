@@ -36,15 +36,15 @@ class ParamsEncoder:
 
     def encode(self, params: Mapping[str, Any]) -> EncodedParams:
         """Returns an encoded configuration, which must not change. Raises `DataError` if it is invalid."""
-        cached = self._cache.get(id(params))
-        if cached is not None:
-            return cached[1]
+        entry = self._cache.get(id(params))
+        if entry is not None:
+            return entry[1]
         point = self._space.point(params)
-        encoded = EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
+        encoded_params = EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
         if len(self._cache) >= _MAX_ENCODINGS:
             self._cache.clear()
-        self._cache[id(params)] = params, encoded
-        return encoded
+        self._cache[id(params)] = params, encoded_params
+        return encoded_params
 
 
 def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
@@ -70,8 +70,8 @@ def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
         return np.arange(len(responses))
     top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
     others = np.setdiff1d(np.arange(len(responses)), top)
-    spaced = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
-    return np.sort(np.concatenate([top, others[spaced]]))
+    spaced_indices = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
+    return np.sort(np.concatenate([top, others[spaced_indices]]))
 
 
 def trial_record(
@@ -93,14 +93,14 @@ def trial_record(
         history,
         *jax.device_put(
             (
-                _padded(np.vstack([points, pending_points]), capacity).astype(dtype),
+                _pad_rows(np.vstack([points, pending_points]), capacity).astype(dtype),
                 (np.arange(capacity) >= n) & (np.arange(capacity) < n_filled),
-                _padded(avoid, slots).astype(dtype),
+                _pad_rows(avoid, slots).astype(dtype),
                 np.where(np.arange(slots) < len(avoid), radius, -1.0).astype(dtype),
             )
         ),
     )
 
 
-def _padded(rows: np.ndarray, slots: int) -> np.ndarray:
+def _pad_rows(rows: np.ndarray, slots: int) -> np.ndarray:
     return np.pad(rows, ((0, slots - len(rows)), (0, 0)))

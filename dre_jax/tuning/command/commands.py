@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     line: str = ""
     """The line of the output that has the value, or the last one that has one of several."""
     ambiguous: bool = False
-    """Whether the output has a value that cannot be told from others, or cannot be read; see `read_value`."""
+    """Whether the output has a value that cannot be distinguished from others, or cannot be read; see `read_value`."""
 
 
 class Command:
@@ -109,8 +109,8 @@ class Command:
         if self.curve is None or self.outcome is not None:
             return []
         # Not by `seek`: the process writes at the position that the file has here.
-        printed = os.pread(self._out.fileno(), os.fstat(self._out.fileno()).st_size - self._n_read, self._n_read)
-        lines = printed[: printed.rfind(b"\n") + 1]
+        output = os.pread(self._out.fileno(), os.fstat(self._out.fileno()).st_size - self._n_read, self._n_read)
+        lines = output[: output.rfind(b"\n") + 1]
         self._n_read += len(lines)
         return read_reports(lines.decode("utf-8", errors="replace"), self.curve)
 
@@ -145,9 +145,9 @@ class Command:
             how = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
             last = _tail(self._error).strip().rpartition("\n")[2].strip()
             return Outcome(None, f"{how}: {last}" if last else how, self.seconds)
-        printed, values = _tail(self._out), dict[str, float]()
+        output, values = _tail(self._out), dict[str, float]()
         for metric in self._metrics or ("",):
-            read = read_value(printed, metric or None)
+            read = read_value(output, metric or None)
             if read.value is None:
                 return Outcome(None, read.problem, self.seconds, read.line, read.ambiguous)
             if math.isnan(read.value):

@@ -54,9 +54,9 @@ def add_history(optimizer: Optimizer, path: str | os.PathLike[str]) -> None:
 
 
 def _check_header(path: str | os.PathLike[str], header: Sequence[str], space: Space) -> None:
-    reserved = [name for name in (VALUE, STATE) if name in space]
-    if reserved:
-        raise DataError(f"{path}: a hyperparameter of a history in CSV must not be called {reserved[0]!r}, but one is")
+    names = [name for name in (VALUE, STATE) if name in space]
+    if names:
+        raise DataError(f"{path}: a hyperparameter of a history in CSV must not be called {names[0]!r}, but one is")
     unknown = [name for name in header if name not in (*space, VALUE, STATE)]
     if unknown or VALUE not in header:
         wrong = f"got {unknown[0]!r}" if unknown else f"{VALUE!r} is missing"

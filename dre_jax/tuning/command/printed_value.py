@@ -15,19 +15,19 @@ VALUE = "value"
 """Key of the value in a JSON object if no metric is named."""
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _PLAIN = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_GROUPED = r"\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,}"  # one group alone may be a decimal comma
-_NUMBER = rf"[+-]?(?:{_GROUPED}|{_PLAIN}|(?i:inf(?:inity)?|nan))"
+_GROUPED_NUMBER = r"\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,}"  # one group alone may be a decimal comma
+_NUMBER = rf"[+-]?(?:{_GROUPED_NUMBER}|{_PLAIN}|(?i:inf(?:inity)?|nan))"
 # A number that is part of something else is none: 19:05, 10/10, 0,35, 1.2.3, 12ms, 2024-01-02.
 _END = r"(?![\w/*^]|[.,:][\w]|-\S|\+(?!/?-))"
 _ONE_NUMBER = re.compile(rf"(?:\[\s*({_NUMBER})\s*\]|\(\s*({_NUMBER})\s*\)|({_NUMBER}){_END})")
 _ALONE = re.compile(rf"(?:({_NUMBER})|[+-]?[\d.,]*\d[\d.,]*)\.?\s*%?")
 _WORD = r"[^\W\d][\w./@-]*"
-_NAMED = re.compile(
+_NAMED_NUMBER = re.compile(
     rf"(?<![\w./@-])({_WORD}|{_WORD} +\d+)[\"']?\s*[:=]\s*(?=[\[(]?\s*(?:[+-]?\.?\d|[+-]?(?i:inf(?:inity)?|nan)\b))"
 )
 _WORDS_BEFORE = re.compile(rf"(?:(?<![\w./@-]){_WORD} +)+$")
 _CLOCK = re.compile(r"\d+:\d\d|\d{4}-\d\d-\d\d")
-_SHOWN = 80
+_MAX_LENGTH = 80
 
 
 class PrintedValue(NamedTuple):
@@ -40,7 +40,7 @@ class PrintedValue(NamedTuple):
     problem: str = ""
     """Why there is no value, and what to do."""
     ambiguous: bool = False
-    """Whether the output has a value that cannot be told from others, or cannot be read."""
+    """Whether the output has a value that cannot be distinguished from others, or cannot be read."""
 
 
 class _Entry(NamedTuple):
@@ -55,7 +55,7 @@ class _Entry(NamedTuple):
     """Whether it is a number alone, or the `value` of a JSON object."""
 
 
-def read_value(printed: str, metric: str | None = None) -> PrintedValue:
+def read_value(output: str, metric: str | None = None) -> PrintedValue:
     r"""Reads the value in the output of a command.
 
     With a metric, the value is the last `METRIC: number`, `METRIC=number`, or key of a JSON object. Without one, it is
@@ -63,7 +63,7 @@ def read_value(printed: str, metric: str | None = None) -> PrintedValue:
     only `name: number`. Anything else is ambiguous.
 
     Args:
-      printed: the output, or its last lines.
+      output: the output, or its last lines.
       metric: the name of the value.
 
     Example:
@@ -74,8 +74,8 @@ def read_value(printed: str, metric: str | None = None) -> PrintedValue:
       >>> read_value("loss: 0.5\nepoch: 2").problem
       "its output has several values, in 'loss: 0.5' and 'epoch: 2'; choose one with --metric NAME (loss, epoch)"
     """
-    text = _ESCAPES.sub("", printed)
-    return _unnamed(text) if metric is None else _named(text, metric)
+    text = _ESCAPES.sub("", output)
+    return _read_unnamed(text) if metric is None else _read_named(text, metric)
 
 
 def curve_pattern(text: str) -> re.Pattern[str]:
@@ -98,19 +98,19 @@ def curve_pattern(text: str) -> re.Pattern[str]:
     return pattern
 
 
-def read_reports(printed: str, pattern: re.Pattern[str]) -> list[tuple[float, float]]:
+def read_reports(output: str, pattern: re.Pattern[str]) -> list[tuple[float, float]]:
     """Returns the steps and values in the lines that match a pattern, where both are numbers."""
     reports: list[tuple[float, float]] = []
-    for match in map(pattern.search, _ESCAPES.sub("", printed).splitlines()):
+    for match in map(pattern.search, _ESCAPES.sub("", output).splitlines()):
         with contextlib.suppress(ValueError, TypeError):  # other text, or a group that is left out
             if match is not None:
-                named = match.groupdict()
-                step, value = (named["step"], named["value"]) if named.keys() >= {"step", "value"} else match.groups()
+                texts = match.groupdict()
+                step, value = (texts["step"], texts["value"]) if texts.keys() >= {"step", "value"} else match.groups()
                 reports.append((float(step), float(value)))
     return reports
 
 
-def _named(text: str, metric: str) -> PrintedValue:
+def _read_named(text: str, metric: str) -> PrintedValue:
     pattern = re.compile(rf"(?<![\w./@-]){re.escape(metric)}[\"']?\s*[:=]\s*(?![:=])")
     entries: list[_Entry] = []
     for piece in _pieces(text):
@@ -125,13 +125,13 @@ def _named(text: str, metric: str) -> PrintedValue:
     if not exact and len(names) > 1:
         return _several(entries)
     if not entries:
-        printed = list(dict.fromkeys(entry.name for entry in _entries(text) if entry.name))
-        others = f", but {', '.join(map(repr, printed[:5]))}" if printed else ""
+        printed_names = list(dict.fromkeys(entry.name for entry in _entries(text) if entry.name))
+        others = f", but {', '.join(map(repr, printed_names[:5]))}" if printed_names else ""
         return PrintedValue(None, problem=f"it printed no number with the name {metric!r} (--metric){others}")
     return _readable((exact or entries)[-1])
 
 
-def _unnamed(text: str) -> PrintedValue:
+def _read_unnamed(text: str) -> PrintedValue:
     entries = list(_entries(text))
     if not entries:
         lines = text.strip().splitlines()
@@ -179,7 +179,7 @@ def _entries(text: str) -> Iterator[_Entry]:
             number = float(alone[1].replace(",", "")) if alone[1] else None
             yield _Entry("", number, line, is_value=True)
             continue
-        for match in _NAMED.finditer(line):
+        for match in _NAMED_NUMBER.finditer(line):
             if not _CLOCK.match(line, match.end()):
                 yield _Entry(_words_before(line, match.start()) + match[1], _number(line, match.end()), line)
 
@@ -219,7 +219,7 @@ def _keys(content: dict[str, Any], metric: str, outer: str = "") -> Iterator[_En
 
 def _words_before(line: str, end: int) -> str:
     """Returns the words before a name, such as `val ` in `val loss: 0.3`."""
-    words = _WORDS_BEFORE.search(line[max(0, end - _SHOWN) : end])
+    words = _WORDS_BEFORE.search(line[max(0, end - _MAX_LENGTH) : end])
     return words[0] if words else ""
 
 
@@ -240,4 +240,4 @@ def _number(line: str, start: int) -> float | None:
 
 def _short(line: str) -> str:
     text = " ".join(line.split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"

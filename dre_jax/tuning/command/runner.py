@@ -38,7 +38,7 @@ class Progress(NamedTuple):
 
     running: tuple[tuple[Trial, float], ...]
     """Running trials, with their run time in seconds."""
-    ended: tuple[tuple[Trial, Outcome], ...]
+    ended_trials: tuple[tuple[Trial, Outcome], ...]
     """Trials that have ended since the last poll."""
 
 
@@ -53,7 +53,7 @@ class FileOptimizer(Optimizer):
         return len(self.trials)
 
     @property
-    def interrupted(self) -> list[Trial]:
+    def interrupted_trials(self) -> list[Trial]:
         """The running trials."""
         return [trial for trial in self.trials if trial.state == "running"]
 
@@ -175,7 +175,7 @@ def _run(
     is_over: Callable[[], bool],
     workers: int,
 ) -> Generator[Progress]:
-    resumed = study.interrupted
+    resumed_trials = study.interrupted_trials
     jobs: list[_Job] = []
     next_trial: Future[Trial] | None = None
     has_repeated = False
@@ -183,7 +183,7 @@ def _run(
     with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as executor, contextlib.ExitStack() as at_end:
         at_end.callback(lambda: terminate([job.command for job in jobs]))
         while True:
-            ended = tuple(_tell(study, jobs))
+            ended_trials = tuple(_tell(study, jobs))
             if next_trial is not None and next_trial.done():
                 trial, next_trial = next_trial.result(), None
                 others = (one.params for one in study.trials if one.number != trial.number and one.state != "failed")
@@ -194,12 +194,12 @@ def _run(
                 study.write()
                 worker = min(set(range(workers)) - {job.worker for job in jobs})
                 jobs.append(_Job(trial, start(trial, worker), worker))
-            elif ended:
+            elif ended_trials:
                 study.write()
             guard.set_groups(job.command.group for job in jobs)
-            if next_trial is None and len(jobs) < workers and (resumed or not is_over()):
-                next_trial = executor.submit(resumed.pop, 0) if resumed else executor.submit(study.ask)
-            yield Progress(tuple((job.trial, job.command.seconds) for job in jobs), ended)
+            if next_trial is None and len(jobs) < workers and (resumed_trials or not is_over()):
+                next_trial = executor.submit(resumed_trials.pop, 0) if resumed_trials else executor.submit(study.ask)
+            yield Progress(tuple((job.trial, job.command.seconds) for job in jobs), ended_trials)
             if not jobs and next_trial is None:
                 return
             time.sleep(_POLL_INTERVAL)
@@ -213,8 +213,8 @@ def _tell(study: FileOptimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tupl
         command.poll()  # right after, as the last reports may be those of the end
         outcome = command.outcome
         if reports and isinstance(study, FileOptimizer):
-            for step, reported in reports:
-                study.report(number, reported, step)
+            for step, reported_value in reports:
+                study.report(number, reported_value, step)
             if outcome is None and study.should_stop(number):
                 command.stop()
         if outcome is not None:

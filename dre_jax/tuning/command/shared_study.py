@@ -29,7 +29,7 @@ from dre_jax.tuning.trial import State, Trial
 _REFRESH = 1.0  # seconds between two readings of the storage
 _BEAT, _SILENCE = 30.0, 600.0
 """Seconds between two signs of life of a running trial, and without one after which its machine counts as down."""
-_SPACE, _WORKER, _ALIVE, _RETRIED = "dre_jax:space", "dre_jax:worker", "dre_jax:alive", "dre_jax:retried"
+_SPACE, _WORKER, _ALIVE, _RETRY = "dre_jax:space", "dre_jax:worker", "dre_jax:alive", "dre_jax:retried"
 _STORAGE_ERRORS = (OSError, optuna.exceptions.StorageInternalError)
 _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.RUNNING: "running"}
 
@@ -89,11 +89,11 @@ class SharedStudy:
     def trials(self) -> tuple[Trial, ...]:
         """All trials that have started, those of other processes included; at most a second old."""
         if time.monotonic() - self._read_at > _REFRESH:
-            frozen = [trial for trial in self._frozen() if trial.state != TrialState.WAITING]
-            self._trials = tuple(map(self._to_trial, frozen))
-            self._n_retried = sum(_RETRIED in trial.user_attrs for trial in frozen)
+            frozen_trials = [trial for trial in self._read_trials() if trial.state != TrialState.WAITING]
+            self._trials = tuple(map(self._to_trial, frozen_trials))
+            self._n_retried = sum(_RETRY in trial.user_attrs for trial in frozen_trials)
             self._read_at = time.monotonic()
-            self._beat(frozen)
+            self._beat(frozen_trials)
         return self._trials
 
     @property
@@ -102,7 +102,7 @@ class SharedStudy:
         return len(self.trials) - self._n_retried
 
     @property
-    def interrupted(self) -> list[Trial]:
+    def interrupted_trials(self) -> list[Trial]:
         """No trials: the running ones are those of other processes."""
         return []
 
@@ -146,12 +146,12 @@ class SharedStudy:
         if time.monotonic() - self._beat_at > _BEAT:
             for trial in trials:
                 if trial.state == TrialState.RUNNING and trial.user_attrs.get(_WORKER) == self._worker:
-                    ended = contextlib.suppress(optuna.exceptions.UpdateFinishedTrialError)  # since it was read
-                    with storage_errors(self._address, _STORAGE_ERRORS), ended:
+                    if_ended = contextlib.suppress(optuna.exceptions.UpdateFinishedTrialError)  # since it was read
+                    with storage_errors(self._address, _STORAGE_ERRORS), if_ended:
                         self._study._storage.set_trial_user_attr(trial._trial_id, _ALIVE, time.time())
             self._beat_at = time.monotonic()
 
-    def _frozen(self) -> Sequence[FrozenTrial]:
+    def _read_trials(self) -> Sequence[FrozenTrial]:
         with storage_errors(self._address, _STORAGE_ERRORS):
             return self._study.get_trials(deepcopy=False)
 
@@ -169,10 +169,10 @@ class SharedStudy:
 
     def _retry_abandoned(self) -> None:
         """Tells trials of ended processes as failed, and adds their configurations to those that wait."""
-        for trial in self._frozen():
+        for trial in self._read_trials():
             if trial.state == TrialState.RUNNING and _is_abandoned(trial.user_attrs):
                 with contextlib.suppress(Exception):  # another process was faster
-                    self._study._storage.set_trial_user_attr(trial._trial_id, _RETRIED, True)
+                    self._study._storage.set_trial_user_attr(trial._trial_id, _RETRY, True)
                     self._study.tell(trial.number, state=TrialState.FAIL)
                     self._study.enqueue_trial(trial.params)
 
@@ -180,13 +180,13 @@ class SharedStudy:
 @optuna_logs_at("WARNING")
 def _open_study(storage: str, name: str, directions: Mapping[str, str | None], surrogate: Any) -> optuna.Study:
     with storage_errors(address_without_password(storage)):
-        opened = _create_storage(storage)
+        base_storage = _create_storage(storage)
         with contextlib.suppress(KeyError):
-            return optuna.load_study(study_name=name, storage=opened)
+            return optuna.load_study(study_name=name, storage=base_storage)
         ways = {objective: one or "minimize" for objective, one in directions.items()}
         surrogates_by_objective(surrogate, ways)  # before there is a study
         study = optuna.create_study(
-            study_name=name, storage=opened, directions=list[Any](ways.values()), load_if_exists=True
+            study_name=name, storage=base_storage, directions=list[Any](ways.values()), load_if_exists=True
         )
         if len(directions) > 1:
             with warnings.catch_warnings():

@@ -128,10 +128,10 @@ def _is_value(pieces: tuple[Piece, ...]) -> bool:
 
 def _check_text(text: str) -> None:
     try:
-        encoded = os.fsencode(text)
+        text_bytes = os.fsencode(text)
     except UnicodeEncodeError:
-        encoded = b"\0"
-    if b"\0" in encoded:
+        text_bytes = b"\0"
+    if b"\0" in text_bytes:
         raise ConfigError(f"an argument of a command must be text without NUL, but got {text!r}")
 
 

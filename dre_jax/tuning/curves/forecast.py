@@ -65,21 +65,21 @@ class Forecast(NamedTuple):
 class CurveModel:
     """Posterior of the curves of a study."""
 
-    def __init__(self, finished: Sequence[Curve], past: PastCurves | None = None, *, error: float = 0.05) -> None:
+    def __init__(self, curves: Sequence[Curve], past: PastCurves | None = None, *, error: float = 0.05) -> None:
         """Learns from finished curves.
 
         Args:
-          finished: curves of the study. There are no forecasts with less than 6, or 3 with past studies.
+          curves: finished curves of the study. There are no forecasts with less than 6, or 3 with past studies.
           past: curves of past studies.
           error: share of best trials that may be stopped.
         """
         past = past or PastCurves()
-        finished = [curve for curve in finished if len(curve) > 1][-_MAX_CURVES:]
+        curves = [curve for curve in curves if len(curve) > 1][-_MAX_CURVES:]
         self.is_ready = False
-        if len(finished) < (_MIN_CURVES_WITH_PAST if past else _MIN_CURVES):
+        if len(curves) < (_MIN_CURVES_WITH_PAST if past else _MIN_CURVES):
             return
-        self._steps = _grid(max(max(curve) for curve in finished))
-        responses, self._floor = _responses(finished, self._steps)
+        self._steps = _grid(max(max(curve) for curve in curves))
+        responses, self._floor = _responses(curves, self._steps)
         if len(self._steps) > 1 and np.unique(responses[:, -1]).size > 1:
             self.is_ready = True
             self._fit(responses, _past_priors(past, tuple(self._steps / self._steps[-1])), error)
@@ -115,17 +115,17 @@ class CurveModel:
         """
         if not self.is_ready or not curve:
             return None
-        reached = int(np.searchsorted(self._steps, max(curve), side="right"))
-        if not 0 < reached < len(self._steps):
+        n_reached = int(np.searchsorted(self._steps, max(curve), side="right"))
+        if not 0 < n_reached < len(self._steps):
             return None
         values = self._warp.forward(_responses([curve], self._steps, self._floor)[0][0])
         predictions = [predict_last(posterior, values) for posterior in self._posteriors]
-        probability = self._weights @ [upper_tail(one, self._best)[reached - 1] for one in predictions]
-        means, scales, degrees = np.array([[part[reached - 1] for part in one] for one in predictions]).T
+        probability = self._weights @ [upper_tail(one, self._best)[n_reached - 1] for one in predictions]
+        means, scales, degrees = np.array([[part[n_reached - 1] for part in one] for one in predictions]).T
         mean = self._weights @ means
         deviation = math.sqrt(self._weights @ (scales**2 * degrees / (degrees - 2) + (means - mean) ** 2))
         low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
-        bound = self.bound * self._gains[reached - 1] * min(1.0, (_TRIALS / n_trials) ** 2)
+        bound = self.bound * self._gains[n_reached - 1] * min(1.0, (_TRIALS / n_trials) ** 2)
         return Forecast(float(middle), float(high - low) / 2, float(probability), float(bound))
 
 

@@ -53,16 +53,16 @@ def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
       steps: f64[G].
       tasks: responses f64[n, G] of each past study, two different ones at least.
     """
-    warped = [fit_warp(curves).forward(curves) for curves in tasks]
-    if not warped:
+    warped_curves = [fit_warp(curves).forward(curves) for curves in tasks]
+    if not warped_curves:
         return PastPriors((), np.zeros(0))
     held_out: list[float] = []
-    for i, curves in enumerate(warped[: len(warped) * (len(warped) > 1)]):
-        priors = _learn(steps, warped[:i] + warped[i + 1 :])
+    for i, curves in enumerate(warped_curves[: len(warped_curves) * (len(warped_curves) > 1)]):
+        priors = _learn(steps, warped_curves[:i] + warped_curves[i + 1 :])
         bars, weights = next_lower(curves[:, -1])[:, None], top_weights(curves[:, -1])
         tails = np.mean([upper_tail(predict_last(prior, curves), bars) for prior in priors], 0)
         held_out.append(np.average(surprises(tails, stopping_gains(steps)), weights=weights))
-    return PastPriors(_learn(steps, warped), np.array(held_out))
+    return PastPriors(_learn(steps, warped_curves), np.array(held_out))
 
 
 def _learn(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> tuple[CurvePrior, ...]:
@@ -78,8 +78,8 @@ def upper_tail(predictions: Predictions, values: np.ndarray | float) -> np.ndarr
 
 def next_lower(values: np.ndarray) -> np.ndarray:
     """Returns for each value the greatest one below it, which a curve with this value must exceed to be the best."""
-    ordered = np.sort(values)
-    return ordered[np.maximum(np.searchsorted(ordered, values) - 1, 0)]
+    sorted_values = np.sort(values)
+    return sorted_values[np.maximum(np.searchsorted(sorted_values, values) - 1, 0)]
 
 
 def stopping_gains(steps: np.ndarray) -> np.ndarray:

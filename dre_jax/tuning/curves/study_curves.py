@@ -19,8 +19,8 @@ class StudyCurves:
         if past is not None and not isinstance(past, PastCurves):
             raise DataError(f"past_curves must be PastCurves or None, but got {past!r}")
         self._past, self._error = past, error
-        self._fitted: tuple[list[Curve], CurveModel] = [], CurveModel([])
-        self.stopped: dict[int, Forecast] = {}
+        self._latest_fit: tuple[list[Curve], CurveModel] = [], CurveModel([])
+        self.stopping_forecasts: dict[int, Forecast] = {}
         """Forecasts of running trials that are to stop, by number."""
 
     def should_stop(self, trial: Trial, trials: Iterable[Trial], sign: float) -> bool:
@@ -32,19 +32,19 @@ class StudyCurves:
           sign: of responses, -1 if values are minimised.
         """
         complete = [one for one in trials if one.state == "complete" and one._reports]
-        finished = [as_curve(one._reports, sign, one.value) for one in complete]
-        forecast = self.forecast(finished, as_curve(trial._reports, sign), trial.number + 1)
+        finished_curves = [as_curve(one._reports, sign, one.value) for one in complete]
+        forecast = self.forecast(finished_curves, as_curve(trial._reports, sign), trial.number + 1)
         if forecast is None or not forecast.stops:
             return False
-        self.stopped[trial.number] = forecast
+        self.stopping_forecasts[trial.number] = forecast
         return True
 
-    def forecast(self, finished: list[Curve], curve: Curve, n_trials: int) -> Forecast | None:
+    def forecast(self, finished_curves: list[Curve], curve: Curve, n_trials: int) -> Forecast | None:
         """Returns the forecast of a curve in a study of so many trials; None without enough reports or curves."""
-        curves, model = self._fitted
-        if curves != finished:
-            model = CurveModel(finished, self._past, error=self._error)
-            self._fitted = finished, model
+        curves, model = self._latest_fit
+        if curves != finished_curves:
+            model = CurveModel(finished_curves, self._past, error=self._error)
+            self._latest_fit = finished_curves, model
         return model.forecast(curve, n_trials)
 
 

@@ -120,8 +120,8 @@ class ObjectiveFigures:
                 axes = figure.add_subplot(1, 2, i + 1)
                 for axis, name in zip((axes.xaxis, axes.yaxis), names, strict=True):
                     self._set_scale(axis, name)
-                filled = np.ma.masked_array(field, ~mask).reshape(len(grid), len(grid))
-                figure.colorbar(axes.contourf(x, y, filled, levels=12, cmap=colours), ax=axes)
+                values = np.ma.masked_array(field, ~mask).reshape(len(grid), len(grid))
+                figure.colorbar(axes.contourf(x, y, values, levels=12, cmap=colours), ax=axes)
                 at, above = (self._places(name, configurations) for name in names)
                 axes.scatter(at, above, s=12, color="white", edgecolors="black", linewidths=0.7)
                 axes.plot(*(self._places(name, [best.params])[0] for name in names), "*", ms=11, color=COLOURS[1])

@@ -29,7 +29,7 @@ _FRONT = "The first two objectives. No trial equals or beats one of the front in
 _HISTORY = "Values far worse than the others are drawn at the edge."
 _CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
 _SLICES = "Values by hyperparameter, where it is active; later trials are darker."
-_PREDICTED = (
+_PREDICTION = (
     "In orange the prediction and two standard deviations, with the other hyperparameters of the best such trial."
 )
 _CONTOURS = (
@@ -64,7 +64,7 @@ def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
             figures["Learning curves"] = StudyFigure(plot_curves(own, numbers, direction), _CURVES)
         predict = partial(Engine(space, study.named_surrogates[name], direction).predict, own)
         plots = ObjectiveFigures(space, own, direction, predict)
-        caption = f"{_SLICES} {_PREDICTED}" if plots.slices else _SLICES
+        caption = f"{_SLICES} {_PREDICTION}" if plots.slices else _SLICES
         figures[f"Slices{of}"] = StudyFigure(plots.plot_slices(), caption)
         if (contours := plots.plot_contours()) is not None:
             figures[f"Contours{of}"] = StudyFigure(contours, _CONTOURS)

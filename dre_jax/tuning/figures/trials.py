@@ -48,8 +48,8 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
 
     complete = [trial for trial in trials if trial.state == "complete"]
     numbers, values = np.array([trial.number for trial in complete]), drawn_values(trials, direction)
-    clipped = values != np.array([trial.value for trial in complete])
-    failed = [trial.number for trial in trials if trial.state == "failed"]
+    is_clipped = values != np.array([trial.value for trial in complete])
+    failures = [trial.number for trial in trials if trial.state == "failed"]
     best = (np.minimum if direction == "minimize" else np.maximum).accumulate(values)
     with new_figure(SIZE) as figure:
         axes = figure.add_subplot()
@@ -57,14 +57,14 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
             until = [*numbers, len(trials) - 1]
             axes.step(until, [*best, best[-1]], where="post", color=COLOURS[0], linewidth=1.8, label="best so far")
         points: dict[str, Any] = {"s": 18, "color": _GREY, "zorder": 3}
-        axes.scatter(numbers[~clipped], values[~clipped], label="trial", **points)
-        if clipped.any():
+        axes.scatter(numbers[~is_clipped], values[~is_clipped], label="trial", **points)
+        if is_clipped.any():
             away = "^" if direction == "minimize" else "v"
-            axes.scatter(numbers[clipped], values[clipped], marker=away, label="trial, farther off", **points)
-        if failed:
+            axes.scatter(numbers[is_clipped], values[is_clipped], marker=away, label="trial, farther off", **points)
+        if failures:
             foot = axes.get_xaxis_transform()
             axes.scatter(
-                failed, [0.025] * len(failed), s=24, color=COLOURS[1], marker="x", transform=foot, label="failed"
+                failures, [0.025] * len(failures), s=24, color=COLOURS[1], marker="x", transform=foot, label="failed"
             )
         axes.set_xlim(-0.5, max(len(trials), 1) - 0.5)
         axes.set_xlabel("Trial")

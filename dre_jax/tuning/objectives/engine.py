@@ -75,34 +75,34 @@ class ObjectivesEngine(Engine):
         """Raises `ConfigError`."""
         raise ConfigError("an expected gain needs a study of one objective")
 
-    def _responses(self, observed: Sequence[Trial]) -> np.ndarray:
+    def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the places f64[n] of the trials in the front."""
-        return order_by_front(unit_values(self._values(observed)))
+        return order_by_front(unit_values(self._values(observations)))
 
-    def _can_value(self, observed: Sequence[Trial]) -> bool:
-        return bool(observed)
+    def _can_value(self, observations: Sequence[Trial]) -> bool:
+        return bool(observations)
 
     def _params_for(
         self,
-        observed: Sequence[Trial],
+        observations: Sequence[Trial],
         responses: np.ndarray,
         rows: np.ndarray,
         capacity: int,
         dtype: type[np.floating[Any]],
     ) -> ObjectiveParams:
-        values = self._values(observed)
-        scaled = unit_values(values)
-        feasible = np.array([one.is_feasible for one in observed])
+        values = self._values(observations)
+        scaled_values = unit_values(values)
+        feasible = np.array([one.is_feasible for one in observations])
         empty = (0, capacity - len(rows))
         arrays = (
-            np.stack([np.pad(column, empty) for column in scaled[rows].T]),
+            np.stack([np.pad(column, empty) for column in scaled_values[rows].T]),
             np.stack([np.pad(tie_levels(column), empty) for column in values[rows].T]),
             np.arange(capacity) < len(rows),
-            boxes_above(scaled, responses, feasible, capacity),
+            boxes_above(scaled_values, responses, feasible, capacity),
         )
         arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
-        learned = self._params or (None,) * len(self.surrogates)
-        return ObjectiveParams(learned, *jax.device_put(arrays))
+        member_params = self._params or (None,) * len(self.surrogates)
+        return ObjectiveParams(member_params, *jax.device_put(arrays))
 
     @cached_property
     def _candidates(self) -> Any:
@@ -121,15 +121,15 @@ def _method_of(objective: str, surrogate: Surrogate | None) -> Method:
 
 def _combine(surrogates: Mapping[str, Surrogate | None], method: HypervolumeMethod) -> Surrogate | None:
     """Returns one surrogate of all objectives, whose start designs take turns; None if there is none."""
-    learned = {name: one for name, one in surrogates.items() if one is not None}
-    if not learned:
+    fitted_surrogates = {name: one for name, one in surrogates.items() if one is not None}
+    if not fitted_surrogates:
         return None
-    (first, *others), space = learned, next(iter(learned.values())).space
+    (first, *others), space = fitted_surrogates, next(iter(fitted_surrogates.values())).space
     for name in others:
-        if learned[name].space != space:
+        if fitted_surrogates[name].space != space:
             rule = "the surrogates of a study must have one space"
             raise ConfigError(f"{rule}, but those of {first!r} and {name!r} differ: fit them on spaces that are equal")
-    turns = itertools.chain.from_iterable(itertools.zip_longest(*(one.start for one in learned.values())))
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*(one.start for one in fitted_surrogates.values())))
     start: list[Params] = []
     for params in turns:
         if params is not None and params not in start:
@@ -168,8 +168,8 @@ def make_engine(
     if not isinstance(space, Mapping):
         rule = "a search space must be a Space, a mapping, or a surrogate's by surrogate="
         raise ConfigError(f"{rule}, but got {reprlib.repr(space)}")
-    searched = space if isinstance(space, Space) else Space(space)
-    return engine_of(searched, surrogates, directions, seed=seed, config=config)
+    search_space = space if isinstance(space, Space) else Space(space)
+    return engine_of(search_space, surrogates, directions, seed=seed, config=config)
 
 
 def engine_of(

@@ -65,11 +65,11 @@ class HypervolumeMethod:
     @property
     def capabilities(self) -> Capabilities:
         """What all members can do."""
-        declared = [capabilities_of(member) for member in self.members]
+        member_capabilities = [capabilities_of(member) for member in self.members]
         return Capabilities(
             fits_history=True,
-            double_precision=all(one.double_precision for one in declared),
-            differentiable=all(one.differentiable for one in declared),
+            double_precision=all(one.double_precision for one in member_capabilities),
+            differentiable=all(one.differentiable for one in member_capabilities),
         )
 
     def fit(self, meta: Any, key: Array) -> None:
@@ -85,12 +85,12 @@ class HypervolumeMethod:
         """Returns the fitted members, and what the front leaves; pending trials are imputed for each objective."""
         pending = history.where & ~params.where
 
-        def fit(member: Method, learned: Any, response: Array, level: Array, thresholds: Array) -> FittedObjective:
-            completed = History(history.x, response, level, params.where)
-            joint = with_pending_trials(member, learned, completed, history.x, pending, self.pending_strategy, key)
+        def fit(member: Method, own_params: Any, response: Array, level: Array, thresholds: Array) -> FittedObjective:
+            trials = History(history.x, response, level, params.where)
+            joint = with_pending_trials(member, own_params, trials, history.x, pending, self.pending_strategy, key)
             scale = standardise(joint.response, joint.where).deviation
             thresholds = (thresholds - masked_mean(joint.response, joint.where)) / scale
-            return FittedObjective(cast(CapableMethod, member).fit_history(learned, joint, key), joint, thresholds)
+            return FittedObjective(cast(CapableMethod, member).fit_history(own_params, joint, key), joint, thresholds)
 
         values = params.response, params.level, params.boxes.thresholds
         return tuple(map(fit, self.members, params.members, *values)), params.boxes
@@ -99,10 +99,10 @@ class HypervolumeMethod:
         self, fitted_params: tuple[tuple[FittedObjective, ...], Boxes], history: History, candidates: Candidates
     ) -> Array:
         """Returns the log expected hypervolume improvement of the candidates."""
-        fitted, boxes = fitted_params
+        objectives, boxes = fitted_params
         predictions = [
             cast(CapableMethod, member).predict_components(one.params, one.history, candidates)
-            for member, one in zip(self.members, fitted, strict=True)
+            for member, one in zip(self.members, objectives, strict=True)
         ]
-        excess = [log_expected_excess(two, one.thresholds) for two, one in zip(predictions, fitted, strict=True)]
+        excess = [log_expected_excess(two, one.thresholds) for two, one in zip(predictions, objectives, strict=True)]
         return log_hypervolume_improvement(boxes, jnp.stack(excess))

@@ -92,8 +92,8 @@ def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Tr
     feasible = _feasible(trials)
     if not feasible:
         return ()
-    dominated = dominates(np.array([responses_of(trial, directions) for trial in feasible])).any(axis=0)
-    return tuple(feasible[i] for i in np.flatnonzero(~dominated))
+    is_dominated = dominates(np.array([responses_of(trial, directions) for trial in feasible])).any(axis=0)
+    return tuple(feasible[i] for i in np.flatnonzero(~is_dominated))
 
 
 def best_trials(trials: Sequence[Trial], directions: Mapping[str, str]) -> list[Trial]:

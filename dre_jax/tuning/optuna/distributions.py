@@ -52,7 +52,7 @@ class Translation:
     distributions: dict[str, BaseDistribution]
 
     @cached_property
-    def _fixed(self) -> dict[str, Any]:
+    def _fixed_values(self) -> dict[str, Any]:
         """The values of hyperparameters that have one."""
         return {
             name: _first(distribution) for name, distribution in self.distributions.items() if distribution.single()
@@ -60,23 +60,23 @@ class Translation:
 
     def names(self) -> list[str]:
         """Returns the hyperparameters with more than one value."""
-        return [name for name in self.distributions if name not in self._fixed]
+        return [name for name in self.distributions if name not in self._fixed_values]
 
     def restrict(self, distributions: Mapping[str, BaseDistribution]) -> Translation:
-        """Returns the translation with those of the given distributions that are subsets of the current ones."""
-        parameters, adopted = dict(self.space), dict(self.distributions)
+        """Returns the translation in which distributions that are subsets of the current ones replace them."""
+        parameters, current = dict(self.space), dict(self.distributions)
         for name, distribution in distributions.items():
-            if name in adopted and distribution != adopted[name] and can_hold(name, distribution):
-                narrowed = _with_belief_of(parameters[name], _to_parameter(name, distribution))
-                narrower = {**parameters, name: replace(narrowed, when=parameters[name].when)}
+            if name in current and distribution != current[name] and can_hold(name, distribution):
+                parameter = _with_belief_of(parameters[name], _to_parameter(name, distribution))
+                new_parameters = {**parameters, name: replace(parameter, when=parameters[name].when)}
                 try:
-                    inside = not self.space.mismatches(Space(narrower, rules=self.space.rules))
+                    is_inside = not self.space.mismatches(Space(new_parameters, rules=self.space.rules))
                 except ConfigError:  # a choice is gone that others depend on
-                    inside = False
-                if inside:
-                    parameters, adopted = narrower, {**adopted, name: distribution}
+                    is_inside = False
+                if is_inside:
+                    parameters, current = new_parameters, {**current, name: distribution}
         return (
-            self if adopted == self.distributions else Translation(Space(parameters, rules=self.space.rules), adopted)
+            self if current == self.distributions else Translation(Space(parameters, rules=self.space.rules), current)
         )
 
     def from_optuna_value(self, name: str, value: Any) -> Any:
@@ -114,11 +114,11 @@ class Translation:
 
         A value that is missing, because the trial was pruned before it or did not need it, is set to the middle.
         """
-        merged = self._fixed | {name: value for name, value in values.items() if name in self.space}
-        if len(merged) == len(self._fixed):
+        all_values = self._fixed_values | {name: value for name, value in values.items() if name in self.space}
+        if len(all_values) == len(self._fixed_values):
             return None
         try:
-            params = {name: self.from_optuna_value(name, value) for name, value in merged.items()}
+            params = {name: self.from_optuna_value(name, value) for name, value in all_values.items()}
             return self.space.check(self.space.active_part(self._middle | params))
         except DataError:
             return None

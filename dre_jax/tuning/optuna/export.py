@@ -64,11 +64,11 @@ def study_of_trials(
     study = optuna.create_study(study_name=name, storage=storage, directions=[*directions])
     translation = translation_of(space)
     for trial in trials:
-        study.add_trial(_frozen(trial, translation))
+        study.add_trial(_to_frozen_trial(trial, translation))
     return study
 
 
-def _frozen(trial: Trial, translation: Translation) -> FrozenTrial:
+def _to_frozen_trial(trial: Trial, translation: Translation) -> FrozenTrial:
     values = list(trial.values.values()) or ([] if trial.value is None else [trial.value])
     return create_trial(
         state=_STATES[trial.state],

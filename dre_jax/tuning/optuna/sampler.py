@@ -105,7 +105,7 @@ class DRESampler(BaseSampler):
         self._config = config
         self._independent = independent_sampler
         self._warns = warn_independent_sampling
-        self._warned: set[str] = set()
+        self._warned_names: set[str] = set()
         self._past_checks: dict[str, PastCheck] = {}  # by study
         self._constraints_func = constraints_func
         spaces = (one.space for one in surrogates if one is not None)
@@ -150,18 +150,18 @@ class DRESampler(BaseSampler):
         translation = reader.translation
         engine = self._engine_for(translation.space, [direction.name.lower() for direction in study.directions])
         others = _others(study, trial)
-        fixed = _fixed_values(trial, others, translation, search_space)
+        fixed_params = _fixed_values(trial, others, translation, search_space)
         trials = read_trials(others, reader, engine.directions)
         check = self._past_checks.setdefault(study.study_name, PastCheck())
         check.warn_if_misleading(trials, engine.directions, engine.surrogates)
         for _ in range(_TRIES):
-            suggestion = engine.propose(trials, number=trial.number, fixed=fixed)
+            suggestion = engine.propose(trials, number=trial.number, fixed=fixed_params)
             values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
-            written, before = translation.read_params(values), trials
+            written_params, before = translation.read_params(values), trials
             trials = read_trials(_others(study, trial), reader, engine.directions)
-            is_old, is_shared = (any(one._params == written for one in them) for them in (before, trials))
+            is_old, is_shared = (any(one._params == written_params for one in them) for them in (before, trials))
             if is_old or not is_shared:
                 break
         if suggestion.past_weight is not None:
@@ -201,7 +201,7 @@ class DRESampler(BaseSampler):
 
     def _warn_independent_sampling(self, study: Study, trial: FrozenTrial, name: str) -> None:
         """Logs a warning, as Optuna's samplers do, but once for each hyperparameter."""
-        if not self._warns or name in self._warned:
+        if not self._warns or name in self._warned_names:
             return
         if self._search_space is not None and name in self._search_space.distributions:
             reason = "the search space has it inactive, or out of its range in this trial"
@@ -211,7 +211,7 @@ class DRESampler(BaseSampler):
             reason = "some complete trials do not have it, its range has changed, or `Space` cannot hold it"
         else:
             return  # the first trials
-        self._warned.add(name)
+        self._warned_names.add(name)
         sampler = type(self._independent) if self._independent is not None else RandomSampler
         message = _INDEPENDENT_SAMPLING_WARNING_TEMPLATE.format(
             param_name=name,
@@ -276,7 +276,7 @@ def _fixed_values(
     fixed_values = values_of(trial, translation)
     previous = next((other for other in reversed(others) if other.params), trial).params
     fixed_values |= {name: previous[name] for name in previous if name not in search_space and name not in fixed_values}
-    fixed: Params = {}
+    params: Params = {}
     for name in translation.names():
         if name in fixed_values:
             try:
@@ -284,5 +284,5 @@ def _fixed_values(
                 translation.space.coordinate(name, value)
             except DataError:  # not a value of this space: nothing can be made of it
                 continue
-            fixed[name] = value
-    return fixed
+            params[name] = value
+    return params

@@ -40,15 +40,15 @@ class TrialReader:
     def __init__(self, translation: Translation, storage: BaseStorage) -> None:
         self.translation = translation
         self.storage = storage
-        self._finished: dict[int, Params | None] = {}
+        self._finished_params: dict[int, Params | None] = {}
 
     def read(self, trial: FrozenTrial) -> Params | None:
         """Returns a trial's configuration: suggested and enqueued values, and those that `share_suggestion` wrote."""
-        if trial._trial_id in self._finished:
-            return self._finished[trial._trial_id]
+        if trial._trial_id in self._finished_params:
+            return self._finished_params[trial._trial_id]
         params = self.translation.read_params(values_of(trial, self.translation))
         if trial.state.is_finished():
-            self._finished[trial._trial_id] = params
+            self._finished_params[trial._trial_id] = params
         return params
 
 
@@ -57,11 +57,11 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, directions: 
 
     With several objectives, a pruned trial has no values, so it counts as failed.
     """
-    started = ((trial, reader.read(trial)) for trial in trials if trial.state != TrialState.WAITING)
-    readable = [(trial, params) for trial, params in started if params is not None]
+    started_trials = ((trial, reader.read(trial)) for trial in trials if trial.state != TrialState.WAITING)
+    readable = [(trial, params) for trial, params in started_trials if params is not None]
     several, sign = len(directions) > 1, 1.0 if directions.get("") == "maximize" else -1.0
-    finished = [trial for trial, _ in readable if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
-    values = iter(() if several else responses(finished, maximise=sign > 0))
+    finished_trials = [trial for trial, _ in readable if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+    values = iter(() if several else responses(finished_trials, maximise=sign > 0))
     read = []
     for trial, params in readable:
         state, fields = STATES[trial.state], dict[str, Any]()
@@ -90,22 +90,22 @@ def common_names(trials: Iterable[FrozenTrial]) -> set[str]:
     A pruned trial may end before the objective has suggested all.
     """
     names: set[str] | None = None
-    pruned: set[str] = set()
+    pruned_names: set[str] = set()
     for trial in trials:
         if trial.state == TrialState.COMPLETE:
             if names is None:
                 names = set(trial.distributions)
             elif not names <= trial.distributions.keys():
                 names &= trial.distributions.keys()
-        elif trial.state == TrialState.PRUNED and len(trial.distributions) > len(pruned):
-            pruned = set(trial.distributions)
-    return pruned if names is None else names
+        elif trial.state == TrialState.PRUNED and len(trial.distributions) > len(pruned_names):
+            pruned_names = set(trial.distributions)
+    return pruned_names if names is None else names
 
 
 def values_of(trial: FrozenTrial, translation: Translation) -> dict[str, Any]:
     """Returns a trial's values: those suggested, enqueued, and written by `share_suggestion`."""
-    enqueued = trial.system_attrs.get("fixed_params", {})
-    return {**translation.from_numbers(_shared(trial)), **enqueued, **trial.params}
+    enqueued_values = trial.system_attrs.get("fixed_params", {})
+    return {**translation.from_numbers(_shared(trial)), **enqueued_values, **trial.params}
 
 
 def share_suggestion(study: Study, trial: FrozenTrial, values: Mapping[str, Any], translation: Translation) -> None:
@@ -146,16 +146,16 @@ def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
     for i in complete:
         result[i] = sign * trials[i].values[0]
     feasible = [i for i in complete if all(value <= 0 for value in trials[i].constraints.values())]
-    pruned = sorted(
+    pruned_indices = sorted(
         (i for i in all_pruned if POSTERIOR not in trials[i].system_attrs),
         key=lambda i: _progress(trials[i], sign),
     )
-    result[pruned] = _below_the_median(result[feasible or complete], len(pruned))
+    result[pruned_indices] = _below_the_median(result[feasible or complete], len(pruned_indices))
     return [float(value) for value in result]
 
 
 def _posterior(trial: FrozenTrial) -> tuple[float, float]:
-    """Returns the posterior mean and standard deviation of a trial that `DREPruner` pruned; of others, a known 0."""
+    """Returns the posterior mean and standard deviation of a trial that `DREPruner` pruned; zeros for other trials."""
     mean, deviation = trial.system_attrs.get(POSTERIOR, (0.0, 0.0)) if trial.state == TrialState.PRUNED else (0.0, 0.0)
     return float(mean), float(deviation)
 

@@ -74,7 +74,7 @@ def from_studies(
         elif not 0 <= (objective or 0) < n:
             exclusions.append(Exclusion(name, f"a study must have objective {objective}, but has {n}, from 0"))
         else:
-            tasks[name] = list(_evaluated(study, changes, objective or 0))
+            tasks[name] = list(_read_evaluations(study, changes, objective or 0))
             directions.add(study.directions[objective or 0].name.lower())
             metrics.add(study.metric_names[objective or 0] if study.metric_names else None)
     # These are responses, whatever the directions.
@@ -86,7 +86,7 @@ def _only(names: set[str] | set[str | None]) -> str | None:
     return next(iter(names)) if len(names) == 1 else None
 
 
-def _evaluated(study: Study, changes: SpaceChanges, objective: int) -> Iterator[Evaluated]:
+def _read_evaluations(study: Study, changes: SpaceChanges, objective: int) -> Iterator[Evaluated]:
     from optuna.trial import TrialState
 
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))

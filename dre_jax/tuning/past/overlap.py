@@ -29,7 +29,7 @@ class SpaceChanges:
     Example:
       >>> from dre_jax.tuning import Float
       >>> changes = SpaceChanges(Space({"rate": Float(0.0, 1.0)}), renamed={"eta": "rate"})
-      >>> changes.updated({"eta": 0.5, "momentum": 0.9})
+      >>> changes.update_params({"eta": 0.5, "momentum": 0.9})
       {'rate': 0.5}
     """
 
@@ -54,7 +54,7 @@ class SpaceChanges:
         choices = {name: getattr(self.space[name], "choices", ()) for name in self.absent}
         return {name: value for name, value in self.absent.items() if value is not None or None in choices[name]}
 
-    def updated(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def update_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration with new names and the values of `absent`, without unknown hyperparameters.
 
         Raises:
@@ -69,8 +69,8 @@ class SpaceChanges:
                 raise DataError(f"a configuration must have {new!r} by one name, but got {', '.join(params)}")
             values[new] = value
         own = {name: value for name, value in values.items() if name in self.space}
-        added = {name: value for name, value in self.values.items() if name not in own}
-        return self.space.active_part(own | added, partial=True) if added else own
+        added_values = {name: value for name, value in self.values.items() if name not in own}
+        return self.space.active_part(own | added_values, partial=True) if added_values else own
 
     def without_inactive(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration, by its old names, without hyperparameters that are inactive."""
@@ -116,5 +116,5 @@ def with_absence(space: Space, names: Collection[str]) -> Space:
     if codes == space.codes:
         return space
     columns = [column.name for column in Space(dict(space), codes=codes).columns]
-    unchanged = [column.name for column in space.columns if column.name in columns]
-    return Space(dict(space), codes=codes, order=list(dict.fromkeys([*unchanged, *columns])))
+    unchanged_names = [column.name for column in space.columns if column.name in columns]
+    return Space(dict(space), codes=codes, order=list(dict.fromkeys([*unchanged_names, *columns])))

@@ -63,7 +63,7 @@ class PastStudies(NamedTuple):
     @property
     def names(self) -> list[str]:
         """S names."""
-        return _kept(self.all_names)
+        return _select_names(self.all_names)
 
     def evaluations(self, space: Space) -> dict[str, list[Evaluated]]:
         """Returns the rows by study: configurations of the space, and their responses, standardised in each study.
@@ -102,25 +102,25 @@ def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
       key: PRNG key.
     """
     names = tuple(meta.require_train_tasks())
-    selected = SearchSpace(meta.name, {name: meta.train[name] for name in _kept(names)})
-    numbers = draw_task_rows(selected, MAX_ROWS, key)
-    tasks = gather_rows(selected, numbers)
-    tasks = SourceTasks(*jax.device_put([_padded(np.asarray(a), axis=1) for a in tasks]))
+    selection = SearchSpace(meta.name, {name: meta.train[name] for name in _select_names(names)})
+    numbers = draw_task_rows(selection, MAX_ROWS, key)
+    tasks = gather_rows(selection, numbers)
+    tasks = SourceTasks(*jax.device_put([_pad_axis(np.asarray(a), axis=1) for a in tasks]))
     on_host = jax.tree.map(np.asarray, (tasks, _fit_processes(tasks)))
     costs = np.full(on_host[0].y.shape, np.nan, np.float32)
-    for of_study, task, rows in zip(costs, selected.train.values(), numbers, strict=True):
+    for of_study, task, rows in zip(costs, selection.train.values(), numbers, strict=True):
         of_study[: len(rows)] = np.nan if task.costs is None else task.costs[rows]
     return PastStudies(names, on_host[0], on_host[1], None if np.isnan(costs).all() else costs)
 
 
-def _kept(names: Sequence[str]) -> list[str]:
+def _select_names(names: Sequence[str]) -> list[str]:
     """Returns at most `MAX_STUDIES` names, evenly spaced."""
     return [
         names[i] for i in np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_STUDIES)).round().astype(int))
     ]
 
 
-def _padded(array: np.ndarray, axis: int) -> np.ndarray:
+def _pad_axis(array: np.ndarray, axis: int) -> np.ndarray:
     widths = [(0, 0)] * array.ndim
     widths[axis] = (0, -array.shape[axis] % _BUCKET)
     return np.pad(array, widths)
@@ -164,7 +164,7 @@ def compare_studies(studies: PastStudies, x: np.ndarray, responses: np.ndarray) 
         nothing = np.zeros(len(studies.names))
         return Comparison(nothing, np.full_like(nothing, np.inf), nothing)
     trials = x.astype(np.float32), unit_scale(responses).astype(np.float32), tie_levels(responses), np.ones(n, np.bool_)
-    arrays = jax.device_put([_padded(a, axis=0) for a in trials])
+    arrays = jax.device_put([_pad_axis(a, axis=0) for a in trials])
     return Comparison(*map(np.asarray, _compare(studies.tasks, studies.params, *arrays)))
 
 
@@ -195,12 +195,12 @@ def _compare(
 
     def compare(study: tuple[SourceTasks, GPParams]) -> tuple[Array, Array, Array]:
         task, params = study
-        prepared = condition_on_history(params, *task)
+        posterior = condition_on_history(params, *task)
         cross = jnp.where(task.where[:, None], signal_covariance(params, task.x, x), 0.0)
-        mean = standardise(matmul(prepared.weights, cross), where).y
+        mean = standardise(matmul(posterior.weights, cross), where).y
         lower, _ = safe_cholesky(signal_covariance(params, x, x), jnp.exp(params.log_scale))
-        unrelated = _kendall(matmul(normal, lower.T), level, where)
-        error = jnp.sqrt(jnp.mean(unrelated**2))
+        unrelated_agreement = _kendall(matmul(normal, lower.T), level, where)
+        error = jnp.sqrt(jnp.mean(unrelated_agreement**2))
         densities = [_log_density(processes, Trials(x, y - s * mean, where, trend=jnp.zeros_like(y))) for s in _SLOPES]
         gain = jax.nn.logsumexp(jnp.stack(densities)) - jnp.log(len(_SLOPES)) - without
         return _kendall(mean, level, where), error, gain
@@ -209,9 +209,9 @@ def _compare(
     return result
 
 
-def _kendall(predicted: Array, level: Array, where: Array) -> Array:
+def _kendall(predictions: Array, level: Array, where: Array) -> Array:
     """Returns Kendall's correlation of predictions f[..., n] and responses by the pairs of different responses."""
-    return 1.0 - 2.0 * misranked_share(predicted, level, where)
+    return 1.0 - 2.0 * misranked_share(predictions, level, where)
 
 
 def _log_density(processes: TaskProcess, trials: Trials) -> Array:

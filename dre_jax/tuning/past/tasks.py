@@ -75,7 +75,7 @@ class Past:
     """Tasks and trials that do not fit, with the reason."""
     direction: str | None = None
     """Direction of the tasks' values before they were turned into responses, "minimize" or "maximize"; None if the
-    tasks have both directions, or if only their responses are known."""
+    tasks have both directions, or if only their responses exist."""
     metric: str | None = None
     """Name of the values, if they have one."""
     absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -143,7 +143,7 @@ def past_of(
     Args:
       space: the search space.
       tasks: trials by task name. Trials with NaN are skipped; infinities become the worst or the best value. The
-        costs of trials, where they are known, teach a study that tells costs.
+        costs of trials, where there are any, inform a study whose trials have costs.
       direction: "minimize" or "maximize"; a study that uses a surrogate of these tasks must have the same direction.
       metric: name of the values, for messages.
       exclusions: earlier exclusions.
@@ -199,7 +199,7 @@ def past_of(
         tuple(all_exclusions),
         direction,
         metric,
-        {name: kept for name, of in absent_from.items() if (kept := [one for one in of if one in encoded_tasks])},
+        {name: names for name, of in absent_from.items() if (names := [one for one in of if one in encoded_tasks])},
         _tasks_by_name({name: task.unknown for name, task in read.items() if name in encoded_tasks}),
     )
 
@@ -218,7 +218,7 @@ class _ReadTask(NamedTuple):
 
 
 def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _ReadTask:
-    updated: list[tuple[Mapping[str, Any] | DataError, float, float | None]] = []
+    updates: list[tuple[Mapping[str, Any] | DataError, float, float | None]] = []
     names = dict[str, None]()
     for trial in trials:
         if not hasattr(trial, "value"):
@@ -229,15 +229,15 @@ def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _Rea
         cost = getattr(trial, "cost", None)
         cost = None if cost is None else checked_cost(cost)
         try:
-            updated.append((changes.updated(trial.params), value, cost))
+            updates.append((changes.update_params(trial.params), value, cost))
             names |= dict.fromkeys(trial.params)
         except DataError as error:
-            updated.append((error, value, cost))
-    configurations = [params for params, *_ in updated if isinstance(params, Mapping)]
+            updates.append((error, value, cost))
+    configurations = [params for params, *_ in updates if isinstance(params, Mapping)]
     absent, unknown = absent_names(changes.space, configurations), changes.unknown(names)
-    is_foreign = bool(unknown) and not any(configurations) and len(configurations) == len(updated)
+    is_foreign = bool(unknown) and not any(configurations) and len(configurations) == len(updates)
     task = _ReadTask([], [], absent, unknown, is_foreign)
-    for params, value, cost in updated:
+    for params, value, cost in updates:
         try:
             if isinstance(params, DataError):
                 raise params

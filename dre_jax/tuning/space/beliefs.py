@@ -65,7 +65,7 @@ def _density(space: Space, name: str, u: Floats) -> Floats:
 
 
 def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
-    """Returns points f64[N, P] of which each coordinate is the quantile of its density at the given coordinate.
+    """Returns points f64[N, P] of which each coordinate is the quantile of its density at the coordinate.
 
     Evenly distributed points become draws from the densities.
 

@@ -166,9 +166,9 @@ def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
         strange = parents - set(table)
         if strange:
             raise ConfigError(f"{HPOB_SPACES[name]} has no {', '.join(sorted(strange))}")
-        encoded = {parent: _encoded(parent, table[parent], descriptor, order) for parent in table if parent in parents}
-        parameters = {parent: parameter for parent, (parameter, _) in encoded.items()}
-        return Space(parameters, codes={parent: code for parent, (_, code) in encoded.items()}, order=order)
+        encodings = {parent: _encode(parent, table[parent], descriptor, order) for parent in table if parent in parents}
+        parameters = {parent: parameter for parent, (parameter, _) in encodings.items()}
+        return Space(parameters, codes={parent: code for parent, (_, code) in encodings.items()}, order=order)
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
         reason = str(error) if isinstance(error, ConfigError) else repr(error)
         raise DataError(f"the descriptor of search space {name} must be HPO-B's, but: {reason}") from error
@@ -181,7 +181,7 @@ def _validate_name(space: str | int) -> str:
     return str(space)
 
 
-def _encoded(
+def _encode(
     name: str, parameter: Parameter, descriptor: Mapping[str, Any], columns: Sequence[str]
 ) -> tuple[Parameter, Code]:
     """A hyperparameter within what its tables hold, and how it is encoded there."""

@@ -136,10 +136,10 @@ def _from_parameter(name: Any, content: Any) -> Parameter:
         rule = "a hyperparameter must have a type, float, int, categorical or bool"
         raise ConfigError(f"{name}: {rule}, but got {show(content)}")
     fields = {field: value for field, value in content.items() if field != "type"}
-    expected = inspect.signature(_KINDS[kind]).parameters
-    unknown = fields.keys() - expected.keys()
+    options = inspect.signature(_KINDS[kind]).parameters
+    unknown = fields.keys() - options.keys()
     if unknown:
-        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {_names(expected)}, but got {_names(unknown)}")
+        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {_names(options)}, but got {_names(unknown)}")
     try:
         parameter: Parameter = _KINDS[kind](**fields)
     except TypeError as error:

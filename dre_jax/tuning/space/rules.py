@@ -137,12 +137,12 @@ def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int) -
     points = draw(n)
     if not layout.rules:
         return points
-    allowed = points[layout.is_allowed(points)]
+    valid_points = points[layout.is_allowed(points)]
     for factor in (4, 16, 64):
-        if len(allowed) >= n:
+        if len(valid_points) >= n:
             break
         points = draw(factor * n)
-        allowed = points[layout.is_allowed(points)]
-    if not len(allowed):
+        valid_points = points[layout.is_allowed(points)]
+    if not len(valid_points):
         raise ConfigError(f"the rules of the space must allow some configurations, but allow none of {64 * n}")
-    return allowed[np.arange(n) % len(allowed)]
+    return valid_points[np.arange(n) % len(valid_points)]

@@ -148,9 +148,9 @@ class Space(Mapping[str, Parameter]):
           DataError: for a hyperparameter that is unknown, missing or inactive, or a value that it does not take; the
             message names it. For a configuration that a rule forbids.
         """
-        checked = self.check_values(params)
-        self._check_rules(checked)
-        return checked
+        checked_params = self.check_values(params)
+        self._check_rules(checked_params)
+        return checked_params
 
     def allows(self, params: Params) -> bool:
         """Returns whether a configuration satisfies all rules."""
@@ -174,13 +174,13 @@ class Space(Mapping[str, Parameter]):
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
         self.check_names(params)
-        checked: Params = {}
+        checked_params: Params = {}
         missing: set[str] = set()
         for name in self.sequence:
             parameter = self._parameters[name]
-            active = self.is_active(name, checked, missing)
+            active = self.is_active(name, checked_params, missing)
             if active and name in params:
-                checked[name] = checked_value(name, parameter, params[name])
+                checked_params[name] = checked_value(name, parameter, params[name])
             elif active and (name in absent or not missing.isdisjoint(parameter.parents)):
                 missing.add(name)
             elif active:
@@ -188,7 +188,7 @@ class Space(Mapping[str, Parameter]):
             elif name in params:
                 when = describe_conditions(parameter.alternatives)
                 raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
-        return {name: checked[name] for name in self if name in checked}
+        return {name: checked_params[name] for name in self if name in checked_params}
 
     def check_part(self, params: Mapping[str, Any]) -> Params:
         """Returns a part of a configuration with values of the declared types.
@@ -200,9 +200,9 @@ class Space(Mapping[str, Parameter]):
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
         self.check_names(params)
-        checked = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
-        self._check_rules(checked)
-        return checked
+        checked_params = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
+        self._check_rules(checked_params)
+        return checked_params
 
     def check_names(self, names: Iterable[str]) -> None:
         """Checks that names are those of hyperparameters. Raises `DataError`; the message has the first other one."""
@@ -235,12 +235,12 @@ class Space(Mapping[str, Parameter]):
             values = np.empty(0)
         if values.shape != (len(self.columns),) or np.isnan(values).any():
             raise DataError(f"a row must hold {len(self.columns)} numbers, but got {row!r}")
-        decoded: Params = {}
+        params: Params = {}
         for name, part in zip(self.sequence, self.layout.parts, strict=True):
-            number = part.decode(values, or_inactive=drop_absent) if self.is_active(name, decoded) else None
+            number = part.decode(values, or_inactive=drop_absent) if self.is_active(name, params) else None
             if number is not None:
-                decoded[name] = nearest_value(self._parameters[name], number)
-        return {name: decoded[name] for name in self if name in decoded}
+                params[name] = nearest_value(self._parameters[name], number)
+        return {name: params[name] for name in self if name in params}
 
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
         """Returns the point f64[P] of a configuration, 0.5 where inactive; see `dre_jax.search.layout`.
@@ -284,9 +284,9 @@ class Space(Mapping[str, Parameter]):
           ({}, {'degree': 3})
         """
         active = dict(params)
-        ignored = self._parameters.keys() - params.keys() if partial else set[str]()
+        ignored_names = self._parameters.keys() - params.keys() if partial else set[str]()
         for name in self.sequence:
-            if name in active and not self.is_active(name, active, ignored):
+            if name in active and not self.is_active(name, active, ignored_names):
                 del active[name]
         return active
 
@@ -331,12 +331,12 @@ class Space(Mapping[str, Parameter]):
         """Number of configurations, an upper bound with conditions; infinity with a real number."""
         return math.prod(float(size) or math.inf for size in self.layout.sizes)
 
-    def is_active(self, name: str, params: Mapping[str, Any], ignored: Set[str] = frozenset()) -> bool:
-        """Returns whether the conditions of a hyperparameter hold, except those on ``ignored`` ones."""
+    def is_active(self, name: str, params: Mapping[str, Any], ignored_names: Set[str] = frozenset()) -> bool:
+        """Returns whether the conditions of a hyperparameter hold, except those on ``ignored_names``."""
 
         def holds(parent: str, values: tuple[Choice, ...] | Interval) -> bool:
-            if parent in ignored or parent not in params:
-                return parent in ignored
+            if parent in ignored_names or parent not in params:
+                return parent in ignored_names
             own, value = self._parameters[parent], params[parent]
             try:
                 if isinstance(values, Interval):

@@ -180,8 +180,8 @@ class TestRun:
 
         monkeypatch.setattr(optimizer._engine, "propose", slowly)
         for progress in run_trials(optimizer, parse(["echo", "{x}"], SPACE), trials=2, workers=2):
-            if progress.ended and len(optimizer.trials) == 1:
-                calls += progress.ended
+            if progress.ended_trials and len(optimizer.trials) == 1:
+                calls += progress.ended_trials
         assert [trial.number for trial, _ in calls] == [0]
 
     def test_an_interruption_ends_commands_and_keeps_the_study(self, study, optimizer, tmp_path):

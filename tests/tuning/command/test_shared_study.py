@@ -33,7 +33,7 @@ def test_processes_share_trials(storage):
     trials = [study.ask() for study in (first, second, first, second)]
     assert [trial.number for trial in trials] == [0, 1, 2, 3]
     assert len({tuple(trial.params.items()) for trial in trials}) == 4
-    read = first._frozen()
+    read = first._read_trials()
     for study, trial in zip((first, second, first), trials, strict=False):
         study.tell(trial.number, trial["x"])
     second.tell_failed(3)

@@ -153,7 +153,7 @@ def test_encodings_of_meta_datasets_with_absent_hyperparameters():
 def test_names_that_no_configuration_needs_are_not_absent():
     assert absent_names(SPACE, [{"x": 0.1, "rate": 0.1, "kernel": "rbf", "size": "s"}]) == []
     assert absent_names(SPACE, [{"x": 0.1, "rate": 0.1, "kernel": "poly", "size": "s"}]) == ["degree"]
-    assert SpaceChanges(SPACE).updated({"x": 0.1, "z": 1}) == {"x": 0.1}
+    assert SpaceChanges(SPACE).update_params({"x": 0.1, "z": 1}) == {"x": 0.1}
 
 
 def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path, registries):
