@@ -36,7 +36,7 @@ for command in (demo, download, meta_train, evaluate, compare, report, suggest, 
     app.command()(command)
 
 
-_INTERRUPTED = "interrupted; rerun the command to resume"
+_INTERRUPT_MESSAGE = "interrupted; rerun the command to resume"
 
 
 def _warn_in_one_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except DreError as error:
         _end(str(error), 2)
     except (typer.Abort, KeyboardInterrupt):
-        _end(_INTERRUPTED, 130)
+        _end(_INTERRUPT_MESSAGE, 130)
     except Exception as error:
         # Typer's errors of usage: their common class has moved between its versions, their method has not.
         if hasattr(error, "format_message"):
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise
     else:
         if status == 130:  # newer versions of Typer catch the interrupt themselves
-            _end(_INTERRUPTED, 130)
+            _end(_INTERRUPT_MESSAGE, 130)
         raise SystemExit(status if isinstance(status, int) else 0)
 
 

@@ -111,7 +111,7 @@ def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
             bar.advance_to(evaluation.done, f"{run.space} {run.dataset}")
     if is_first():
         print(evaluation.summary())
-    for failed in evaluation.failed:
-        print(f"dre-jax: failed: {failed}", file=sys.stderr)
+    for failed_run in evaluation.failed:
+        print(f"dre-jax: failed: {failed_run}", file=sys.stderr)
     if evaluation.failed:
         raise MethodError(evaluation.failures())

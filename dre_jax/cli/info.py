@@ -45,13 +45,13 @@ def print_facts(facts: Mapping[str, str]) -> None:
         print(f"{name:<{width}}  {text}")
 
 
-def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
-    facts = fitted.facts
-    yield "method", fitted.name
-    yield "search space", f"{fitted.space}, {fitted.n_columns} columns"
-    if direction := fitted.extra.get("tuning", {}).get("direction"):
-        yield "direction", f"{direction} {fitted.extra['tuning'].get('metric') or 'the past values'}"
-    companion, step = METHODS[fitted.name].companion, TrainingCheckpoint(folder).latest_step()
+def _lines(folder: Path, checkpoint: FittedMethod) -> Iterator[tuple[str, str]]:
+    facts = checkpoint.facts
+    yield "method", checkpoint.name
+    yield "search space", f"{checkpoint.space}, {checkpoint.n_columns} columns"
+    if direction := checkpoint.extra.get("tuning", {}).get("direction"):
+        yield "direction", f"{direction} {checkpoint.extra['tuning'].get('metric') or 'the past values'}"
+    companion, step = METHODS[checkpoint.name].companion, TrainingCheckpoint(folder).latest_step()
     if not has_fitted(folder):
         yield from _training(folder)
     elif companion is not None and step:
@@ -63,8 +63,8 @@ def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
         yield name, str(value)
     yield "versions", ", ".join(f"{name} {value}" for name, value in facts.get("versions", {}).items())
     yield "computed by", "; ".join(" on ".join(one.values()) for one in facts.get("backends", [])) or "unknown"
-    yield "columns", "names unknown" if fitted.columns is None else _columns(fitted.columns)
-    for path, value in leaves(fitted.method):
+    yield "columns", "names unknown" if checkpoint.columns is None else _columns(checkpoint.columns)
+    for path, value in leaves(checkpoint.method):
         yield path, to_text(value)
 
 

@@ -202,13 +202,13 @@ def train_space(
 ) -> None:
     """Meta-trains methods on one search space, into one folder; the first process prints a closing line."""
     quiet = quiet or not is_first()
-    what, resumed = f"meta-train {data.name}", []
+    what, resume_steps = f"meta-train {data.name}", []
     for name, method in methods.items():
         start = TrainingCheckpoint(folder).latest_step() or 0
         n_steps = cast(Any, method).training.steps if has_ensemble(method) else 0
         on_fit = partial(print, f"{what}: fitting {name}", file=sys.stderr, flush=True)
         with Bar(what, n_steps, quiet=quiet or not n_steps, start=start, unit="steps") as bar:
-            trained = meta_train_method(
+            result = meta_train_method(
                 name,
                 method,
                 data,
@@ -220,10 +220,10 @@ def train_space(
                 on_fit=(lambda: None) if quiet else on_fit,
                 stream=stream,
             )
-        if trained is not None and trained.step != start and trained.resumed_from is not None:
-            resumed.append(trained.resumed_from)
+        if result is not None and result.step != start and result.resumed_from is not None:
+            resume_steps.append(result.resumed_from)
     if is_first():
-        for step in resumed:
+        for step in resume_steps:
             print(f"{data.name}: went on from step {step}")
         print(_closing_lines(folder))
 
@@ -234,14 +234,14 @@ def _show_progress(bar: Bar, progress: TrainingProgress) -> None:
 
 def _closing_lines(folder: Path) -> str:
     """Returns the content of a search space's checkpoint, and the decisions of the training."""
-    fitted = load_fitted(folder, with_params=False)
-    parts = [f"{fitted.name} fitted to {len(fitted.facts['tasks'])} tasks"] if has_fitted(folder) else []
-    companion = METHODS[fitted.name].companion
-    facts = fitted.facts if companion is None else load_fitted(folder, ensemble=True, with_params=False).facts
+    checkpoint = load_fitted(folder, with_params=False)
+    parts = [f"{checkpoint.name} fitted to {len(checkpoint.facts['tasks'])} tasks"] if has_fitted(folder) else []
+    companion = METHODS[checkpoint.name].companion
+    facts = checkpoint.facts if companion is None else load_fitted(folder, ensemble=True, with_params=False).facts
     if "losses" in facts:
         step, loss, validation = facts["losses"]
         parts += [f"{step} steps{'' if companion is None else f' of {companion}'}", f"training loss {loss:.3f}"]
         parts += [] if validation is None else [f"validation loss {validation:.3f}"]
-    lines = [f"{fitted.space}: {', '.join(parts)}, saved in {folder}"]
-    lines += [f"{fitted.space}: {subject} {reason}" for subject, reason in fitted.facts.get("decided", {}).items()]
+    lines = [f"{checkpoint.space}: {', '.join(parts)}, saved in {folder}"]
+    lines += [f"{checkpoint.space}: {name} {reason}" for name, reason in checkpoint.facts.get("decided", {}).items()]
     return "\n".join(lines)

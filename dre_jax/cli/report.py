@@ -16,7 +16,7 @@ from dre_jax.checks import parse_trials
 from dre_jax.cli import options
 from dre_jax.errors import ConfigError
 
-_PAIRS_NAMED = 12
+_MAX_PAIRS = 12
 _TESTS = (
     "Friedman's test; pairs by Wilcoxon's signed-rank test with Holm's correction, at 0.05. "
     "Runs of one task are not independent: over runs p is too small"
@@ -93,8 +93,8 @@ def over_spaces(summary: Mapping[str, Any], more: Mapping[str, Sequence[str]] | 
 def _error_note(means: Mapping[str, Any]) -> str:
     """Says what follows a "±", if anything does: a single task has no standard error."""
     errors = means["standard_error"]
-    defined = all(error is not None for row in errors["average_regret"].values() for error in row)
-    return f" ± standard error over {errors['over']}" if defined else ""
+    is_defined = all(error is not None for row in errors["average_regret"].values() for error in row)
+    return f" ± standard error over {errors['over']}" if is_defined else ""
 
 
 def averages(
@@ -132,18 +132,18 @@ def _tests(summary: Mapping[str, Any]) -> Table:
     for unit, by_trial in summary["significance"].items():
         for trial, tests in by_trial.items():
             p = "-" if tests["friedman_p"] is None else f"{tests['friedman_p']:.2g}"
-            rows.append([f"{unit} ({tests['n']})", trial, p, _alike(summary["methods"], tests)])
+            rows.append([f"{unit} ({tests['n']})", trial, p, _similar_pairs(summary["methods"], tests)])
     table = _table(["over", "at", "Friedman p", "pairs not separated"], rows)
     table.columns[-1].justify = "left"
     table.columns[-1].max_width = 90
     return table
 
 
-def _alike(methods: Sequence[str], tests: Mapping[str, Any]) -> str:
+def _similar_pairs(methods: Sequence[str], tests: Mapping[str, Any]) -> str:
     alpha, p = tests["alpha"], tests["wilcoxon_p"]
     pairs = [f"{one} and {two}" for one, two in combinations(methods, 2) if p[one][two] > alpha]
-    more = f", and {len(pairs) - _PAIRS_NAMED} more" if len(pairs) > _PAIRS_NAMED else ""
-    return (", ".join(pairs[:_PAIRS_NAMED]) or "none") + more
+    more = f", and {len(pairs) - _MAX_PAIRS} more" if len(pairs) > _MAX_PAIRS else ""
+    return (", ".join(pairs[:_MAX_PAIRS]) or "none") + more
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -33,9 +33,9 @@ def suggest(
     from dre_jax.tuning import Optimizer, Surrogate, read_space
     from dre_jax.tuning.command.history_csv import add_history
 
-    searched = read_space(space)
-    surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=searched)
-    optimizer = Optimizer(searched, surrogate, direction=direction, seed=seed)
+    search_space = read_space(space)
+    surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=search_space)
+    optimizer = Optimizer(search_space, surrogate, direction=direction, seed=seed)
     if history is not None:
         add_history(optimizer, history)
     for trial in optimizer.ask(n):

@@ -147,42 +147,42 @@ def tune(
     metrics, several = tuple(metric or ()), len(metric or ()) > 1
     if several and (pretrained or curve or past_curves):
         raise ConfigError("several metrics have no --pretrained, --curve or --past-curves: pass --metric once")
-    learned: Surrogate | Mapping[str, Surrogate | None] | EllipsisType | None = ...
+    surrogates: Surrogate | Mapping[str, Surrogate | None] | EllipsisType | None = ...
     if pretrained is not None and surrogate is not None:
         raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
     if pretrained is not None:
-        searched, learned = pretrained_study(
+        search_space, surrogates = pretrained_study(
             pretrained, metrics[0] if metrics else None, None if space is None else read_space(space)
         )
     elif space is not None:
-        searched = read_space(space)
+        search_space = read_space(space)
     else:
         raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
-    template = parse(command, searched)
+    template = parse(command, search_space)
     if report is not None:
         make_folder(report.parent)
         if report.is_dir():
             raise ConfigError(f"--report must name a file, but {report} is a folder")
     if surrogate:
         folders = _by_metric("surrogate", surrogate, metrics)
-        learned = {
-            name: None if one in (None, "none") else Surrogate.load(one, space=searched)
+        surrogates = {
+            name: None if one in (None, "none") else Surrogate.load(one, space=search_space)
             for name, one in folders.items()
         }
     directions = _by_metric("direction", direction or [None], metrics)
     optimizer: FileOptimizer | SharedStudy
     with contextlib.ExitStack() as stack:
         if storage is None:
-            opened = study_in_file(study, searched, learned, directions=directions, seed=seed)
-            optimizer = stack.enter_context(opened)
+            file_study = study_in_file(study, search_space, surrogates, directions=directions, seed=seed)
+            optimizer = stack.enter_context(file_study)
             if past_curves is not None:
                 optimizer.set_past_curves(PastCurves.from_csv(past_curves, direction=optimizer.direction))
         else:
             import_extra("optuna", "optuna", "optuna")
             from dre_jax.tuning.command.shared_study import SharedStudy
 
-            past = None if learned is ... else learned
-            optimizer = SharedStudy(storage, study.stem, searched, past, directions=directions, seed=seed)
+            past = None if surrogates is ... else surrogates
+            optimizer = SharedStudy(storage, study.stem, search_space, past, directions=directions, seed=seed)
         progress = run_trials(
             optimizer,
             template,
@@ -208,7 +208,7 @@ def tune(
         _print_best(best, optimizer)
         _print_sources(optimizer)
         place = study if storage is None else address_without_password(storage)
-        named = optimizer.named_directions
+        named_directions = optimizer.named_directions
         if report is not None:
             from dre_jax.tuning.figures.study import write_study_page
 
@@ -221,9 +221,9 @@ def tune(
             from dre_jax.tuning.figures.trials import plot_front, plot_history
 
             if several:
-                write(plot_front(optimizer.trials, {trial.number for trial in best}, named), picture)
+                write(plot_front(optimizer.trials, {trial.number for trial in best}, named_directions), picture)
             else:
-                write(plot_history(optimizer.trials, named[""]), picture)
+                write(plot_history(optimizer.trials, named_directions[""]), picture)
         except Exception as error:  # of the file system or matplotlib: the study is complete without a picture
             print(f"tune: saved in {place}")
             print(f"tune: no picture: {error}", file=sys.stderr)

@@ -62,7 +62,7 @@ def describe() -> dict[str, Any]:
         "dre_jax": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": platform.platform(),
-        "packages": {name: _installed(name) for name in (*CORE, *OPTIONAL)},
+        "packages": {name: _installed_version(name) for name in (*CORE, *OPTIONAL)},
         "cores": devices.cores(),
         "devices": device_facts,
         "compiler": native.compiler_version(),
@@ -72,7 +72,7 @@ def describe() -> dict[str, Any]:
     }
 
 
-def _installed(name: str) -> str | None:
+def _installed_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
