@@ -185,12 +185,14 @@ class TestRun:
         assert [trial.number for trial, _ in calls] == [0]
 
     def test_an_interruption_ends_commands_and_keeps_the_study(self, study, optimizer, tmp_path):
-        pid = tmp_path / "pid"
-        template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ echo $$ > {pid}; sleep 100; }}}}; echo {{x}}"], SPACE)
+        pid, cleaned_up = tmp_path / "pid", tmp_path / "cleaned-up"
+        wait = f"trap 'touch {cleaned_up}; exit' TERM; echo $$ > {pid}; sleep 100"
+        template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ {wait}; }}}}; echo {{x}}"], SPACE)
         with contextlib.closing(run_trials(optimizer, template, trials=5)) as progress:
             for _ in progress:
                 if pid.exists():
                     break
+        assert cleaned_up.exists()  # a command may end by itself before it is killed
         wait_until(lambda: not alive_in(pid_in(pid)), seconds=WAIT)
         assert [trial.state for trial in Optimizer.load(study).trials] == ["complete", "running"]
 
