@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import cache, partial
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -27,19 +26,27 @@ def one_of(what: str, value: object, names: Iterable[str]) -> None:
         raise ConfigError(f"{what} must be one of {', '.join(names)}, but got {value!r}")
 
 
+def _holds(rule: Callable[[], object]) -> bool:
+    """Returns whether a comparison holds; for a value that is no number it does not."""
+    try:
+        return bool(rule())
+    except TypeError:
+        return False
+
+
 def at_least(least: int, name: str, value: Any) -> None:
     """A number that must not fall below another; NaN does."""
-    with suppress(TypeError):  # of a value that is no number
-        if value >= least:
-            return
-    raise ConfigError(f"{name} >= {least} must hold, but got {name}={value}")
+    if not _holds(lambda: value >= least):
+        raise ConfigError(f"{name} >= {least} must hold, but got {name}={value}")
+
+
+def _is_positive(value: Any) -> bool:
+    return _holds(lambda: value > 0)
 
 
 def _positive(name: str, value: Any) -> None:
-    with suppress(TypeError):
-        if value > 0:
-            return
-    raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
+    if not _is_positive(value):
+        raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
 
 
 def check_positive(**numbers: Any) -> None:
@@ -52,18 +59,14 @@ def check_positive(**numbers: Any) -> None:
       dre_jax.errors.ConfigError: timeout must be positive, but got 0.0
     """
     for name, value in numbers.items():
-        try:
-            _positive(name, 1 if value is None else value)
-        except ConfigError:
-            raise ConfigError(f"{name} must be positive, but got {value!r}") from None
+        if value is not None and not _is_positive(value):
+            raise ConfigError(f"{name} must be positive, but got {value!r}")
 
 
 def check_share(name: str, value: Any) -> None:
     """A number between 0 and 1."""
-    with suppress(TypeError):
-        if 0 < value < 1:
-            return
-    raise ConfigError(f"{name} must be a share between 0 and 1, but got {value!r}")
+    if not _holds(lambda: 0 < value < 1):
+        raise ConfigError(f"{name} must be a share between 0 and 1, but got {value!r}")
 
 
 def _layer_sizes(name: str, value: Any, *, empty: bool = False) -> None:

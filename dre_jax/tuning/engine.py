@@ -273,8 +273,9 @@ class Engine:
         if n_filled <= self.config.max_history:
             capacity = min(capacity, self.config.max_history)
         # The value of a stopped trial is a posterior, whose error not every method can use.
-        with_error = [one.state == "complete" or self.uses_standard_errors for one in observations]
-        errors = np.array([(observations[row].stderr or 0.0) * with_error[row] for row in rows])
+        states = ("complete", "stopped") if self.uses_standard_errors else ("complete",)
+        history_trials = [observations[row] for row in rows]
+        errors = np.array([(one.stderr or 0.0) if one.state in states else 0.0 for one in history_trials])
         if errors.any():
             self.require_standard_errors()
         clipped_responses = clip_responses(responses[rows])

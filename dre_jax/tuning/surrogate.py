@@ -330,9 +330,9 @@ class Surrogate:
         """
         from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, pretrained_path
 
-        if name not in list(FAMILIES):
+        if not isinstance(name, str) or name not in FAMILIES:
             raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
-        metrics, score = FAMILIES[name].metrics, None if metric is None else find_metric(metric)
+        metrics, score = FAMILIES[name].metrics, find_metric(metric) if isinstance(metric, str) else None
         if metric is not None and (score is None or score.name not in metrics):
             rule = f"pretrained surrogates of {name} know the metrics {', '.join(metrics)}"
             raise ConfigError(f"{rule}, but got {metric!r}")

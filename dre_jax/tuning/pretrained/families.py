@@ -130,10 +130,9 @@ def find_metric(name: str) -> KnownMetric | None:
       >>> find_metric("neg_log_loss")
       KnownMetric(name='log_loss', direction='maximize')
     """
-    for metrics, direction in ((_HIGHER, "maximize"), (_LOWER, "minimize")):
-        if name in list(metrics):  # a name that is no text may have no hash
-            return KnownMetric(metrics[name], direction)
-    return None
+    if name in _HIGHER:
+        return KnownMetric(_HIGHER[name], "maximize")
+    return KnownMetric(_LOWER[name], "minimize") if name in _LOWER else None
 
 
 def find_model(estimator: Any) -> KnownModel | None:
