@@ -186,7 +186,7 @@ class TestRun:
 
     def test_an_interruption_ends_commands_and_keeps_the_study(self, study, optimizer, tmp_path):
         pid, cleaned_up = tmp_path / "pid", tmp_path / "cleaned-up"
-        wait = f"trap 'touch {cleaned_up}; exit' TERM; echo $$ > {pid}; sleep 100"
+        wait = f"trap 'touch {cleaned_up}; exit' TERM; echo $$ > {pid}; sleep 100 & wait"
         template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ {wait}; }}}}; echo {{x}}"], SPACE)
         with contextlib.closing(run_trials(optimizer, template, trials=5)) as progress:
             for _ in progress:
