@@ -37,17 +37,27 @@ _SHARES = (1.0, 0.5, 0.25, 0.0625)
 """Of a Newton step."""
 
 
+class Likelihood(NamedTuple):
+    """The log likelihood of a signal at n trials, and its derivatives; these are 0 in empty slots."""
+
+    value: Array
+    """Scalar."""
+    gradient: Array
+    """f[n]"""
+    precision: Array
+    """f[n], minus the second derivatives."""
+    third: Array
+    """f[n], the third derivatives."""
+
+
 class Mode(NamedTuple):
     """The most probable signal at n trials, and the curvature there."""
 
     signal: Array
     """f[n]"""
-    gradient: Array
-    """f[n], of the log likelihood; 0 in empty slots."""
-    root_precision: Array
-    """f[n], square roots of the negative second derivatives; 0 in empty slots."""
+    likelihood: Likelihood
     lower: Array
-    """f[n, n], lower Cholesky factor of B = I + W^(1/2) K W^(1/2)."""
+    """f[n, n], lower Cholesky factor of B = I + W^(1/2) K W^(1/2) with the precisions W."""
 
 
 def latent_covariance(params: GPParams, a: Array, b: Array) -> Array:
@@ -55,15 +65,24 @@ def latent_covariance(params: GPParams, a: Array, b: Array) -> Array:
     return signal_covariance(params, a, b) + _CONSTANT_VAR
 
 
-def _derivatives(signal: Array, labels: Array, where: Array) -> tuple[Array, Array, Array, Array]:
-    """Returns the log likelihood, a scalar, and its first, minus second and third derivatives, three f[n]."""
+def _likelihood(signal: Array, labels: Array, where: Array) -> Likelihood:
     z = labels * signal
     log_cdf = jax.scipy.special.log_ndtr(z)
     ratio = jnp.exp(-0.5 * z**2 - 0.5 * LOG_2PI - log_cdf)
     curvature = jnp.maximum(ratio * (ratio + z), 0.0)
     third = labels * (curvature * (2.0 * ratio + z) - ratio)
-    first, curvature, third = (jnp.where(where, a, 0.0) for a in (labels * ratio, curvature, third))
-    return jnp.sum(jnp.where(where, log_cdf, 0.0)), first, curvature, third
+    value, *derivatives = (jnp.where(where, a, 0.0) for a in (log_cdf, labels * ratio, curvature, third))
+    return Likelihood(jnp.sum(value), *derivatives)
+
+
+class _Search(NamedTuple):
+    weights: Array
+    """f[n]: the signal is the covariance times these."""
+    signal: Array
+    """f[n]"""
+    likelihood: Likelihood
+    density: Array
+    """Scalar: log posterior density up to a constant."""
 
 
 def find_mode(matrix: Array, labels: Array, where: Array) -> Mode:
@@ -74,33 +93,30 @@ def find_mode(matrix: Array, labels: Array, where: Array) -> Mode:
       labels: f[n], 1 or -1.
       where: bool[n], the filled slots.
     """
-    shares = jnp.asarray(_SHARES, matrix.dtype)[:, None]
+    shares = jnp.asarray(_SHARES, matrix.dtype)
 
-    def density(weights: Array, signal: Array) -> Array:
-        return _derivatives(signal, labels, where)[0] - 0.5 * matmul(weights, signal)
+    def at(weights: Array, signal: Array) -> _Search:
+        likelihood = _likelihood(signal, labels, where)
+        return _Search(weights, signal, likelihood, likelihood.value - 0.5 * matmul(weights, signal))
 
-    def step(carry: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
-        i, weights, signal, before, _ = carry
-        _, gradient, precision, _ = _derivatives(signal, labels, where)
-        root = jnp.sqrt(precision)
-        lower = _factor(matrix, root)
-        right = precision * signal + gradient
-        target = right - root * cholesky_solve(lower, root * matmul(matrix, right))
-        tries = weights[None] + shares * (target - weights)[None]
-        signals = signal[None] + shares * (matmul(matrix, target) - signal)[None]
-        densities = jax.vmap(density)(tries, signals)
-        best = jnp.argmax(densities)
-        return i + 1, tries[best], signals[best], densities[best], densities[best] - before
+    def step(carry: tuple[Array, Array, _Search]) -> tuple[Array, Array, _Search]:
+        i, _, (weights, signal, likelihood, before) = carry
+        root = jnp.sqrt(likelihood.precision)
+        right = likelihood.precision * signal + likelihood.gradient
+        target = right - root * cholesky_solve(_factor(matrix, root), root * matmul(matrix, right))
+        weight_change, signal_change = target - weights, matmul(matrix, target) - signal
+        tries = jax.vmap(lambda share: at(weights + share * weight_change, signal + share * signal_change))(shares)
+        best = jnp.argmax(tries.density)
+        search: _Search = jax.tree.map(lambda a: a[best], tries)
+        return i + 1, search.density - before, search
 
-    def improves(carry: tuple[Array, Array, Array, Array, Array]) -> Array:
-        return (carry[0] < _MAX_NEWTON_STEPS) & (carry[4] > _TOLERANCE)
+    def improves(carry: tuple[Array, Array, _Search]) -> Array:
+        return (carry[0] < _MAX_NEWTON_STEPS) & (carry[1] > _TOLERANCE)
 
     zeros = jnp.zeros_like(labels)
-    start = (jnp.int32(0), zeros, zeros, density(zeros, zeros), jnp.full((), jnp.inf, matrix.dtype))
-    _, _, signal, _, _ = lax.while_loop(improves, step, start)
-    _, gradient, precision, _ = _derivatives(signal, labels, where)
-    root = jnp.sqrt(precision)
-    return Mode(signal, gradient, root, _factor(matrix, root))
+    start = (jnp.int32(0), jnp.full((), jnp.inf, matrix.dtype), at(zeros, zeros))
+    search = lax.while_loop(improves, step, start)[2]
+    return Mode(search.signal, search.likelihood, _factor(matrix, jnp.sqrt(search.likelihood.precision)))
 
 
 def _factor(matrix: Array, root: Array) -> Array:
@@ -116,24 +132,23 @@ def log_evidence(matrix: Array, labels: Array, where: Array) -> Array:
     return _forward(matrix, labels, where)[0]
 
 
-def _forward(matrix: Array, labels: Array, where: Array) -> tuple[Array, tuple[Array, Mode, Array, Array]]:
+def _forward(matrix: Array, labels: Array, where: Array) -> tuple[Array, tuple[Array, Mode]]:
     mode = find_mode(matrix, labels, where)
-    return _evidence_at(mode, labels, where), (matrix, mode, labels, where)
+    return _evidence_at(mode), (matrix, mode)
 
 
-def _evidence_at(mode: Mode, labels: Array, where: Array) -> Array:
-    log_likelihood = _derivatives(mode.signal, labels, where)[0]
-    fit = log_likelihood - 0.5 * matmul(mode.gradient, mode.signal)
+def _evidence_at(mode: Mode) -> Array:
+    fit = mode.likelihood.value - 0.5 * matmul(mode.likelihood.gradient, mode.signal)
     return fit - jnp.sum(jnp.log(jnp.diagonal(mode.lower)))
 
 
-def _backward(residuals: tuple[Array, Mode, Array, Array], cotangent: Array) -> tuple[Array, None, None]:
-    matrix, mode, labels, where = residuals
-    root, gradient = mode.root_precision, mode.gradient
-    inverse = root[:, None] * cholesky_inverse(mode.lower) * root[None, :]
+def _backward(residuals: tuple[Array, Mode], cotangent: Array) -> tuple[Array, None, None]:
+    matrix, (_, likelihood, lower) = residuals
+    root, gradient = jnp.sqrt(likelihood.precision), likelihood.gradient
+    inverse = root[:, None] * cholesky_inverse(lower) * root[None, :]
     product = matmul(matrix, inverse)
     variance = jnp.diagonal(matrix) - jnp.sum(product * matrix, axis=1)
-    by_mode = 0.5 * variance * _derivatives(mode.signal, labels, where)[3]
+    by_mode = 0.5 * variance * likelihood.third
     implicit = (by_mode - matmul(by_mode, product))[:, None] * gradient[None, :]
     return cotangent * (0.5 * gradient[:, None] * gradient[None, :] - 0.5 * inverse + implicit), None, None
 
@@ -187,12 +202,14 @@ def condition_classifier(params: GPParams, x: Array, labels: Array, where: Array
     The odds are the ratio of the evidences, less a factor of e, as hyperparameters were fitted to the labels. Equal
     labels are not by chance: a search should move on from where all trials failed.
     """
-    by_place = find_mode(latent_covariance(params, x, x), labels, where)
-    by_chance = find_mode(jnp.full((len(x), len(x)), _CONSTANT_VAR, x.dtype), labels, where)
-    log_odds = _evidence_at(by_place, labels, where) - _evidence_at(by_chance, labels, where) - 1.0
-    log_odds = jnp.where(_has_both(labels, where), log_odds, _CERTAIN)
-    rate = jax.scipy.special.log_ndtr(_CONSTANT_VAR * jnp.sum(by_chance.gradient))
-    return Classifier(params, by_place.gradient, log_odds, rate)
+    by_place = latent_covariance(params, x, x)
+    covariances = jnp.stack([by_place, jnp.full_like(by_place, _CONSTANT_VAR)])
+    modes = jax.vmap(find_mode, in_axes=(0, None, None))(covariances, labels, where)
+    by_place_evidence, by_chance_evidence = jax.vmap(_evidence_at)(modes)
+    log_odds = jnp.where(_has_both(labels, where), by_place_evidence - by_chance_evidence - 1.0, _CERTAIN)
+    by_place_gradient, by_chance_gradient = modes.likelihood.gradient
+    rate = jax.scipy.special.log_ndtr(_CONSTANT_VAR * jnp.sum(by_chance_gradient))
+    return Classifier(params, by_place_gradient, log_odds, rate)
 
 
 def log_probability(classifier: Classifier, x: Array, new: Array) -> Array:

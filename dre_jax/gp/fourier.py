@@ -20,9 +20,9 @@ def matern52_frequencies(key: Array, n_columns: int, count: int) -> Array:
 
     The spectral density is a multivariate t of 5 degrees of freedom (Rasmussen and Williams 2006, equation 4.15).
     """
-    direction_key, scale_key = jax.random.split(key)
-    squares = 2.0 * jax.random.gamma(scale_key, 2.5, (1, count))  # chi-squared, 5 degrees
-    return jax.random.normal(direction_key, (n_columns, count)) * jnp.sqrt(5.0 / squares)
+    numbers = jax.random.normal(key, (5 + n_columns, count))
+    chi_squared = jnp.sum(numbers[:5] ** 2, axis=0, keepdims=True)
+    return numbers[5:] * jnp.sqrt(5.0 / chi_squared)
 
 
 def sample_matern52(n_columns: int, variance: Array, key: Array) -> Callable[[Array], Array]:
