@@ -65,6 +65,9 @@ def params(logs):
     return GPParams(jnp.asarray(logs[:-1]), jnp.asarray(logs[-1]), jnp.asarray(0.0))
 
 
+predict = jax.jit(gp.log_probability)
+
+
 @jax.jit
 def evidence(logs, x, labels, where):
     params = GPParams(logs[:-1], logs[-1], jnp.zeros(()))
@@ -79,7 +82,7 @@ def test_mode_and_probability():
     mode = jax.jit(gp.find_mode)(gp.latent_covariance(params(LOGS), padded_x, padded_x), padded_labels, where)
     np.testing.assert_allclose(mode.signal[:14], signal, atol=1e-4)
     classifier = jax.jit(gp.condition_classifier)(params(LOGS), padded_x, padded_labels, where)
-    result = gp.log_probability(classifier, padded_x, jnp.asarray(NEW))
+    result = predict(classifier, padded_x, NEW)
     np.testing.assert_allclose(result, log_probability(LOGS, x, labels, NEW), rtol=1e-3)
 
 
@@ -97,20 +100,20 @@ def test_labels_with_and_without_a_pattern():
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(64, 2))
     fit = jax.jit(lambda *trials: gp.condition_classifier(gp.fit_classifier(*trials), *trials))
-    far = jnp.asarray([[0.1, 0.5], [0.9, 0.5]])
+    far = np.array([[0.1, 0.5], [0.9, 0.5]])
     divided = fit(x, np.where(x[:, 0] > 0.5, -1.0, 1.0), np.ones(64, bool))
-    probabilities = np.exp(gp.log_probability(divided, jnp.asarray(x), far))
+    probabilities = np.exp(predict(divided, x, far))
     assert probabilities[0] > 0.99
     assert probabilities[1] < 0.01
     by_chance = fit(x, np.where(rng.random(64) < 0.1, -1.0, 1.0), np.ones(64, bool))
-    assert np.exp(gp.log_probability(by_chance, jnp.asarray(x), jnp.asarray(NEW))).min() > 0.7
+    assert np.exp(predict(by_chance, x, NEW)).min() > 0.7
 
 
 @pytest.mark.parametrize("label", [-1.0, 1.0])
 def test_equal_labels_and_equal_rows(label):
     x, labels = np.full((20, 2), 0.5), np.full(20, label)
     classifier = jax.jit(gp.condition_classifier)(params(LOGS), x, labels, np.ones(20, bool))
-    log_p = gp.log_probability(classifier, jnp.asarray(x), jnp.asarray(NEW))
+    log_p = predict(classifier, x, NEW)
     assert np.isfinite(log_p).all()
     assert ((log_p > np.log(0.5)) == (label > 0)).all()
     assert classifier.log_odds > 9.0  # not by chance: a search moves on from where all failed

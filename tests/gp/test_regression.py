@@ -81,8 +81,8 @@ def test_variances_of_responses_are_scikit_learns_alpha():
     value, _ = likelihood(params(), *slots(x, y), padded)
     assert float(value) == pytest.approx(fitted.log_marginal_likelihood_value_, rel=1e-9)
     x_slots, y_slots, where = slots(x, y)
-    prepared = gp.condition_on_history(params(), x_slots, y_slots, where, padded)
-    mean, _ = gp.predict_in_blocks(params(), x_slots, prepared, jnp.asarray(new))
+    prepared = jax.jit(gp.condition_on_history)(params(), x_slots, y_slots, where, padded)
+    mean, _ = jax.jit(gp.predict_in_blocks)(params(), x_slots, prepared, jnp.asarray(new))
     np.testing.assert_allclose(mean, fitted.predict(new), rtol=1e-8)
 
 

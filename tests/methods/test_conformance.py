@@ -61,8 +61,8 @@ def with_slots(padded, empty, more=0):
 
 
 def by_tier(name):
-    """The methods with golden picks as users compile, and of these only "dre" in the quick tier; others thoroughly."""
-    marks = [*[pytest.mark.thorough] * (name != "dre"), *[pytest.mark.defaults] * (name in GOLDEN)]
+    """The recommended method as users compile, "dre" in the quick tier, others thoroughly."""
+    marks = [*[pytest.mark.thorough] * (name != "dre"), *[pytest.mark.defaults] * (name == "hedged-prior")]
     return pytest.param(name, marks=marks)
 
 

@@ -74,7 +74,7 @@ def test_the_loop_shows_histories_on_their_own_scale(outlier):
     rows = np.flatnonzero(task.order != 0)[[4, 17, 2, 9]]
     table = SearchTask(*arrays)
     slots = jnp.asarray([*rows, -1, -1], jnp.int32), jnp.int32(4)
-    shown, candidates = history_and_candidates(table, *slots)
+    shown, candidates = jax.jit(history_and_candidates)(table, *slots)
     expected = make_history(x[task.order[rows]], y[task.order[rows]], 6)
     np.testing.assert_array_equal(shown.where, expected.where)
     np.testing.assert_array_equal(shown.x[:4], expected.x[:4])

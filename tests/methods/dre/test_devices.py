@@ -19,7 +19,7 @@ compiled = jax.jit(scores, static_argnums=0)
 
 # One process of four devices, of which it uses some: so many until it is interrupted, then so many; to four of them
 # rows are streamed. All trainings have one configuration, and programs are kept: compiling takes the time.
-PAIRS = {"own": ((1, 1), (2, 4)), "shared": ((1, 1), (1, 4))}
+PAIRS = {"own": ((1, 1), (1, 4)), "shared": ((1, 1), (2, 4))}
 PROGRAM = """
 import json, sys
 import jax

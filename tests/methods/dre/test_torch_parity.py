@@ -21,8 +21,7 @@ from dre_jax.search import AcquisitionConfig, acquire_by_rank, mean_and_deviatio
 
 GOLDEN = json.loads((Path(__file__).parent / "torch_parity.json").read_text())
 CONTEXTS = sorted(GOLDEN["cases"])
-# In every .ci/run as users compile, and so in no other tier.
-EVERY = [pytest.param(n, marks=[pytest.mark.thorough, *[pytest.mark.defaults] * (n == "own")]) for n in CONTEXTS]
+EVERY = [pytest.param(n, marks=[pytest.mark.thorough] * (n != "own")) for n in CONTEXTS]
 N, CAPACITY = GOLDEN["n_history"], 16
 TASK_ROWS = GOLDEN["task_rows"]
 

@@ -28,14 +28,18 @@ SPACE = Space(
 )
 
 
-def loss(trial):
-    return math.log10(trial["x"]) ** 2 + trial["y"] ** 2 + 0.1 * trial.params.get("degree", 0)
+def loss(params):
+    return math.log10(params["x"]) ** 2 + params["y"] ** 2 + 0.1 * params.get("degree", 0)
+
+
+CONFIGURATIONS = [SPACE.params(point) for point in np.random.default_rng(0).random((16, len(SPACE)))]
 
 
 @pytest.fixture(scope="module")
 def optimizer():
     optimizer = Optimizer(SPACE, seed=0)
-    optimizer.optimize(loss, 12)
+    for params in CONFIGURATIONS:
+        optimizer.add(params, loss(params))
     return optimizer
 
 
@@ -86,10 +90,10 @@ def test_slices_follow_the_loss_around_the_best_trial(optimizer):
     assert kernel.containers[0].lines[0].get_xdata().tolist() == [0.0, 1.0]
 
 
-@pytest.mark.usefixtures("even_points")
 def test_figures_of_several_objectives():
     optimizer = Optimizer(SPACE, directions={"loss": "minimize", "size": "maximize"}, seed=0)
-    optimizer.optimize(lambda trial: {"loss": loss(trial), "size": trial["y"]}, 11)
+    for params in CONFIGURATIONS:
+        optimizer.add(params, {"loss": loss(params), "size": params["y"]})
     kinds = ("History", "Slices", "Contours", "Importance")
     assert [*optimizer.figures()] == ["Front", *(f"{kind} of {name}" for name in ("loss", "size") for kind in kinds)]
     high, low = optimizer.predict([{"x": 0.1, "kernel": "rbf", "y": y} for y in (0.9, -0.9)], objective="size").mean
