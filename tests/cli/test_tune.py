@@ -60,7 +60,7 @@ def test_a_study_and_its_continuation(cli, tune, study, tmp_path):
     assert Optimizer.load(study).trials[:3] == result.trials
 
 
-@pytest.mark.parametrize("where", ["file", "storage"])
+@pytest.mark.parametrize("where", [pytest.param("file", marks=pytest.mark.thorough), "storage"])
 def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     """Of two values that are equal, one to be small and one to be large, no trial beats another."""
     kept = {} if where == "file" else {"storage": f"sqlite:///{tmp_path / 'tune.db'}"}

@@ -220,10 +220,10 @@ def test_a_run_on_few_rows_and_on_many(name, rows, fitted):
 
 KERNEL, DEGREE = Categorical(["rbf", "poly"]), Int(2, 5, when={"kernel": "poly"})
 SPACE = Space({"x": Float(1e-3, 1.0, log=True), "kernel": KERNEL, "degree": DEGREE})
-TUNERS = [pytest.param(name, marks=pytest.mark.thorough) for name in COMPILED if name != "random"]
 
 
-@pytest.mark.parametrize("name", ["random", *TUNERS])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", COMPILED)
 def test_as_a_tuner(name, fitted):
     """From nothing, with trials that run, failed, are infinite or equal: valid, new, and the same again."""
     surrogate = Surrogate(SPACE, name, *fitted(name, SPACE.layout.n_columns))

@@ -83,7 +83,7 @@ def assert_same_ensemble(model, result, expected, x, before):
 @pytest.mark.parametrize(
     ("name", "d", "lists", "own", "loss"),
     [
-        ("small", 1, 3, False, LossConfig(weights="inverse_log")),
+        pytest.param("small", 1, 3, False, LossConfig(weights="inverse_log"), marks=pytest.mark.thorough),
         ("odd", 3, 2, True, LossConfig()),
         pytest.param("short", 64, 1, True, LossConfig(name="mean_squared_error"), marks=pytest.mark.thorough),
         pytest.param("no deep set", 5, 2, True, LossConfig(), marks=pytest.mark.thorough),

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.optimize import minimize
 from scipy.stats import zscore
 
@@ -166,6 +167,7 @@ def test_float64_ends_with_a_suggestion():
     assert jnp.zeros(1).dtype == jnp.float32
 
 
+@pytest.mark.thorough
 def test_the_handlers_suggester_computes_in_float64_too():
     points = crowded(40)
     point = Suggester(find("gp").make(), seed=0).observe_and_suggest(points, [two_peaks(x) for x in points])

@@ -61,6 +61,7 @@ def test_weights_are_those_of_a_reference():
     np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.thorough
 def test_a_search_stays_where_trials_succeed():
     """The loss improves up to the edge beyond which all fail; without a model three in four fail."""
     optimizer = Optimizer(SQUARE, seed=0)
