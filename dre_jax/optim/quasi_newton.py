@@ -114,13 +114,15 @@ def maximise_in_box(
         predicted_change = jnp.minimum(_dot(search.gradient, step), 0.0)
         better = (loss < search.loss) & (loss <= search.loss + _SUFFICIENT * predicted_change) & ~search.is_done
         inverse, is_identity = _update_inverse(search.inverse, search.is_identity, step, gradient - search.gradient)
+        next_search = choose_direction(
+            search._replace(point=trial, loss=loss, gradient=gradient, inverse=inverse, is_identity=is_identity)
+        )
         shorter = search._replace(share=0.3 * search.share)
         # Reset to steepest ascent, unless steepest ascent has failed.
         is_failed = shorter.share < _SHORTEST
-        is_done = search.is_done | search.is_identity
-        moved = search._replace(point=trial, loss=loss, gradient=gradient, inverse=inverse, is_identity=is_identity)
-        reset = search._replace(inverse=identity, is_identity=jnp.ones_like(is_identity), is_done=is_done)
-        return _select(better | is_failed, choose_direction(_select(better, moved, reset)), shorter)
+        reset = choose_direction(search._replace(inverse=identity, is_identity=jnp.ones_like(search.is_identity)))
+        reset = reset._replace(is_done=reset.is_done | search.is_identity)
+        return _select(better, next_search, _select(is_failed, reset, shorter))
 
     def has_work(carry: tuple[Array, Array, _Search]) -> Array:
         return (carry[0] <= steps) & ~jnp.all(carry[2].is_done)
