@@ -202,14 +202,13 @@ def condition_classifier(params: GPParams, x: Array, labels: Array, where: Array
     The odds are the ratio of the evidences, less a factor of e, as hyperparameters were fitted to the labels. Equal
     labels are not by chance: a search should move on from where all trials failed.
     """
-    by_place = latent_covariance(params, x, x)
-    covariances = jnp.stack([by_place, jnp.full_like(by_place, _CONSTANT_VAR)])
-    modes = jax.vmap(find_mode, in_axes=(0, None, None))(covariances, labels, where)
-    by_place_evidence, by_chance_evidence = jax.vmap(_evidence_at)(modes)
-    log_odds = jnp.where(_has_both(labels, where), by_place_evidence - by_chance_evidence - 1.0, _CERTAIN)
-    by_place_gradient, by_chance_gradient = modes.likelihood.gradient
-    rate = jax.scipy.special.log_ndtr(_CONSTANT_VAR * jnp.sum(by_chance_gradient))
-    return Classifier(params, by_place_gradient, log_odds, rate)
+    covariance = latent_covariance(params, x, x)
+    hypotheses = jnp.stack([covariance, jnp.full_like(covariance, _CONSTANT_VAR)])
+    modes = jax.vmap(find_mode, in_axes=(0, None, None))(hypotheses, labels, where)
+    evidence, gradient = jax.vmap(_evidence_at)(modes), modes.likelihood.gradient
+    log_odds = jnp.where(_has_both(labels, where), evidence[0] - evidence[1] - 1.0, _CERTAIN)
+    rate = jax.scipy.special.log_ndtr(_CONSTANT_VAR * jnp.sum(gradient[1]))
+    return Classifier(params, gradient[0], log_odds, rate)
 
 
 def log_probability(classifier: Classifier, x: Array, new: Array) -> Array:

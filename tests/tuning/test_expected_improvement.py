@@ -36,10 +36,8 @@ def test_expected_improvement_equals_a_search_on_a_grid():
     grid, values = np.linspace(0, 1, 2001), -loss(OBSERVED)
     method = find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS))
     with jax.enable_x64(True):
-        moments = jax.jit(partial(predict, method))
-        mean, variance = map(
-            np.asarray, moments(make_history(OBSERVED[:, None], values, 32, np.float64), grid[:, None])
-        )
+        history = make_history(OBSERVED[:, None], values, 32, np.float64)
+        mean, variance = map(np.asarray, jax.jit(partial(predict, method))(history, grid[:, None]))
     mean, deviation = values.mean() + mean * values.std(), np.sqrt(variance) * values.std()
     z = (mean - values.max()) / deviation
     best = np.max(deviation * (z * norm.cdf(z) + norm.pdf(z)))

@@ -34,8 +34,7 @@ BEST = volume(Optimizer(SPACE, directions=DIRECTIONS)) + hypervolume(
 @pytest.fixture(scope="module")
 def study():
     """With failures, a constraint, an enqueued trial and one that runs."""
-    config = EngineConfig(failure_model=False)  # which other tests compile
-    optimizer = Optimizer(SPACE, directions=DIRECTIONS, seed=1, config=config)
+    optimizer = Optimizer(SPACE, directions=DIRECTIONS, seed=1)
     optimizer.enqueue({"x": 0.9})
     for trial in [optimizer.ask(), *optimizer.ask(3)]:
         optimizer.tell(trial, schaffer(trial), constraints={"x": trial["x"] - 0.6})
