@@ -27,14 +27,14 @@ METHODS = ("gcp", "gp", "random")  # a Gaussian copula of past tasks; a Gaussian
 
 def main() -> None:
     """Runs the methods, and reports."""
-    args = options(__doc__, "two methods, from one design each").parse_args()
+    args = options(__doc__, "two methods, one search space, one design").parse_args()
     prepare()  # one device a core
-    methods, trials, designs = (("gp", "random"), 10, ["test0"]) if args.quick else (METHODS, 10, None)
-    out = args.out / "many_runs"
+    methods, spaces, designs = (("gp", "random"), ["svm"], ["test0"]) if args.quick else (METHODS, None, None)
+    trials, out = 10, args.out / "many_runs"
     files = {}
     for method in methods:
         start, files[method] = time.monotonic(), out / f"{method}.json"
-        runs = run_hpob(method, bundled.path(), files[method], trials=trials, seeds=designs)
+        runs = run_hpob(method, bundled.path(), files[method], spaces=spaces, trials=trials, seeds=designs)
         print(f"{method}: {len(list(runs.runs()))} runs of {trials} trials in {time.monotonic() - start:.0f} s")
     report(files, out, [5, trials])
 
