@@ -36,6 +36,10 @@ def test_info(cli, trained):
     metadata = json.loads((trained / "svm" / "metadata.json").read_text())
     assert metadata["fingerprint"][:16] in out
     assert f"jax {metadata['versions']['jax']}" in out
+    (_, *first), *_, (_, *last) = metadata["history"]
+    training, validation = (f"{before:.3f} -> {after:.3f}" for before, after in zip(first, last, strict=True))
+    assert facts["losses"].strip() == f"training {training}, validation {validation}"
+    assert facts["best step"].strip() == str(metadata["best_step"]).replace("None", "not kept")
 
 
 def test_evaluate_from_a_checkpoint(cli, trained, tmp_path, evaluate):

@@ -85,7 +85,7 @@ def test_methods_that_never_differ(n_runs):
     result = significance(comparison(np.full((3, n_runs), 0.5)), 0)
     np.testing.assert_array_equal(result.wilcoxon_p, np.ones((3, 3)))
     np.testing.assert_array_equal(result.average_rank, [2, 2, 2])
-    assert (result.cliques, result.friedman_p) == ((("a", "b", "c"),), 1.0)
+    assert (result.cliques, result.friedman_statistic, result.friedman_p) == ((("a", "b", "c"),), 0.0, 1.0)
 
 
 @pytest.mark.parametrize(("n_methods", "n_runs", "designs"), [(2, 60, 1), (5, 1, 1), (1, 60, 1), (5, 5, 5)])

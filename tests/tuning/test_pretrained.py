@@ -23,6 +23,7 @@ from dre_jax.tuning import Float, Optimizer, Surrogate
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.pretrained import FAMILIES, pretrained_path
 from dre_jax.tuning.pretrained.families import _HIGHER, find_metric, find_model
+from dre_jax.tuning.pretrained.surrogates import pretrained_study
 from dre_jax.tuning.sklearn import DRESearchCV
 
 NEAREST = {("max_depth", 64), ("max_features", 0.5), ("max_samples", 1.0), ("l2_regularization", 1e-4)}
@@ -94,6 +95,10 @@ def test_unknown_models_and_metrics():
         Surrogate.pretrained("perceptron")
     with pytest.raises(ConfigError, match=r"svc know the metrics error, log_loss, auc, but got 'r2'"):
         Surrogate.pretrained("svc", "r2")
+    with pytest.raises(ConfigError, match="but got 'perceptron'"):
+        pretrained_study("perceptron", None, None)
+    with pytest.warns(DataWarning, match="but got 'perceptron'.*: the search starts without past tasks"):
+        assert pretrained_study("perceptron", None, FAMILIES["svc"].space) == (FAMILIES["svc"].space, None)
     assert find_model(GaussianProcessClassifier()) is None
     assert find_model(type("SVC", (), {"__module__": "mine"})()) is None
     with pytest.raises(ConfigError, match=r"GaussianProcessClassifier: pass a space"):

@@ -102,6 +102,8 @@ def test_the_noise_is_twice_the_gaussian_processs():
     kappa = np.sqrt(np.log(np.pi**2 / 0.01))
     assert np.mean(bound) == pytest.approx(kappa, abs=0.02)
     assert np.var(bound) == pytest.approx(0.18, rel=0.05)
+    noise = np.sqrt(0.18) * np.asarray(jax.random.normal(KEYS[1], mean.shape), np.float64)
+    np.testing.assert_allclose(improvement, log_improvement(noise, np.ones(20000), 1e-4), rtol=1e-4, atol=1e-4)
     # The noise of the bound and of the improvement are drawn apart.
     assert abs(np.corrcoef(bound, improvement)[0, 1]) < 0.03
 
