@@ -61,7 +61,7 @@ class Steps:
           copies: texts, or objects of JSON, for people, by the name of their file in the folder above.
 
         Raises:
-          CheckpointError: if the folder cannot be written.
+          CheckpointError: if the folder cannot be written, or has too little room.
         """
         ocp = _orbax()
         items = ocp.args.Composite(
@@ -69,6 +69,8 @@ class Steps:
             metadata=ocp.args.JsonSave({"format": FORMAT, **metadata}),
         )
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._check_room(sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)))
             with self._manager(create=True) as manager:
                 manager.save(step, args=items, force=True)
                 manager.wait_until_finished()
@@ -76,6 +78,12 @@ class Steps:
             self._write_copies(copies or {})
         except (OSError, ValueError, TypeError, DataError) as error:
             raise CheckpointError(f"cannot write a checkpoint to {self.folder.parent}: {str(error)[:300]}") from error
+
+    def _check_room(self, n_bytes: int) -> None:
+        """Checks that the disk has so many bytes left: where it has not, Orbax prints the traceback of every array."""
+        free = shutil.disk_usage(self.folder).free
+        if free < n_bytes:
+            raise OSError(f"{n_bytes / 1e6:.1f} MB are needed, but {free / 1e6:.1f} MB are free")
 
     def complete(self, copies: Mapping[str, Any]) -> None:
         """Does what a process that was killed may not have done after its last step: copies, and the end of old steps.
@@ -151,8 +159,6 @@ class Steps:
 
     def _manager(self, create: bool) -> Any:
         ocp = _orbax()
-        if create:
-            self.folder.mkdir(parents=True, exist_ok=True)
         # Saving in the foreground: a step that was announced as saved is on the disk.
         process = _this_process()
         options = ocp.CheckpointManagerOptions(

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import re
 import shutil
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -181,6 +182,14 @@ def test_parameters_that_cannot_be_saved(make_fitted, tmp_path, change, phrase):
     with pytest.raises(CheckpointError, match=phrase):
         save_fitted(tmp_path / "a", dataclasses.replace(make_fitted("gcp"), **change))
     assert not has_checkpoint(tmp_path / "a")
+
+
+def test_a_full_disk_keeps_the_old_one(make_fitted, tmp_path, monkeypatch):
+    save_fitted(tmp_path, make_fitted("gcp"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with raises_line(CheckpointError, f"cannot write a checkpoint to {tmp_path}: ", "but 0.0 MB are free"):
+        save_fitted(tmp_path, make_fitted("rgpe"))
+    assert load_fitted(tmp_path).name == "gcp"
 
 
 @pytest.mark.thorough
