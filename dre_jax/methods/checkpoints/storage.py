@@ -63,15 +63,15 @@ class Steps:
         Raises:
           CheckpointError: if the folder cannot be written, or has too little room.
         """
-        ocp = _orbax()
+        ocp, prepared_arrays = _orbax(), jax.tree.map(_prepare_array, arrays)
         items = ocp.args.Composite(
-            arrays=ocp.args.PyTreeSave(jax.tree.map(_prepare_array, arrays)),
+            arrays=ocp.args.PyTreeSave(prepared_arrays),
             metadata=ocp.args.JsonSave({"format": FORMAT, **metadata}),
         )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._check_room(sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)))
-            with self._manager(create=True) as manager:
+            self._check_room(sum(leaf.nbytes for leaf in jax.tree.leaves(prepared_arrays)))
+            with self._manager(remove_unfinished=True) as manager:
                 manager.save(step, args=items, force=True)
                 manager.wait_until_finished()
             write_json(self._path(step) / _DIGESTS, _digests(self._path(step)))
@@ -142,7 +142,7 @@ class Steps:
         arguments = ocp.checkpoint_utils.construct_restore_args(target)
         restore = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(target, arguments, partial_restore=True))
         try:
-            with self._manager(create=False) as manager:
+            with self._manager(remove_unfinished=False) as manager:
                 arrays = manager.restore(step, args=restore).arrays
         except (OSError, ValueError, KeyError) as error:
             raise self._unreadable(step, error) from error
@@ -157,7 +157,7 @@ class Steps:
         text = str(error)[:300]
         return CheckpointError(f"cannot read the checkpoint of step {step} in {self.folder.parent}: {text}")
 
-    def _manager(self, create: bool) -> Any:
+    def _manager(self, remove_unfinished: bool) -> Any:
         ocp = _orbax()
         # Saving in the foreground: a step that was announced as saved is on the disk.
         process = _this_process()
@@ -165,7 +165,7 @@ class Steps:
             max_to_keep=self._keep,
             create=False,
             enable_async_checkpointing=False,
-            cleanup_tmp_directories=create,
+            cleanup_tmp_directories=remove_unfinished,
             multiprocessing_options=process,
         )
         # Of several processes each reads and writes all of its own arrays.
