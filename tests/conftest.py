@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = str(cache.mkdir("programs"))
     os.environ["DRE_JAX_CACHE"] = folder
     # CI begins with an empty cache: there, to keep what takes no time to compile costs a sixteenth of the run.
-    least = 0.5 if "CI" in os.environ else 0.0
+    least = 0.5 if os.environ.get("CI") == "true" else 0.0
     for name, value in (("min_compile_time_secs", least), ("min_entry_size_bytes", -1)):
         os.environ[f"JAX_PERSISTENT_CACHE_{name.upper()}"] = str(value)
         jax.config.update(f"jax_persistent_cache_{name}", value)

@@ -112,7 +112,7 @@ def test_rgpe_weights_means_and_variances_of_processes(sources, history, hills, 
     own_mean, own_variance = predicted(own, history.x, y, history.where, candidates.x)
     mean, variance = jax.jit(method.predict)(sources, history, y, candidates, key)
     np.testing.assert_allclose(mean, weights @ [*means, own_mean], atol=1e-4)
-    np.testing.assert_allclose(variance, weights**2 @ [*variances, own_variance], rtol=1e-3)
+    np.testing.assert_allclose(variance, weights**2 @ [*variances, own_variance], rtol=1e-4)
 
 
 @pytest.mark.thorough
