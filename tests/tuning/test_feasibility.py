@@ -69,7 +69,7 @@ def test_weights_are_those_of_a_reference():
 
 @pytest.mark.thorough
 def test_a_search_stays_where_trials_succeed():
-    """Three in four fail without a model, and the best is farther from the edge."""
+    """Three in four fail without a model."""
     failed = edge(Optimizer(SQUARE, seed=0), 20)
     without = edge(Optimizer(SQUARE, seed=0, config=EngineConfig(failure_model=False)), 20)
     assert sum(failed) <= 12
