@@ -14,6 +14,7 @@ import typer
 
 from dre_jax import __version__, native
 from dre_jax.cli.info import print_facts
+from dre_jax.methods.dre.backends import cuda
 from dre_jax.runtime import cache, devices
 from dre_jax.runtime.setup import prepare
 
@@ -23,7 +24,7 @@ CORE = (
 )
 OPTIONAL = (
     *("ConfigSpace", "optuna", "pandas", "pooch", "scikit-learn", "smac", "torch", "xgboost", "xgboost-cpu"),
-    *("jax-cuda12-plugin", "jax-cuda13-plugin", "libtpu"),
+    *("jax-cuda12-plugin", "jax-cuda13-plugin", "libtpu", "nvidia-cuda-nvrtc"),
 )
 _VARIABLES = ("DRE_JAX_", "JAX_", "XLA_", "CUDA_VISIBLE_DEVICES", "CXX", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -68,8 +69,16 @@ def describe() -> dict[str, Any]:
         "compiler": native.compiler_version(),
         "cache": None if folder is None else str(folder),
         "native": native.decision()._asdict() if "error" not in device_facts else None,
+        "cuda": _cuda() if device_facts.get("platform") == "gpu" else None,
         "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)},
     }
+
+
+def _cuda() -> dict[str, str | None]:
+    """Returns whether the kernel for GPUs computes training steps."""
+    limits, reason = cuda.decision()
+    kernel = f"{cuda.fingerprint()} for sm_{limits.architecture}" if limits else None
+    return {"kernel": kernel, "precision": cuda.precision(), "why_not": reason}
 
 
 def _installed_version(name: str) -> str | None:
@@ -106,4 +115,9 @@ def _lines(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "cache", description["cache"] or "off"
     if steps is not None:
         yield "C++ steps", f"on, {steps['fingerprint']}" if steps["fingerprint"] else f"off: {steps['why_not']}"
+    if (kernel := description["cuda"]) is not None:
+        yield (
+            "CUDA steps",
+            f"on, {kernel['kernel']}, {kernel['precision']}" if kernel["kernel"] else f"off: {kernel['why_not']}",
+        )
     yield "variables", " ".join(f"{name}={value}" for name, value in description["variables"].items()) or "none"

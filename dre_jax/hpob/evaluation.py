@@ -12,7 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from dre_jax import native
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
 from dre_jax.data.files import existing_json, make_folder, place, remove_left_over, stamp
 from dre_jax.data.hpob import Outline, files_of
@@ -22,6 +21,7 @@ from dre_jax.hpob.continuous import XGBOOST
 from dre_jax.hpob.host_runs import HostRunner, surrogate_runs
 from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, check
 from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
+from dre_jax.methods.dre.backends.provenance import with_backend
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of
 from dre_jax.runtime import processes
@@ -176,7 +176,7 @@ class Evaluation:
             if len(trace) != self.plan.trials + 1:
                 run = f"{place(self.out, space, dataset)}, seed {seed!r}"
                 raise DataError(f"{run}: a run must have {self.plan.trials} trials, but has {len(trace) - 1}")
-        return replace(results, meta={**meta_saved, "backends": native.with_backend(meta_saved.get("backends", []))})
+        return replace(results, meta={**meta_saved, "backends": with_backend(meta_saved.get("backends", []))})
 
     def _describe(self) -> dict[str, Any]:
         plan = self.plan
@@ -188,7 +188,7 @@ class Evaluation:
             "configuration": first if all(c == first for c in configurations.values()) else configurations,
             "seed": plan.seed,
             "versions": versions(),
-            "backends": native.with_backend([]),
+            "backends": with_backend([]),
         }
         if plan.continuous is not None:
             facts["versions"]["xgboost"] = import_extra(*XGBOOST).__version__

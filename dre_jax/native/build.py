@@ -1,4 +1,4 @@
-"""Compiles the C++ of this folder, with the compiler of the machine, for the processor of the machine."""
+"""Compiles C++ with the compiler of the machine: the loops of this folder, for its processor, and other libraries."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -20,8 +21,10 @@ STEPS, DRAW = "dre_jax_steps", "dre_jax_draw"
 CALLS = (STEPS, DRAW)
 """Names of the custom calls."""
 
-_SOURCE = Path(__file__).parent
-_FLAGS = ("-O3", "-std=c++20", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fno-semantic-interposition")
+_FLAGS = ("-std=c++20", "-shared", "-fPIC")
+LOOPS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fno-semantic-interposition")
+"""The compiler's flags for the loops."""
+
 _PATIENCE = 120  # seconds; it takes about eight
 
 
@@ -34,22 +37,31 @@ def register() -> str:
     Raises:
       OSError, AttributeError, subprocess.SubprocessError: where it cannot be built or loaded.
     """
-    compiler = _compiler()
-    fingerprint = _fingerprint(compiler)
-    library = _load(compiler, fingerprint)
+    source = Path(__file__).parent / "library.cc"
+    library = load_library("native", source, LOOPS)
     for name, function in ((STEPS, library.DreJaxSteps), (DRAW, library.DreJaxDraw)):
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")
-    return fingerprint
+    return _fingerprint(_compiler(), source, LOOPS)
 
 
-def _load(compiler: str, fingerprint: str) -> ctypes.CDLL:
-    folder = cache.folder()
+def load_library(name: str, source: Path, flags: Sequence[str] = ()) -> ctypes.CDLL:
+    """Returns a library of C++ with XLA's headers, built with the flags unless it is kept from before.
+
+    Args:
+      name: of its file in the cache.
+      source: its file; the headers lie beside it.
+      flags: of the compiler, beside those that every library needs.
+
+    Raises:
+      OSError, subprocess.SubprocessError: where it cannot be built or loaded.
+    """
+    compiler, folder = _compiler(), cache.folder()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:  # once loaded the file is not needed any longer
-            return ctypes.CDLL(str(_build(compiler, Path(temporary) / "library.so")))
-    path = folder / f"native-{fingerprint}.so"
+            return ctypes.CDLL(str(_build(compiler, source, flags, Path(temporary) / "library.so")))
+    path = folder / f"{name}-{_fingerprint(compiler, source, flags)}.so"
     with folder_lock(folder):  # of processes that begin together one builds
-        return ctypes.CDLL(str(path if path.exists() else _build(compiler, path)))
+        return ctypes.CDLL(str(path if path.exists() else _build(compiler, source, flags, path)))
 
 
 def _compiler() -> str:
@@ -67,24 +79,24 @@ def compiler_version() -> str | None:
         return None
 
 
-def _fingerprint(compiler: str) -> str:
+def _fingerprint(compiler: str, source: Path, flags: Sequence[str]) -> str:
     """Returns a digest of all that the library depends on; macros have the versions and the processor's features.
 
     The headers of the foreign function interface, and with them its binary interface, come with jaxlib.
     """
     macros = _run(compiler, "-march=native", "-dM", "-E", "-x", "c++", os.devnull)
-    sources = [path.read_bytes() for path in sorted(_SOURCE.iterdir()) if path.suffix in (".cc", ".h")]
+    sources = [path.read_bytes() for path in sorted(source.parent.iterdir()) if path.suffix in (".cc", ".h")]
     versions = jax.__version__, jaxlib_version
-    parts = [macros.encode(), " ".join((*versions, *_FLAGS)).encode(), *sources]
+    parts = [macros.encode(), " ".join((*versions, *_FLAGS, *flags)).encode(), *sources]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
-def _build(compiler: str, path: Path) -> Path:
+def _build(compiler: str, source: Path, flags: Sequence[str], path: Path) -> Path:
     """Builds the library under a temporary name, as another process may build it where there are no locks."""
     part = path.with_suffix(f".{os.getpid()}.part")
     headers = ("-isystem", jax.ffi.include_dir())
     try:
-        _run(compiler, *_FLAGS, "-shared", "-fPIC", *headers, str(_SOURCE / "library.cc"), "-o", str(part))
+        _run(compiler, *_FLAGS, *flags, *headers, str(source), "-o", str(part))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -52,26 +51,6 @@ def decision() -> Decision:
         _log.warning("training is about half as fast, since its C++ loops cannot be used: %s", detail)
         return Decision(None, detail)
     return Decision(digest, None)
-
-
-def backend(*, decide: bool = True) -> dict[str, str]:
-    """Describes what computes: the C++ library, or XLA alone, and the kind of device.
-
-    Without ``decide``, it is XLA until something of this process has asked for the C++, which takes seconds to build.
-    """
-    digest = decision().fingerprint if decide or decision.cache_info().currsize else None
-    return {"steps": f"native {digest}" if digest else "xla", "device": jax.devices()[0].device_kind}
-
-
-def with_backend(backends: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the backends that computed a result so far, and this process's, unless it is among them.
-
-    Example:
-      >>> with_backend(with_backend([])) == [backend()]
-      True
-    """
-    mine = backend()
-    return [*backends, *([] if mine in backends else [mine])]
 
 
 def _try() -> None:

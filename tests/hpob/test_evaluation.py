@@ -13,11 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax import native
 from dre_jax.data import SPLITS, load_space, read_results
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.hpob import Evaluation, Plan, evaluation
 from dre_jax.methods import registry
+from dre_jax.methods.checkpoints import provenance
+from dre_jax.methods.dre import backends
+from dre_jax.methods.dre.backends.provenance import backend
 
 
 @pytest.fixture
@@ -123,10 +125,10 @@ def test_another_evaluation_is_refused(plan, tmp_path, changed, named):
 
 
 def test_another_backend_gives_a_warning_and_is_recorded(plan, tmp_path, monkeypatch):
-    out, mine, other = tmp_path / "random.json", native.backend(), {"steps": "native 1a2b", "device": "H200"}
+    out, mine, other = tmp_path / "random.json", backend(), {"steps": "native 1a2b", "device": "H200"}
     next(iter(Evaluation(plan, out)))
-    for module in (native, native.trial):
-        monkeypatch.setattr(module, "backend", lambda: other)
+    for module in (provenance, backends.provenance):
+        monkeypatch.setattr(module, "backend", lambda **_: other)
     with pytest.warns(DataWarning, match="goes on by native 1a2b on H200"):
         again = Evaluation(plan, out)
     assert len(list(again)) == 17

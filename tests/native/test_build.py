@@ -6,6 +6,7 @@ import os
 import pytest
 
 from dre_jax import native
+from dre_jax.methods.dre.backends.provenance import backend
 from dre_jax.native import trial
 from tests.processes import run_python
 
@@ -78,7 +79,7 @@ def test_a_library_with_a_wrong_result_is_not_used(monkeypatch, caplog, step, sa
         assert not native.available()
     (message,) = (record.getMessage() for record in caplog.records)
     assert said in message
-    assert native.backend()["steps"] == "xla"
+    assert backend()["steps"] == "xla"
 
 
 @pytest.mark.usefixtures("undecided")

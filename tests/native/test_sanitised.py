@@ -22,7 +22,7 @@ PROGRAM = f"""
 import sys, pytest
 from dre_jax import native
 from dre_jax.native import build
-build._FLAGS += {SANITISE}
+build.LOOPS += {SANITISE}
 assert native.available()
 sys.exit(pytest.main(sys.argv[1:]))
 """

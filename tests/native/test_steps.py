@@ -17,12 +17,12 @@ from dre_jax.methods.dre import (
     ModelConfig,
     Support,
     init,
-    native_steps,
     scores,
 )
+from dre_jax.methods.dre.backends import StepRequest, cpu
+from dre_jax.methods.dre.backends.scan import take_steps as scan_steps
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.lists import draw_steps_bits, read_lists
-from dre_jax.methods.dre.steps import scan_steps
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.runtime import devices
 
@@ -103,7 +103,7 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
 
     drawn, begin = draw(KEY), (params, jax.jit(zero_moments)(params))
 
-    by_native = partial(native_steps.native_steps, wants_losses=True)
+    by_native = partial(cpu.take_steps, params_only=False)
     ways = [jax.jit(partial(way, model, loss.name, data.x, data.response)) for way in (by_native, scan_steps)]
 
     # Steps of no size: the moments are then sums over gradients at one place, each step's of other lists.
@@ -126,7 +126,10 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
 
 # Which steps are done by the C++.
 
-X = jnp.zeros((2, 3))
+
+def request(model, loss="listmle", own=True, **others):
+    sizes = {"columns": 3, "rows": 2, "support": 2, "query": 5, "lists_per_step": 1, "params_only": False}
+    return StepRequest(model=model, loss=loss, own_lists=own, **sizes | others)
 
 
 def test_the_native_steps_cover_every_field_of_the_model():
@@ -134,10 +137,10 @@ def test_the_native_steps_cover_every_field_of_the_model():
     class Newer(ModelConfig):
         residual: bool = False
 
-    assert set(native_steps.MODEL_FIELDS) == {field.name for field in fields(ModelConfig)}
-    assert all(values is None or getattr(SMALL, name) in values for name, values in native_steps.MODEL_FIELDS.items())
-    assert native_steps.supports_native(ModelConfig(), "listmle", X, own_lists=True)
-    assert not native_steps.supports_native(Newer(), "listmle", X, own_lists=True)
+    assert set(cpu.MODEL_FIELDS) == {field.name for field in fields(ModelConfig)}
+    assert all(values is None or getattr(SMALL, name) in values for name, values in cpu.MODEL_FIELDS.items())
+    assert cpu.why_not(request(ModelConfig())) is None
+    assert cpu.why_not(request(Newer())) == "residual=False is not supported"
 
 
 @pytest.mark.parametrize(
@@ -152,8 +155,9 @@ def test_the_native_steps_cover_every_field_of_the_model():
     ],
 )
 def test_supported_models_and_losses(model, loss, own, does):
-    assert native_steps.supports_native(model, loss, X, own_lists=own) == does
-    assert not native_steps.supports_native(model, loss, X.astype(jnp.bfloat16), own_lists=own)
+    assert (cpu.why_not(request(model, loss, own)) is None) == does
+    assert cpu.why_not(request(model, loss, own, dtype=jnp.bfloat16)) is not None
+    assert cpu.why_not(request(model, loss, own, is_averaged=True)) is not None
 
 
 both_deep_sets = pytest.mark.parametrize("name", ["small", pytest.param("one deep set", marks=pytest.mark.thorough)])

@@ -13,10 +13,10 @@ from typing import Any
 import jax
 from jax import Array
 
-from dre_jax import native
 from dre_jax.data import SearchSpace, fingerprint
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
+from dre_jax.methods.dre.backends.provenance import backend
 
 
 def provenance(meta: SearchSpace, key: Array, *, is_fitted: bool = False) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def provenance(meta: SearchSpace, key: Array, *, is_fitted: bool = False) -> dic
         "tasks": list(meta.train),
         "key": [int(word) for word in jax.random.key_data(key).ravel()],
         "versions": versions(),
-        "backends": [native.backend(decide=not is_fitted)],
+        "backends": [backend(decide=not is_fitted)],
     }
 
 
@@ -40,10 +40,10 @@ def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
     """Warns with a `DataWarning` where a result is continued by another backend: rounding may differ.
 
     Args:
-      backends: of the result, see `dre_jax.native.with_backend`.
+      backends: of the result, see `dre_jax.methods.dre.backends.provenance.with_backend`.
       origin: the result's file or folder.
     """
-    mine = native.backend()
+    mine = backend()
     others = [" on ".join(one.values()) for one in backends if one != mine]
     if others:
         here = " on ".join(mine.values())

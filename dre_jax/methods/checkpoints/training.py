@@ -14,7 +14,6 @@ from typing import Any
 import jax
 from jax import Array
 
-from dre_jax import native
 from dre_jax.data import SearchSpace
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError
@@ -26,6 +25,7 @@ from dre_jax.methods.checkpoints.provenance import (
     warn_of_backends,
 )
 from dre_jax.methods.checkpoints.storage import Steps
+from dre_jax.methods.dre.backends.provenance import with_backend
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import start
@@ -163,7 +163,7 @@ class ResumableTraining(TrainingCheckpoint):
         check_same_training(self.folder, ours, {**metadata, **configs}, self._columns, columns)
         run = self.load(metadata)
         self._steps.complete(_copies(metadata))
-        self._metadata["backends"] = native.with_backend(metadata["backends"])
+        self._metadata["backends"] = with_backend(metadata["backends"])
         if metadata["step"] < self._config.steps:
             warn_of_backends(self._metadata["backends"], self.folder)
         return run

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
-from jax.custom_batching import sequential_vmap
+from jax import Array
 
 from dre_jax.data.sampling import draw_without_replacement, skip, support_size
-from dre_jax.losses import PositionWeights, rank_sorted
+from dre_jax.losses import rank_sorted
+from dre_jax.methods.dre.backends import StepRequest, take_steps
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.native_steps import native_steps, supports_native
-from dre_jax.methods.dre.steps import Carry, scan_steps
-from dre_jax.methods.dre.tpu import fit_members, layout_of, masks_of, pack, supports_kernel, unpack
 from dre_jax.methods.dre.training_config import FineTuneConfig
-from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
+from dre_jax.optim.adam import step_sizes, zero_moments
 
 _UNROLL = 2  # epochs in a turn of the loop: on a CPU 8 to 10 % less time than one, and no more is gained by four
 
@@ -74,61 +67,25 @@ def fine_tune(
     """
     if config.epochs == 0:
         return params
-    epochs, steps = _draw(config, response, level, where, key)
-    by_scan = partial(fit_epochs, partial(scan_steps, model, config.loss.name, unroll=_UNROLL))
-    elsewhere: dict[str, Callable[..., EnsembleParams]] = {}
-    if supports_native(model, config.loss.name, x, own_lists=False):
-        elsewhere["cpu"] = partial(fit_epochs, partial(native_steps, model, config.loss.name, wants_losses=False))
-    if supports_kernel(model, config.loss.name, x):
-
-        def run(params: EnsembleParams, x: Array, response: Array, level: Array, where: Array, key: Array) -> Any:
-            # Several runs go one after the other, as the kernel works on one at a time anyway. What is drawn for all at
-            # once would take memory by the number of runs, and the compiler minutes in place of seconds.
-            lists_and_sizes = _draw(config, response, level, where, key)
-            return epochs_in_lanes(model, config.loss.weights, level, where, params, x, response, *lists_and_sizes)
-
-        one_by_one = sequential_vmap(run)
-        elsewhere["tpu"] = lambda params, x, response, *_: one_by_one(params, x, response, level, where, key)
-    return lax.platform_dependent(params, x, response, epochs, steps, **elsewhere, default=by_scan)
-
-
-def _draw(
-    config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array
-) -> tuple[SampledLists, StepSizes]:
-    """Returns the lists and the step sizes of all epochs."""
-    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
-    return draw_epochs(config, response, level, where, key), steps
-
-
-def fit_epochs(
-    take_steps: Callable[..., tuple[Carry, Array]],
-    params: EnsembleParams,
-    x: Array,
-    response: Array,
-    epochs: SampledLists,
-    steps: StepSizes,
-) -> EnsembleParams:
-    """Returns the parameters after the epochs, by `scan_steps` or `native_steps` of a model and a loss."""
+    epochs = draw_epochs(config, response, level, where, key)
     # An epoch has one list, which all members share.
     lists, start = jax.tree.map(lambda a: a[:, None, None], epochs), (params, zero_moments(params))
-    return take_steps(x, response, start, lists, steps)[0][0]
+    sizes = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
+    loss = config.loss.name
+    return take_steps(model, loss, x, response, start, lists, sizes, params_only=True, unroll=_UNROLL)[0][0]
 
 
-def epochs_in_lanes(
-    model: ModelConfig,
-    weights: PositionWeights,
-    level: Array,
-    where: Array,
-    params: EnsembleParams,
-    x: Array,
-    response: Array,
-    epochs: SampledLists,
-    steps: StepSizes,
-    *,
-    interpret: bool = False,
-) -> EnsembleParams:
-    """Returns what the scan over epochs returns, computed by `dre_jax.methods.dre.tpu` with lists as masks."""
-    layout, members = layout_of(model, x.shape[1]), jax.tree.leaves(params.scorers)[0].shape[0]
-    first, draws = masks_of(model, weights, level, where, response, epochs)
-    packed_params = fit_members(model, pack(layout, params, members), x, first, draws, steps, interpret=interpret)
-    return unpack(layout, packed_params, params)
+def request_for(model: ModelConfig, config: FineTuneConfig, n_columns: int, n_trials: int) -> StepRequest:
+    """Returns the description of fine-tuning on histories of so many trials."""
+    support = max(1, n_trials // 5)
+    return StepRequest(
+        model=model,
+        loss=config.loss.name,
+        columns=n_columns,
+        rows=n_trials,
+        support=support,
+        query=max(1, n_trials - support),
+        lists_per_step=1,
+        own_lists=False,
+        params_only=True,
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
+from dre_jax.methods.dre.backends import why_not
 from dre_jax.methods.dre.ensemble import (
     EnsembleParams,
     Support,
@@ -18,9 +18,8 @@ from dre_jax.methods.dre.ensemble import (
     scores,
     scores_in_blocks,
 )
-from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.fine_tuning import fine_tune, request_for
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.tpu import supports_kernel
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
@@ -100,8 +99,8 @@ class DRE:
 
     def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
         """Returns whether fine-tuning is the kernel of a TPU, which takes one run from its first epoch to its last."""
-        history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
-        return platform == "tpu" and supports_kernel(self.model, loss.name, history)
+        request = request_for(self.model, self.fine_tuning, n_columns, longest)
+        return platform == "tpu" and why_not(platform, request) is None
 
     def sample_posterior(
         self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax import native
 from dre_jax.data import SearchSpace, Task, build_table
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, DataError, DataWarning
+from dre_jax.methods.checkpoints import provenance
 from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingCheckpoint
-from dre_jax.methods.dre import MetaTrainConfig, ModelConfig, meta_train, trainer
+from dre_jax.methods.dre import MetaTrainConfig, ModelConfig, backends, meta_train, trainer
+from dre_jax.methods.dre.backends.provenance import backend
 from dre_jax.methods.dre.state import TrainingRun
 from dre_jax.methods.dre.steps import evaluate, start, train
 from tests.error_messages import raises_line
@@ -196,9 +197,9 @@ def test_needs_tasks(tmp_path):
 
 def test_backends_are_recorded_and_another_gives_a_warning(saved, tmp_path, monkeypatch):
     folder, other = shutil.copytree(saved, tmp_path / "s"), {"steps": "native 1a2b", "device": "H200"}
-    mine = native.backend()
+    mine = backend()
     assert TrainingCheckpoint(folder).metadata()["backends"] == [mine]
-    for module in (native, native.trial):
+    for module in (provenance, backends.provenance):
         monkeypatch.setattr(module, "backend", lambda **_: other)
     go(key=jax.random.key(0), folder=folder)  # nothing is left to do
     with pytest.warns(DataWarning, match=r"was computed by .* on cpu, and goes on by native 1a2b on H200") as facts:

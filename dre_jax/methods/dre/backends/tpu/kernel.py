@@ -12,13 +12,23 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_batching import sequential_vmap
 
-from dre_jax.losses import PositionWeights, position_weights
-from dre_jax.methods.dre.ensemble import deep_set_response
+from dre_jax.methods.dre.backends.request import StepRequest
+from dre_jax.methods.dre.backends.tpu.epoch import Trials, gradient
+from dre_jax.methods.dre.backends.tpu.layout import (
+    LANES,
+    SUBLANES,
+    LaneLayout,
+    layout_of,
+    pack,
+    round_up,
+    unpack,
+    widest,
+)
+from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.tpu.epoch import Trials, gradient
-from dre_jax.methods.dre.tpu.layout import LANES, SUBLANES, LaneLayout, layout_of, round_up, widest
 from dre_jax.optim.adam import Moments, StepSizes, apply_gradient
 
 VARIABLE = "DRE_JAX_PALLAS"
@@ -39,51 +49,78 @@ class Draws(NamedTuple):
     """Of the trial's position; positive exactly where it is ranked."""
 
 
-def masks_of(
-    model: ModelConfig, weights: PositionWeights, level: Array, where: Array, response: Array, epochs: SampledLists
-) -> tuple[Array, Draws]:
-    """Returns the first of each trial's tie group, i32[C], and the draws of the epochs.
+def masks_of(model: ModelConfig, response: Array, lists: SampledLists) -> tuple[Array, Draws]:
+    """Returns the first trial of each trial's tie group, i32[C], and the draws of the epochs.
 
-    The weights are those of `dre_jax.losses.rank_sorted` where tied items share theirs. Tie groups are the same in all
-    epochs, so that sums over them are products with one matrix, not gathers.
+    Tie groups are the same in all epochs, so that sums over them are products with one matrix, not gathers. Trials that
+    are tied but in no list together may have groups of their own.
     """
-    slot = jnp.arange(where.shape[0], dtype=jnp.int32)
-    in_support = (epochs.support[:, :, None] == slot[None, None, :]) & epochs.support_where[:, :, None]
-    support = jnp.any(in_support, axis=1)
+    slot = jnp.arange(response.shape[0], dtype=jnp.int32)
+    in_support = (lists.support[:, :, None] == slot[None, None, :]) & lists.support_where[:, :, None]
+    support, ranked = jnp.any(in_support, axis=1), lists.ranked_list
     count = jnp.sum(support, axis=1, keepdims=True, dtype=response.dtype)
     share = support.astype(response.dtype) / jnp.maximum(count, 1.0)
     scaled_y = deep_set_response(model, jnp.broadcast_to(response, support.shape), support)
-    tied = level[:, None] == level[None, :]
-    first = jnp.min(jnp.where(tied, slot[None, :], slot.shape[0]), axis=1)
-    return first, Draws(share, scaled_y, _weight(weights, where[None, :] & ~support, tied).astype(response.dtype))
+    is_item = (lists.query[:, :, None] == slot[None, None, :]) & ranked.where[:, :, None]
+    first = jnp.take_along_axis(lists.query, ranked.first, axis=1)
+    group = jnp.min(jnp.where(is_item, first[:, :, None], slot[None, None, :]), axis=(0, 1))
+    weight = jnp.sum(jnp.where(is_item, ranked.weight[:, :, None], 0.0), axis=1)
+    return group, Draws(share, scaled_y, weight.astype(response.dtype))
 
 
-def _weight(weights: PositionWeights, query: Array, tied: Array) -> Array:
-    """Weights of the positions f32[E, C]: tied items share the mean of theirs; zero where nothing is ranked."""
-    query_mask, same = query.astype(jnp.float32), tied.astype(jnp.float32)
-    up_to = jnp.triu(jnp.ones(tied.shape, jnp.float32))
-    length = jnp.sum(query_mask, axis=1, keepdims=True)
-    weight = jnp.where(query, position_weights(weights, _sums(query_mask, up_to), length), 0.0)
-    return jnp.where(query, _sums(weight, same) / jnp.maximum(_sums(query_mask, same), 1.0), 0.0)
+def why_not(request: StepRequest) -> str | None:
+    """Returns why the kernel does not take such steps, in a few words; None if it does.
 
-
-def _sums(values: Array, matrix: Array) -> Array:
-    return jnp.matmul(values, matrix, precision=lax.Precision.HIGHEST)
-
-
-def supports_kernel(model: ModelConfig, loss: str, x: Array | jax.ShapeDtypeStruct) -> bool:
-    """Returns whether the kernel supports all of the arguments; ``DRE_JAX_PALLAS=0`` turns it off.
-
-    Known are ListMLE, deep sets of the members' own or none, layers of up to 128, and histories of up to 512 trials in
-    float32, as far as one group of members fits into the chip's memory with them.
+    Supported is fine-tuning by ListMLE, with deep sets of the members' own or none, layers of up to 128, and histories
+    of up to 512 trials in float32, as far as one group of members fits into the chip's memory with them.
+    ``DRE_JAX_PALLAS=0`` turns the kernel off.
     """
+    model = request.model
     if os.environ.get(VARIABLE, "1") == "0":
-        return False
-    is_supported = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
-    short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
-    if not (is_supported and short and loss == "listmle"):
-        return False
-    return max_groups_per_pass(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
+        return f"{VARIABLE}=0"
+    if not request.params_only or request.own_lists or request.lists_per_step > 1 or request.is_averaged:
+        return "it is for fine-tuning"
+    if request.loss != "listmle":
+        return f"the loss {request.loss} is not supported"
+    if request.dtype != jnp.float32:
+        return "numbers are not float32"
+    if model.context == "shared":
+        return "members share a deep set"
+    if model.range_limit is not None:
+        return "scores have a range controller"
+    if widest(model) > LANES:
+        return f"a layer is wider than {LANES}"
+    if request.rows > _LONGEST:
+        return f"the history is longer than {_LONGEST}"
+    if max_groups_per_pass(layout_of(model, request.columns), 1, request.rows) == 0:
+        return "a group of members does not fit into the chip's memory"
+    return None
+
+
+def take_steps(
+    model: ModelConfig,
+    x: Array,
+    response: Array,
+    start: tuple[EnsembleParams, Moments],
+    lists: SampledLists,
+    sizes: StepSizes,
+    *,
+    interpret: bool = False,
+) -> tuple[tuple[EnsembleParams, Moments], Array]:
+    """Returns the parameters that the scan over steps returns, with the moments of ``start`` and no losses.
+
+    Several runs go one after the other, as the kernel works on one at a time anyway.
+    """
+
+    def run(params: EnsembleParams, x: Array, response: Array, lists: SampledLists, sizes: StepSizes) -> EnsembleParams:
+        first, draws = masks_of(model, response, jax.tree.map(lambda a: a[:, 0, 0], lists))
+        layout = layout_of(model, x.shape[1])
+        packed_params = pack(layout, params, model.members)
+        return unpack(layout, fit_members(model, packed_params, x, first, draws, sizes, interpret=interpret), params)
+
+    params, moments = start
+    losses = jnp.zeros((sizes.size.shape[0], model.members), x.dtype)
+    return (sequential_vmap(run)(params, x, response, lists, sizes), moments), losses
 
 
 def fit_members(
@@ -153,7 +190,7 @@ def _bytes(layout: LaneLayout, trials: int) -> int:
     That is two and a half squares of trials for each member, what layers before and behind an activation give for every
     trial, parameters and moments with what brings them in and out, and the history.
     """
-    wide = round_up(layout.parts["hidden_0_kernel_x"].size, LANES)
+    wide = round_up(layout.parts["hidden_0_kernel_x"].part.size, LANES)
     layers = sum(name.startswith(("hidden", "phi")) and name.endswith("bias") for name in layout.parts)
     squares = 5 * layout.members * trials * round_up(trials, LANES) // 2
     floats = squares + 2 * trials * (layers * LANES + wide) + 6 * layout.rows * LANES

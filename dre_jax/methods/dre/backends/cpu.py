@@ -1,4 +1,4 @@
-"""Training steps by `dre_jax.native`: what it supports, and packing of an ensemble's parameters into rows."""
+"""Training steps on a CPU, by the C++ of `dre_jax.native`; packing of an ensemble's parameters into rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax import native
+from dre_jax.methods.dre.backends.request import StepRequest
 from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -32,18 +33,33 @@ MODEL_FIELDS: Mapping[str, Container[object] | None] = {
 """Fields of `ModelConfig` that the C++ supports, with the supported values; None for any value."""
 
 
-def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool) -> bool:
-    """Returns whether `native_steps` supports a model, a loss and a table.
+def why_not(request: StepRequest) -> str | None:
+    """Returns why the C++ does not take such steps, in a few words; None if it does.
 
     Supported are the fields and values in `MODEL_FIELDS`, the losses in `LOSSES`, tables of float32, and members with
     lists of their own, unless they share a deep set.
     """
-    is_supported = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
-    values = [(getattr(model, field.name), MODEL_FIELDS.get(field.name, ())) for field in dataclasses.fields(model)]
-    return is_supported and all(choices is None or value in choices for value, choices in values) and native.available()
+    model = request.model
+    values = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
+    unknown = [name for name, value in values.items() if not _is_known(MODEL_FIELDS.get(name, ()), value)]
+    if unknown:
+        return f"{unknown[0]}={values[unknown[0]]!r} is not supported"
+    if request.loss not in LOSSES:
+        return f"the loss {request.loss} is not supported"
+    if request.dtype != jnp.float32:
+        return "numbers are not float32"
+    if request.is_averaged:
+        return "devices share the lists of a member"
+    if model.context == "shared" and request.own_lists:
+        return "members share a deep set, but not their lists"
+    return native.decision().why_not
 
 
-def native_steps(
+def _is_known(choices: Container[object] | None, value: object) -> bool:
+    return choices is None or value in choices
+
+
+def take_steps(
     model: ModelConfig,
     loss: str,
     x: Array,
@@ -52,9 +68,9 @@ def native_steps(
     lists: SampledLists,
     sizes: StepSizes,
     *,
-    wants_losses: bool,
+    params_only: bool,
 ) -> tuple[tuple[EnsembleParams, Moments], Array]:
-    """Returns what a scan over steps returns, for what `supports_native` accepts.
+    """Returns what a scan over steps returns, for what `why_not` accepts.
 
     Args:
       model: sizes.
@@ -64,7 +80,7 @@ def native_steps(
       start: parameters and Adam's moments, members in front.
       lists: of each step and member, [steps, members, lists]; one member's stand for all where all have the same.
       sizes: of the steps.
-      wants_losses: whether losses are computed.
+      params_only: whether only the parameters of the result are used; losses are not computed then.
 
     Returns:
       Parameters and moments, and the losses, f32[steps, members].
@@ -90,7 +106,7 @@ def native_steps(
         phi=() if model.context == "none" else model.phi,
         rho=model.rho,
         loss=loss,
-        wants_losses=wants_losses,
+        wants_losses=not params_only,
     )
     new_params, *new_moments = (
         EnsembleParams(_unpack(a, params.scorers, scorer_names), _unpack(b, params.deep_set, deep_set_names))

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from dre_jax.methods.dre.backends.tpu.layout import LANES, SUBLANES, LaneLayout
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.tpu.layout import LANES, SUBLANES, LaneLayout
 
 Params = dict[str, Array]
 """The parts of a `LaneLayout`, f32[height, 128] each."""

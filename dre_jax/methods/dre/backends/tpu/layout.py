@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.methods.dre.backends.parts import Part, parts_of
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.model_config import ModelConfig
 
@@ -17,19 +17,13 @@ SUBLANES = 8
 """Rows of a register: kernels of layers start at multiples."""
 
 
-class Part(NamedTuple):
-    """A member's array, or some rows of it."""
+class Placed(NamedTuple):
+    """A part of a member's parameters, and its place among the lanes."""
 
-    tree: str
-    """"scorers" or "deep_set"."""
-    leaf: str
-    start: int
-    """The first of its rows in the leaf; a vector has one row, and so has the last layer's only column."""
-    size: int
-    """How many."""
+    part: Part
     height: int
-    """Rows that it takes among the lanes; those that are left over are zero, and stay zero."""
-    at: int = 0
+    """Rows that it takes; those that are left over are zero, and stay zero."""
+    at: int
     """The first of these."""
 
 
@@ -39,7 +33,7 @@ class LaneLayout:
 
     slot: int
     """Lanes of a member: a power of two, no layer is wider."""
-    parts: dict[str, Part]
+    parts: dict[str, Placed]
     rows: int
 
     @property
@@ -72,46 +66,23 @@ def layout_of(model: ModelConfig, n_columns: int) -> LaneLayout:
     """
     slot = 1 << (widest(model) - 1).bit_length()
     parts, at = {}, 0
-    for name, part in sorted(_parts(model, n_columns, slot), key=lambda item: item[1].height == 1):
-        parts[name] = part._replace(at=at)
-        at += part.height
+    for part in sorted(parts_of(model, n_columns), key=lambda part: part.is_vector):
+        height = 1 if part.is_vector else round_up(n_columns, SUBLANES) if part.name.endswith("_x") else slot
+        parts[part.name] = Placed(part, height, at)
+        at += height
     return LaneLayout(slot, parts, round_up(at, SUBLANES))
-
-
-def _parts(model: ModelConfig, n_columns: int, slot: int) -> Iterator[tuple[str, Part]]:
-    """Yields the parts by the names of their leaves; the first layers are split by the kinds of their inputs."""
-    trees = {"scorers": {"hidden": model.hidden, "out": (1,)}}
-    if model.context != "none":
-        trees["deep_set"] = {"phi": model.phi, "rho": model.rho}
-    for tree, layers in trees.items():
-        before = 0
-        for name, i, width in ((name, i, w) for name, widths in layers.items() for i, w in enumerate(widths)):
-            kernel = f"{name}_{i}_kernel" if name != "out" else "out_kernel"
-            if not before:
-                yield f"{kernel}_x", Part(tree, kernel, 0, n_columns, round_up(n_columns, SUBLANES))
-                if name == "phi":
-                    yield f"{kernel}_response", Part(tree, kernel, n_columns, 1, 1)
-                elif model.context != "none":
-                    yield f"{kernel}_context", Part(tree, kernel, n_columns, model.rho[-1], slot)
-            elif name == "out":
-                yield kernel, Part(tree, kernel, 0, 1, 1)
-            else:
-                yield kernel, Part(tree, kernel, 0, before, slot)
-            bias = kernel.removesuffix("kernel") + "bias"
-            yield bias, Part(tree, bias, 0, 1, 1)
-            before = width
 
 
 def pack(layout: LaneLayout, params: EnsembleParams, members: int) -> Array:
     """Returns parameters with members in front as f32[groups, rows, 128]; lanes without a member are zero."""
     groups = layout.groups(members)
     blocks = []
-    for part in layout.parts.values():
+    for part, height, _ in layout.parts.values():
         leaf = _as_rows(getattr(params, part.tree)[part.leaf], part)[:, part.start : part.start + part.size]
-        empty = groups * layout.members - members, part.height - part.size, layout.slot - leaf.shape[-1]
+        empty = groups * layout.members - members, height - part.size, layout.slot - leaf.shape[-1]
         array = jnp.pad(leaf, [(0, n) for n in empty])
-        array = array.reshape(groups, layout.members, part.height, layout.slot)
-        blocks.append(array.swapaxes(1, 2).reshape(groups, part.height, LANES))
+        array = array.reshape(groups, layout.members, height, layout.slot)
+        blocks.append(array.swapaxes(1, 2).reshape(groups, height, LANES))
     packed_params = jnp.concatenate(blocks, axis=1)
     return jnp.pad(packed_params, ((0, 0), (0, layout.rows - packed_params.shape[1]), (0, 0)))
 
@@ -129,8 +100,8 @@ def unpack(layout: LaneLayout, packed_params: Array, like: EnsembleParams) -> En
     by_member = packed_params.reshape(groups, layout.rows, layout.members, layout.slot).swapaxes(1, 2)
     by_member = by_member.reshape(groups * layout.members, layout.rows, layout.slot)
     pieces: dict[str, dict[str, list[Array]]] = {tree: {} for tree in like._fields}
-    for part in sorted(layout.parts.values(), key=lambda part: part.start):
-        pieces[part.tree].setdefault(part.leaf, []).append(by_member[:, part.at : part.at + part.size])
+    for part, _, at in sorted(layout.parts.values(), key=lambda placed: placed.part.start):
+        pieces[part.tree].setdefault(part.leaf, []).append(by_member[:, at : at + part.size])
     return EnsembleParams(*(_like(pieces[tree], getattr(like, tree)) for tree in like._fields))
 
 

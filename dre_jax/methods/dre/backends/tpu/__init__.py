@@ -9,7 +9,6 @@ chip's fast memory for all epochs; the main memory supplies the trials once, and
 `layout` maps parameters to lanes, `epoch` computes a gradient, `kernel` is the loop.
 """
 
-from dre_jax.methods.dre.tpu.kernel import fit_members, masks_of, supports_kernel
-from dre_jax.methods.dre.tpu.layout import layout_of, pack, unpack
+from dre_jax.methods.dre.backends.tpu.kernel import take_steps, why_not
 
-__all__ = ["fit_members", "layout_of", "masks_of", "pack", "supports_kernel", "unpack"]
+__all__ = ["take_steps", "why_not"]

@@ -1,6 +1,6 @@
 """Members side by side in the lanes of a TPU: the kernel, as JAX runs it without one, against the scan over epochs."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 import chex
@@ -9,13 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.losses import rank_sorted
 from dre_jax.methods.dre import FineTuneConfig, LossConfig, ModelConfig, Support, init, scores
-from dre_jax.methods.dre.fine_tuning import draw_epochs, epochs_in_lanes, fine_tune, fit_epochs
-from dre_jax.methods.dre.steps import scan_steps
-from dre_jax.methods.dre.tpu import layout_of, masks_of, supports_kernel
-from dre_jax.methods.dre.tpu.kernel import max_groups_per_pass
-from dre_jax.optim.adam import step_sizes
+from dre_jax.methods.dre.backends import scan, tpu
+from dre_jax.methods.dre.backends.tpu.kernel import masks_of, max_groups_per_pass
+from dre_jax.methods.dre.backends.tpu.layout import layout_of
+from dre_jax.methods.dre.fine_tuning import draw_epochs, fine_tune, request_for
+from dre_jax.optim.adam import step_sizes, zero_moments
 from dre_jax.search import make_history, sort_history
 from tests.oracles import widen
 
@@ -51,7 +50,8 @@ def tuned(way, model, h, params, epochs, steps):
     """Parameters and scores of two runs side by side."""
 
     def one(x):
-        result = way(params, x, h.response, epochs, steps)
+        start = params, zero_moments(params)
+        result = way(x, h.response, start, jax.tree.map(lambda a: a[:, None, None], epochs), steps)[0][0]
         return result, scores(model, result, Support(x, h.response, h.where), x)[:, :FILLED]
 
     return jax.jit(jax.vmap(one))(jnp.stack([h.x, h.x[:, ::-1]]))
@@ -68,10 +68,10 @@ def test_the_kernel_equals_the_scan(name):
     arguments = inputs(model)
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         h, params, epochs, steps = widen(arguments)
-        lanes = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
-        scan = partial(fit_epochs, partial(scan_steps, model, "listmle"))
-        expected, expected_scores = tuned(scan, model, h, params, epochs, steps)
-        result, kernel_scores = tuned(lanes, model, h, params, epochs, steps)
+        ways = partial(scan.take_steps, model, "listmle"), partial(tpu.take_steps, model, interpret=True)
+        (expected, expected_scores), (result, kernel_scores) = (
+            tuned(way, model, h, params, epochs, steps) for way in ways
+        )
         # The weights of the positions are float32 there too.
         chex.assert_trees_all_close(result, expected, atol=3e-6)
     np.testing.assert_array_equal(np.argsort(kernel_scores), np.argsort(expected_scores))
@@ -82,40 +82,44 @@ def test_the_kernel_equals_the_scan(name):
 def test_a_history_of_one_trial_changes_nothing():
     model = MODELS["one layer before the mean"]
     h, params, epochs, steps = inputs(model, n=1)
-    way = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
-    chex.assert_trees_all_equal(jax.jit(way)(params, h.x, h.response, epochs, steps), params)
+    chex.assert_trees_all_equal(
+        tuned(partial(tpu.take_steps, model, interpret=True), model, h, params, epochs, steps)[0],
+        jax.tree.map(lambda a: jnp.stack([a, a]), params),
+    )
 
 
-@pytest.mark.parametrize("weights", ["inverse_log", "inverse_linear", "attention", "none"])
-def test_weights_are_those_of_the_lists(weights):
-    h = history()
-    epochs = drawn(h)
-    masks = jax.jit(masks_of, static_argnums=(0, 1))
-    first, draws = jax.device_get(masks(ModelConfig(), weights, h.level, h.where, h.response, epochs))
-    rank, (h, epochs) = jax.jit(rank_sorted, static_argnums=3), jax.device_get((h, epochs))
+@pytest.mark.parametrize("weights", ["inverse_log", "attention"])
+def test_masks_are_the_lists(weights):
+    h, config = history(), replace(CONFIG, loss=LossConfig(weights=weights))
+    epochs = jax.jit(draw_epochs, static_argnums=0)(config, h.response, h.level, h.where, jax.random.key(3))
+    first, draws = jax.device_get(jax.jit(masks_of, static_argnums=0)(ModelConfig(), h.response, epochs))
+    h, epochs = jax.device_get((h, epochs))
     for e in range(CONFIG.epochs):
-        query, where = epochs.query[e], epochs.ranked_list.where[e]
-        listed = rank(h.response[query], h.level[query], where, weights)
-        expected = np.zeros(CAPACITY)
-        expected[query[where]] = np.asarray(listed.weight)[where]
-        np.testing.assert_allclose(draws.weight[e], expected, rtol=1e-5)
+        where = epochs.ranked_list.where[e]
+        query, expected = epochs.query[e][where], np.zeros(CAPACITY)
+        expected[query] = epochs.ranked_list.weight[e][where]
+        np.testing.assert_array_equal(draws.weight[e], expected.astype(np.float32))
         assert set(np.flatnonzero(draws.share[e])) == set(epochs.support[e][epochs.support_where[e]])
-    level = np.asarray(h.level)
-    assert np.asarray(first).tolist() == [int(np.flatnonzero(level == one)[0]) for one in level]
+        # In the denominator of an item are those that are not better.
+        np.testing.assert_array_equal(query >= first[query][:, None], h.level[query] >= h.level[query][:, None])
 
 
 def test_models_that_the_kernel_does_not_support(monkeypatch):
-    x, model = jnp.zeros((20, 3)), ModelConfig()
-    assert supports_kernel(model, "listmle", x)
-    for other in ({"context": "shared"}, {"range_limit": 3.0}, {"hidden": (129,)}, {"rho": (129, 4)}):
-        assert not supports_kernel(ModelConfig(**other), "listmle", x)
-    assert not supports_kernel(model, "listnet", x)
-    assert not supports_kernel(model, "listmle", jnp.zeros((513, 3)))
-    assert not supports_kernel(model, "listmle", jnp.zeros((20, 3), jnp.bfloat16))
+    def why_not(trials=20, columns=3, loss="listmle", request=None, **model):
+        config = replace(CONFIG, loss=LossConfig(name=loss))
+        return tpu.why_not(request_for(ModelConfig(**model), config, columns, trials)._replace(**(request or {})))
+
+    assert why_not() is None
+    for model in ({"context": "shared"}, {"range_limit": 3.0}, {"hidden": (129,)}, {"rho": (129, 4)}):
+        assert why_not(**model)
+    assert why_not(loss="listnet") == "the loss listnet is not supported"
+    assert why_not(trials=513) == "the history is longer than 512"
+    assert why_not(request={"dtype": jnp.bfloat16}) == "numbers are not float32"
+    assert why_not(request={"params_only": False}) == "it is for fine-tuning"
     # What the compiler for a v5e was seen to refuse: two squares of trials for each of 16 members.
-    assert not supports_kernel(ModelConfig(hidden=(8,), phi=(8,), rho=(8,)), "listmle", jnp.zeros((512, 3)))
+    assert why_not(hidden=(8,), phi=(8,), rho=(8,), trials=512)
     monkeypatch.setenv("DRE_JAX_PALLAS", "0")
-    assert not supports_kernel(model, "listmle", x)
+    assert why_not() == "DRE_JAX_PALLAS=0"
 
 
 def test_fewer_groups_go_together_where_the_chips_memory_is_full():

@@ -1,0 +1,15 @@
+"""Training for NVIDIA GPUs: all steps of all runs and members are one launch.
+
+In XLA's scan, a step of such small networks is a chain of some sixty launches, each of which takes microseconds. Here a
+block of threads trains one member of one run from its first step to its last: weights and activations in shared memory,
+Adam's moments in registers, products on tensor cores. Runs, search spaces and members are the grid.
+
+`plan.py` shares out a multiprocessor's memory, `kernel.cu` and the files beside it are the kernel, `compile.py`
+compiles them with NVRTC, `launch.cc` is what XLA calls, `library.py` builds that, `steps.py` is the function in JAX.
+"""
+
+from dre_jax.methods.dre.backends.cuda.compile import fingerprint
+from dre_jax.methods.dre.backends.cuda.library import decision, precision
+from dre_jax.methods.dre.backends.cuda.steps import steps_for, take_steps, why_not
+
+__all__ = ["decision", "fingerprint", "precision", "steps_for", "take_steps", "why_not"]

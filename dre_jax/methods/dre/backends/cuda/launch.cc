@@ -1,0 +1,183 @@
+// What XLA calls to launch the kernel: the handler of the custom call of steps.py. Needs no CUDA headers.
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace {
+namespace ffi = xla::ffi;
+
+// The functions of the driver that are used here, as cuda.h declares them; a result of 0 is success.
+struct Driver {
+  int (*cuInit)(unsigned);
+  int (*cuDeviceGet)(int*, int);
+  int (*cuDeviceGetAttribute)(int*, int, int);
+  int (*cuCtxGetCurrent)(void**);
+  int (*cuModuleLoadData)(void**, const void*);
+  int (*cuModuleGetFunction)(void**, void*, const char*);
+  int (*cuFuncSetAttribute)(void*, int, int);
+  int (*cuMemsetD8Async)(uint64_t, unsigned char, size_t, void*);
+  int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                        void**);
+};
+
+constexpr int MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
+
+struct Kernel {
+  std::string cubin;
+  unsigned threads = 0, shared_bytes = 0;
+  std::map<void*, void*> functions;  // by context
+};
+
+Driver driver{};
+std::map<int64_t, Kernel> kernels;
+std::mutex mutex;
+
+// As `Args` of kernel.cu.
+struct Args {
+  const float *params, *first, *second, *x;
+  const int* support;
+  const float* support_response;
+  const int *n_support, *query;
+  const uint32_t* bounds;
+  const float* weight;
+  const int* n_query;
+  const float *size, *floor;
+  float *new_params, *new_first, *new_second, *losses, *scratch;
+  long long rows;
+  unsigned has_runs;
+  int runs, steps, members, lists, own_lists;
+};
+
+std::string failed(const char* call, int status) {
+  return std::string(call) + " of the CUDA driver returned the error " + std::to_string(status);
+}
+
+// Returns the kernel's function in the context of this thread; null, and why, if there is none.
+void* function_of(Kernel& kernel, std::string& why) {
+  void* context = nullptr;
+  if (const int status = driver.cuCtxGetCurrent(&context)) return why = failed("cuCtxGetCurrent", status), nullptr;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (void* known = kernel.functions[context]) return known;
+  void *module = nullptr, *function = nullptr;
+  if (const int status = driver.cuModuleLoadData(&module, kernel.cubin.data()))
+    return why = failed("cuModuleLoadData", status), nullptr;
+  if (const int status = driver.cuModuleGetFunction(&function, module, "take_steps"))
+    return why = failed("cuModuleGetFunction", status), nullptr;
+  if (const int status =
+          driver.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(kernel.shared_bytes)))
+    return why = failed("cuFuncSetAttribute", status), nullptr;
+  return kernel.functions[context] = function;
+}
+
+template <class Buffer>
+auto data_or_null(Buffer& buffer) {
+  return buffer.element_count() ? buffer.typed_data() : nullptr;
+}
+
+using F32 = ffi::Buffer<ffi::F32>;
+using S32 = ffi::Buffer<ffi::S32>;
+using U32 = ffi::Buffer<ffi::U32>;
+using Result = ffi::ResultBuffer<ffi::F32>;
+
+ffi::Error launch(void* stream, F32 params, F32 first, F32 second, F32 x, S32 support, F32 support_response,
+                  S32 n_support, S32 query, U32 bounds, F32 weight, S32 n_query, F32 size, F32 floor, Result new_params,
+                  Result new_first, Result new_second, Result losses, Result scratch, int64_t kernel, bool zeroed) {
+  const auto entry = kernels.find(kernel);
+  if (entry == kernels.end())
+    return ffi::Error(ffi::ErrorCode::kFailedPrecondition,
+                      "this process has not compiled the CUDA kernel of the program: trace the program here");
+  std::string why;
+  void* function = function_of(entry->second, why);
+  if (!function) return ffi::Error(ffi::ErrorCode::kInternal, why);
+
+  const auto lists = query.dimensions();  // [runs, steps, members or 1, lists, slots]
+  const int runs = static_cast<int>(new_params->dimensions()[0]);
+  Args args{params.typed_data(), data_or_null(first), data_or_null(second), x.typed_data(), data_or_null(support),
+            data_or_null(support_response), n_support.typed_data(), query.typed_data(), bounds.typed_data(),
+            weight.typed_data(), n_query.typed_data(), size.typed_data(), floor.typed_data(),
+            new_params->typed_data(), data_or_null(*new_first), data_or_null(*new_second), data_or_null(*losses),
+            scratch->typed_data(), x.dimensions()[1], 0, runs, static_cast<int>(lists[1]),
+            static_cast<int>(params.dimensions()[1]), static_cast<int>(lists[3]), lists[2] != 1};
+  const int64_t axes[] = {params.dimensions()[0],    first.dimensions()[0],   second.dimensions()[0],
+                          x.dimensions()[0],         support.dimensions()[0], support_response.dimensions()[0],
+                          n_support.dimensions()[0], query.dimensions()[0],   bounds.dimensions()[0],
+                          weight.dimensions()[0],    n_query.dimensions()[0], size.dimensions()[0],
+                          floor.dimensions()[0]};
+  for (unsigned i = 0; i < sizeof(axes) / sizeof(*axes); ++i) args.has_runs |= static_cast<unsigned>(axes[i] != 1) << i;
+  if (zeroed) {
+    const auto address = reinterpret_cast<uint64_t>(args.scratch);
+    if (const int status = driver.cuMemsetD8Async(address, 0, scratch->size_bytes(), stream))
+      return ffi::Error(ffi::ErrorCode::kInternal, failed("cuMemsetD8Async", status));
+  }
+  void* parameters[] = {&args};
+  const unsigned blocks = static_cast<unsigned>(runs * args.members);
+  if (const int status = driver.cuLaunchKernel(function, blocks, 1, 1, entry->second.threads, 1, 1,
+                                               entry->second.shared_bytes, stream, parameters, nullptr))
+    return ffi::Error(ffi::ErrorCode::kInternal, failed("cuLaunchKernel", status));
+  return ffi::Error::Success();
+}
+
+#ifdef WITHOUT_STREAM  // on a CPU, with a driver that emulates a GPU, XLA has no stream
+template <class Function>
+struct WithoutStream;
+template <class... A>
+struct WithoutStream<ffi::Error (*)(void*, A...)> {
+  static ffi::Error call(A... arguments) { return launch(nullptr, arguments...); }
+};
+#define BINDING ffi::Ffi::Bind()
+#define HANDLER WithoutStream<decltype(&launch)>::call
+#else
+#define BINDING ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>()
+#define HANDLER launch
+#endif
+
+}  // namespace
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(DreJaxCudaSteps, HANDLER,
+                              BINDING.Arg<F32>().Arg<F32>().Arg<F32>().Arg<F32>().Arg<S32>().Arg<F32>().Arg<S32>()
+                                  .Arg<S32>().Arg<U32>().Arg<F32>().Arg<S32>().Arg<F32>().Arg<F32>()
+                                  .Ret<F32>().Ret<F32>().Ret<F32>().Ret<F32>().Ret<F32>()
+                                  .Attr<int64_t>("kernel").Attr<bool>("zeroed"));
+
+// Opens the driver; returns the name of what it lacks, or null.
+extern "C" const char* dre_jax_open_driver(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return path;
+  const std::pair<void*, const char*> functions[] = {
+      {&driver.cuInit, "cuInit"},
+      {&driver.cuDeviceGet, "cuDeviceGet"},
+      {&driver.cuDeviceGetAttribute, "cuDeviceGetAttribute"},
+      {&driver.cuCtxGetCurrent, "cuCtxGetCurrent"},
+      {&driver.cuModuleLoadData, "cuModuleLoadData"},
+      {&driver.cuModuleGetFunction, "cuModuleGetFunction"},
+      {&driver.cuFuncSetAttribute, "cuFuncSetAttribute"},
+      {&driver.cuMemsetD8Async, "cuMemsetD8Async"},
+      {&driver.cuLaunchKernel, "cuLaunchKernel"},
+  };
+  for (const auto& [place, name] : functions) {
+    void* symbol = dlsym(library, name);
+    if (!symbol) return name;
+    *static_cast<void**>(place) = symbol;
+  }
+  return driver.cuInit(0) ? "cuInit" : nullptr;
+}
+
+// Returns an attribute of a device, -1 if the driver does not tell.
+extern "C" int dre_jax_device_attribute(int attribute, int ordinal) {
+  int device = 0, value = 0;
+  if (driver.cuDeviceGet(&device, ordinal) || driver.cuDeviceGetAttribute(&value, attribute, device)) return -1;
+  return value;
+}
+
+// Keeps a compiled kernel for calls with this number.
+extern "C" void dre_jax_add_kernel(int64_t number, const char* cubin, uint64_t size, unsigned threads,
+                                   unsigned shared_bytes) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  kernels.try_emplace(number, Kernel{std::string(cubin, size), threads, shared_bytes, {}});
+}

@@ -1,0 +1,221 @@
+// Gradients of the weights, and Adam. The thread that sums a weight's gradient owns its moments, in registers if they fit.
+
+struct Step {
+  float size, floor;
+  bool first, last;  // of the lists of a step
+};
+
+struct Optimiser {
+  float* moments;   // [2 OWNED][THREADS], where the moments are not in registers
+  float* gradient;  // [OWNED][THREADS], where a step has several lists
+  int tid;
+};
+
+DEVICE float adam(float p, float g, float& m, float& v, const Step& step) {
+  m = 0.9f * m + 0.1f * g;
+  v = 0.999f * v + 0.001f * g * g;
+  return p - step.size * quick_div(m, quick_sqrt(v) + step.floor);
+}
+
+// Adds g to the gradient of the thread's weight number `index`, and updates the weight after the last list.
+DEVICE void update(float& weight, float g, float& m, float& v, int index, const Step& step, const Optimiser& o) {
+  if constexpr (SEVERAL_LISTS) {
+    float& sum = o.gradient[index * THREADS + o.tid];
+    if (!step.first) g += sum;
+    if (!step.last) {
+      sum = g;
+      return;
+    }
+  }
+  if constexpr (MOMENTS_IN_REGISTERS) {
+    weight = adam(weight, g, m, v, step);
+  } else {
+    float& first = o.moments[2 * index * THREADS + o.tid];
+    float& second = o.moments[(2 * index + 1) * THREADS + o.tid];
+    weight = adam(weight, g, first, second, step);
+  }
+}
+
+// How the warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * WARPS + warp` each turn.
+template <int IN, int OUT>
+struct Pieces {
+  static constexpr int HIGH = (IN + 15) / 16;
+  static constexpr int WIDE = OUT % 16 == 0 && HIGH * (OUT / 16) >= WARPS ? 2 : 1;
+  static constexpr int COUNT = HIGH * (OUT / 8 / WIDE);
+  static constexpr int TURNS = (COUNT + WARPS - 1) / WARPS;
+  static constexpr int OWNED = TURNS * WIDE * 4;  // weights of a thread
+};
+
+// Calls f(index of the thread's weight, row, column) for its weights of such a matrix.
+template <int IN, int OUT, class F>
+DEVICE void visit_pieces(int warp, int lane, F f) {
+  using P = Pieces<IN, OUT>;
+#pragma unroll
+  for (int turn = 0; turn < P::TURNS; ++turn) {
+    const int piece = turn * WARPS + warp;
+    const int row = 16 * (piece % P::HIGH) + (lane >> 2), column = 8 * P::WIDE * (piece / P::HIGH) + 2 * (lane & 3);
+#pragma unroll
+    for (int i = 0; i < 4 * P::WIDE; ++i) {
+      const int r = row + 8 * (i / 2 % 2);
+      if (piece < P::COUNT && r < IN) f(turn * P::WIDE * 4 + i, r, column + 8 * (i / 4) + i % 2);
+    }
+  }
+}
+
+// The gradient of W [IN, OUT] over rows 0 to 8 `steps` of inputs and of gradients; then `update`.
+// `input(r, f)` reads feature f of row r. `sums` gets the sums of the gradients' columns; `weighted`, with WEIGHTED, the
+// sums weighted by `row_weight`.
+template <int IN, int OUT, bool WEIGHTED, class Input>
+DEVICE void weight_gradient(Input input, const float* grad, int steps, const float* row_weight, float* w, float* m,
+                            float* v, int index, const Step& step, const Optimiser& o, float* sums, float* weighted,
+                            int warp, int lane) {
+  using P = Pieces<IN, OUT>;
+  const int g = lane >> 2, c = lane & 3;
+#pragma unroll
+  for (int turn = 0; turn < P::TURNS; ++turn) {
+    const int piece = turn * WARPS + warp;
+    if (piece >= P::COUNT) break;
+    const int feature = 16 * (piece % P::HIGH), column = 8 * P::WIDE * (piece / P::HIGH);
+    float acc[P::WIDE][4], low[P::WIDE][4], lower[P::WIDE][4];  // three sums, none of which waits for another
+    float sum[P::WIDE], weighted_sum[P::WIDE];
+#pragma unroll
+    for (int n = 0; n < P::WIDE; ++n) {
+      sum[n] = weighted_sum[n] = 0.0f;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) acc[n][i] = low[n][i] = lower[n][i] = 0.0f;
+    }
+#pragma unroll 2
+    for (int s = 0; s < steps; ++s) {
+      const int r = 8 * s + c;
+      FragmentA a;
+      split(input(r, feature + g), a.high[0], a.low[0]);
+      split(input(r, feature + g + 8), a.high[1], a.low[1]);
+      split(input(r + 4, feature + g), a.high[2], a.low[2]);
+      split(input(r + 4, feature + g + 8), a.high[3], a.low[3]);
+#pragma unroll
+      for (int n = 0; n < P::WIDE; ++n) {
+        // Rows r and r + 4 have phases c and c ^ 1.
+        const float b0 = grad[r * S + 8 * ((column / 8 + n) ^ c) + g];
+        const float b1 = grad[(r + 4) * S + 8 * ((column / 8 + n) ^ c ^ 1) + g];
+        sum[n] += b0 + b1;
+        if constexpr (WEIGHTED) weighted_sum[n] += row_weight[r] * b0 + row_weight[r + 4] * b1;
+        unsigned high0, low0, high1, low1;
+        split(b0, high0, low0);
+        split(b1, high1, low1);
+        if constexpr (SPLIT) {
+          mma(low[n], a.low, high0, high1);
+          mma(lower[n], a.high, low0, low1);
+        }
+        mma(acc[n], a.high, high0, high1);
+      }
+    }
+    const int turn_of_row = phase(g);
+#pragma unroll
+    for (int n = 0; n < P::WIDE; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) acc[n][i] += low[n][i] + lower[n][i];
+      sum[n] += __shfl_xor_sync(ALL_LANES, sum[n], 1);
+      sum[n] += __shfl_xor_sync(ALL_LANES, sum[n], 2);
+      if (c == 0 && feature == 0) sums[column + 8 * n + g] = sum[n];
+      if constexpr (WEIGHTED) {
+        weighted_sum[n] += __shfl_xor_sync(ALL_LANES, weighted_sum[n], 1);
+        weighted_sum[n] += __shfl_xor_sync(ALL_LANES, weighted_sum[n], 2);
+        if (c == 0 && feature == 0) weighted[column + 8 * n + g] = weighted_sum[n];
+      }
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (feature + 8 * half >= IN) continue;
+        float2* p = (float2*)(w + (feature + 8 * half + g) * S + 8 * ((column / 8 + n) ^ turn_of_row) + 2 * c);
+        float2 old = *p;
+        const int i = 4 * (turn * P::WIDE + n) + 2 * half;
+        update(old.x, acc[n][2 * half], m[i], v[i], index + i, step, o);
+        update(old.y, acc[n][2 * half + 1], m[i + 1], v[i + 1], index + i + 1, step, o);
+        *p = old;
+      }
+    }
+  }
+}
+
+// Matrices of layers that a list passes as one row: their gradient is an outer product. Threads own fours of columns.
+template <int IN, int OUT>
+struct Outer {
+  static constexpr int TURNS = (IN * (OUT / 4) + THREADS - 1) / THREADS;
+  static constexpr int OWNED = TURNS * 4;
+};
+
+template <int IN, int OUT, class F>
+DEVICE void visit_outer(int tid, F f) {
+#pragma unroll
+  for (int turn = 0; turn < Outer<IN, OUT>::TURNS; ++turn) {
+    const int four = turn * THREADS + tid, row = four / (OUT / 4), column = 4 * (four % (OUT / 4));
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (row < IN) f(4 * turn + i, row, column + i);
+  }
+}
+
+// The gradient of W [IN, OUT] is in d^T; then `update`.
+template <int IN, int OUT>
+DEVICE void outer_gradient(float* w, const float* in, const float* d, float* m, float* v, int index, const Step& step,
+                           const Optimiser& o) {
+#pragma unroll
+  for (int turn = 0; turn < Outer<IN, OUT>::TURNS; ++turn) {
+    const int four = turn * THREADS + o.tid, row = four / (OUT / 4), column = 4 * (four % (OUT / 4));
+    if (row >= IN) break;
+    float4* p = (float4*)(w + at(row, column));
+    const float x = in[row];
+    const float4 e = *(const float4*)(d + column);
+    float4 old = *p;
+    update(old.x, x * e.x, m[4 * turn], v[4 * turn], index + 4 * turn, step, o);
+    update(old.y, x * e.y, m[4 * turn + 1], v[4 * turn + 1], index + 4 * turn + 1, step, o);
+    update(old.z, x * e.z, m[4 * turn + 2], v[4 * turn + 2], index + 4 * turn + 2, step, o);
+    update(old.w, x * e.w, m[4 * turn + 3], v[4 * turn + 3], index + 4 * turn + 3, step, o);
+    *p = old;
+  }
+}
+
+// One row through a layer, by one warp: out[OUT] = in[IN] @ W + bias. Vectors and W are in shared memory.
+template <int IN, int OUT, bool RELU>
+DEVICE void row_forward(const float* w, const float* in, const float* bias, float* out, int lane) {
+#pragma unroll
+  for (int first = 0; first < OUT; first += 32) {
+    const int o = first + lane;
+    float sum[4] = {o < OUT ? bias[o] : 0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+    for (int k = 0; k < IN; k += 4) {
+      const float4 x = *(const float4*)(in + k);
+      sum[0] += x.x * w[at(k, o)];
+      sum[1] += x.y * w[at(k + 1, o)];
+      sum[2] += x.z * w[at(k + 2, o)];
+      sum[3] += x.w * w[at(k + 3, o)];
+    }
+    const float total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    if (o < OUT) out[o] = RELU ? (total > 0.0f ? total : (total == total ? 0.0f : total)) : total;
+  }
+  __syncwarp();
+}
+
+// Back through it: out[IN] = d[OUT] @ W^T, zero where `activations` are not positive, if there are any.
+template <int IN, int OUT>
+DEVICE void row_backward(const float* w, const float* d, const float* activations, float* out, int lane) {
+  const int i = lane >> 3, q = lane & 7;
+#pragma unroll
+  for (int first = 0; first < IN; first += 32) {
+    float v[8];
+#pragma unroll
+    for (int p = 0; p < 8; ++p) {
+      const int row = first + 4 * p + i;
+      v[p] = 0.0f;
+#pragma unroll
+      for (int column = 0; column < OUT; column += 32)
+        if (row < IN && column + 4 * q < OUT) {
+          const float4 a = *(const float4*)(w + at(row, column + 4 * q)), b = *(const float4*)(d + column + 4 * q);
+          v[p] += (a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w);
+        }
+    }
+    const float total = sum8(v, lane, 1);
+    const int row = first + 4 * q + i;
+    if (row < IN) out[row] = !activations || activations[row] > 0.0f ? total : 0.0f;
+  }
+  __syncwarp();
+}

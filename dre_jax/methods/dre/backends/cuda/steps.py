@@ -1,0 +1,219 @@
+"""Training steps by the CUDA kernel: parameters as the kernel lays them out, and one launch for all runs of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.custom_batching import custom_vmap
+
+from dre_jax.methods.dre.backends.cuda.library import CALL, add_kernel, decision, precision
+from dre_jax.methods.dre.backends.cuda.plan import (
+    Limits,
+    Plan,
+    Precision,
+    Sizes,
+    plan_for,
+    round_up,
+    why_unsupported,
+)
+from dre_jax.methods.dre.backends.request import StepRequest
+from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
+from dre_jax.methods.dre.lists import SampledLists
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.optim.adam import Moments, StepSizes
+
+
+class _Launch(NamedTuple):
+    """The static part of a launch."""
+
+    model: ModelConfig
+    sizes: Sizes
+    limits: Limits
+    precision: Precision
+    params_only: bool
+
+
+MOST_LISTS = 16
+"""Lists of a step: a block takes one after the other, where XLA takes them side by side."""
+
+
+def why_not(request: StepRequest) -> str | None:
+    """Returns why the kernel does not take such steps, in a few words; None if it does.
+
+    Supported is ListMLE in float32, with layers and columns of up to 64, lists of up to 512, and deep sets of the
+    members' own, shared, or none.
+    """
+    model, limits = request.model, decision().limits
+    if limits is None:
+        return decision().why_not
+    if request.loss != "listmle":
+        return f"the loss {request.loss} is not supported"
+    if request.dtype != jnp.float32:
+        return "numbers are not float32"
+    if request.is_averaged:
+        return "devices share the lists of a member"
+    if model.context == "shared" and request.own_lists:
+        return "members share a deep set, but not their lists"
+    if model.context == "shared" and model.members > limits.multiprocessors:
+        return "members that share a deep set must run side by side"
+    if request.lists_per_step > MOST_LISTS:
+        return f"a step has more than {MOST_LISTS} lists"
+    return why_unsupported(model, sizes_of(request)) or (
+        None if plan_for(model, sizes_of(request), limits, model.members) else "the weights do not fit in shared memory"
+    )
+
+
+def steps_for(request: StepRequest) -> Callable[..., tuple[tuple[EnsembleParams, Moments], Array]]:
+    """Returns `take_steps` on this process's device, for what `why_not` accepts."""
+    limits = decision().limits
+    assert limits is not None
+    return partial(take_steps, request.model, limits, precision(), params_only=request.params_only)
+
+
+def sizes_of(request: StepRequest) -> Sizes:
+    """Returns the sizes that a plan needs."""
+    return Sizes(request.columns, request.support, request.query, several_lists=request.lists_per_step > 1)
+
+
+def take_steps(
+    model: ModelConfig,
+    limits: Limits,
+    precision: Precision,
+    x: Array,
+    response: Array,
+    start: tuple[EnsembleParams, Moments],
+    lists: SampledLists,
+    sizes: StepSizes,
+    *,
+    params_only: bool,
+) -> tuple[tuple[EnsembleParams, Moments], Array]:
+    """Returns what the scan over steps returns. Under `vmap`, the runs are the grid of one launch.
+
+    Args:
+      model: sizes.
+      limits: of the device.
+      precision: of the products.
+      x: f32[rows, D], what row numbers count.
+      response: f32[rows].
+      start: parameters and Adam's moments, members in front.
+      lists: of each step and member, [steps, members, lists]; one member's stand for all where all have the same. In
+        each, the filled slots come first.
+      sizes: of the steps.
+      params_only: whether only the parameters of the result are used; the moments of ``start`` must be zero then.
+    """
+    n_lists, support = lists.support.shape[-2:]
+    shape = Sizes(x.shape[1], support, lists.query.shape[-1], several_lists=n_lists > 1)
+    launch = _Launch(model, shape, limits, precision, params_only)
+    plan = _plan(launch, 1)
+    params, moments = start
+    bounds = lists.ranked_list.first.astype(jnp.uint32) | lists.ranked_list.last.astype(jnp.uint32) << jnp.uint32(16)
+    nothing = jnp.zeros((model.members, 0), jnp.float32)
+    arrays = (
+        pack(plan, params, model.members),
+        *(nothing if params_only else pack(plan, moment, model.members) for moment in moments),
+        jnp.pad(x, ((0, 0), (0, plan.x_stride - x.shape[1]))),
+        lists.support,
+        jnp.where(lists.support_where, deep_set_response(model, response[lists.support], lists.support_where), 0.0),
+        jnp.sum(lists.support_where, axis=-1, dtype=jnp.int32),
+        lists.query,
+        bounds,
+        lists.ranked_list.weight,
+        jnp.sum(lists.ranked_list.where, axis=-1, dtype=jnp.int32),
+        *sizes,
+    )
+    new_params, first, second, losses = (a[0] for a in _launcher(launch, 1)(*(a[None] for a in arrays)))
+    if params_only:
+        return (unpack(plan, new_params, params), moments), jnp.zeros((sizes.size.shape[0], model.members))
+    return (unpack(plan, new_params, params), Moments(*(unpack(plan, a, params) for a in (first, second)))), losses
+
+
+def _plan(launch: _Launch, runs: int) -> Plan:
+    plan = plan_for(launch.model, launch.sizes, launch.limits, runs * launch.model.members, launch.precision)
+    assert plan is not None  # `supports` asks before
+    return plan
+
+
+def _launcher(launch: _Launch, runs: int) -> custom_vmap:
+    """Returns the call for so many runs: arrays have them in front, or a dimension of one that all runs share.
+
+    The layout of parameters does not depend on the number of runs; threads and shared memory do.
+    """
+
+    @custom_vmap
+    def call(*arrays: Array) -> tuple[Array, ...]:
+        return _call(launch, runs, arrays)
+
+    @call.def_vmap
+    def over_more_runs(axis_size: int, in_batched: list[bool], *arrays: Array) -> Any:
+        merged = [_merge_runs(a, axis_size, runs, has_axis=b) for a, b in zip(arrays, in_batched, strict=True)]
+        results = _launcher(launch, axis_size * runs)(*merged)
+        return tuple(a.reshape(axis_size, runs, *a.shape[1:]) for a in results), (True,) * len(results)
+
+    return call
+
+
+def _merge_runs(a: Array, axis_size: int, runs: int, *, has_axis: bool) -> Array:
+    """Returns an array with all runs in front; with one, if all share it."""
+    if not has_axis and a.shape[0] == 1:
+        return a
+    a = a if has_axis else a[None]
+    return jnp.broadcast_to(a, (axis_size, runs, *a.shape[2:])).reshape(axis_size * runs, *a.shape[2:])
+
+
+def _call(launch: _Launch, runs: int, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+    plan, members = _plan(launch, runs), launch.model.members
+    n_steps = arrays[-1].shape[-1]
+    moments = 0 if launch.params_only else plan.parameters
+    shapes = [
+        (runs, members, plan.parameters),
+        (runs, members, moments),
+        (runs, members, moments),
+        (runs, 0 if launch.params_only else n_steps, members),
+        (plan.scratch_floats(runs, members),),
+    ]
+    results = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    call = jax.ffi.ffi_call(CALL, results)
+    number = add_kernel(plan, launch.limits)
+    return tuple(call(*arrays, kernel=np.int64(number), zeroed=np.bool_(plan.shares_deep_set)))[:4]
+
+
+def pack(plan: Plan, params: EnsembleParams, members: int) -> Array:
+    """Returns parameters as rows of the kernel's layout, f32[members, parameters]; a shared deep set in every row."""
+    rows = list[Array]()
+    for part, next_place in zip(plan.parts, (*plan.places[1:], plan.parameters), strict=True):
+        leaf = jnp.asarray(getattr(params, part.tree)[part.leaf])
+        if plan.shares_deep_set and part.tree == "deep_set":
+            leaf = jnp.broadcast_to(leaf[None], (members, *leaf.shape))
+        leaf = leaf.reshape(members, -1, part.width)[:, part.start : part.start + part.size]
+        height = (next_place - plan.places[len(rows)]) // plan.stride
+        padding = (0, 0), (0, height - part.size), (0, plan.stride - part.width)
+        rows.append(jnp.pad(leaf, padding).reshape(members, -1))
+    return jnp.concatenate(rows, axis=1)
+
+
+def unpack(plan: Plan, rows: Array, like: EnsembleParams) -> EnsembleParams:
+    """Returns the inverse of `pack`, with the shapes of a tree."""
+    members = rows.shape[0]
+    pieces: dict[tuple[str, str], list[Array]] = {}
+    for part, place in zip(plan.parts, plan.places, strict=True):
+        size = (round_up(part.size, 8) if not part.is_vector else 1) * plan.stride
+        piece = rows[:, place : place + size].reshape(members, -1, plan.stride)[:, : part.size, : part.width]
+        pieces.setdefault((part.tree, part.leaf), []).append((part.start, piece))  # type: ignore[arg-type]
+
+    def leaf(tree: str, name: str, old: Array) -> Array:
+        parts = [piece for _, piece in sorted(pieces[tree, name], key=lambda item: item[0])]
+        whole = jnp.concatenate(parts, axis=1)
+        return (whole[0] if plan.shares_deep_set and tree == "deep_set" else whole).reshape(old.shape)
+
+    return EnsembleParams(
+        *(
+            None if old is None else {name: leaf(tree, name, array) for name, array in old.items()}
+            for tree, old in zip(like._fields, like, strict=True)
+        )
+    )

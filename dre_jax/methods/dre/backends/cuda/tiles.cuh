@@ -1,0 +1,193 @@
+// Products on tensor cores: tiles of 16 rows in the registers of a warp, weights in shared memory.
+//
+// mma.m16n8k8.tf32 has factors of 11 bits. With SPLIT, each factor is the sum of two such numbers, and three products
+// give nearly float32. The C fragment of a layer is the A fragment of the next one if the columns of each eight are taken
+// in the order 0, 2, 4, 6, 1, 3, 5, 7, so a tile passes all layers in registers.
+//
+// Rows of S floats are swizzled, column ^ 8 * phase(row): no access below has bank conflicts.
+
+constexpr unsigned ALL_LANES = 0xffffffffu;
+
+DEVICE int phase(int row) { return (row & 3) ^ ((row >> 2) & 1); }
+
+DEVICE int at(int row, int col) { return row * S + (col ^ (8 * phase(row))); }
+
+// Rows of 16 floats share the banks two by two.
+DEVICE int at_x(int row, int col) {
+  return XS == 16 ? row * 16 + (col ^ (8 * ((row >> 1) & 1))) : row * XS + (col ^ (8 * phase(row)));
+}
+
+// x is high + low; the hardware cuts the lowest 13 bits of a factor. To round, not to cut, would take twice as many
+// instructions, and the errors would be a quarter of those of a float32 product, not equal to them.
+DEVICE void split(float x, unsigned& high, unsigned& low) {
+  if constexpr (SPLIT) {
+    high = bits(x) & 0xffffe000u;
+    low = bits(x - number(high));
+  } else {
+    high = bits(x) + 0x1000u;
+    low = 0;
+  }
+}
+
+struct FragmentA {
+  unsigned high[4], low[4];
+};
+
+// 16 rows by 8 N columns: C fragments of lane 4 g + c, rows g and g + 8, columns 8 n + 2 c and 8 n + 2 c + 1.
+template <int N>
+struct Tile {
+  float v[N][4];
+
+  DEVICE void clear() {
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) v[n][i] = 0.0f;
+  }
+};
+
+// acc += in @ W, or in @ W^T if TRANSPOSED, for M tiles: in has 8 K columns, acc 8 N.
+template <int M, int K, int N, bool TRANSPOSED>
+DEVICE void product(Tile<N> (&acc)[M], const Tile<K> (&in)[M], const float* w, int lane) {
+  const int g = lane >> 2, c = lane & 3;
+  const int turn = TRANSPOSED ? phase(g) : phase(2 * c);
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    FragmentA a[M];
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      split(in[m].v[k][0], a[m].high[0], a[m].low[0]);
+      split(in[m].v[k][2], a[m].high[1], a[m].low[1]);
+      split(in[m].v[k][1], a[m].high[2], a[m].low[2]);
+      split(in[m].v[k][3], a[m].high[3], a[m].low[3]);
+    }
+    constexpr int CHUNK = N < 4 ? N : 4;  // bounds the registers of B fragments
+#pragma unroll
+    for (int first = 0; first < N; first += CHUNK) {
+      unsigned high0[CHUNK], low0[CHUNK], high1[CHUNK], low1[CHUNK];
+#pragma unroll
+      for (int i = 0; i < CHUNK; ++i) {
+        const int n = first + i < N ? first + i : N - 1;
+        float b0, b1;
+        if constexpr (TRANSPOSED) {
+          const float2 b = *(const float2*)(w + n * 8 * S + g * S + 8 * (k ^ turn) + 2 * c);
+          b0 = b.x, b1 = b.y;
+        } else {
+          b0 = w[(8 * k + 2 * c) * S + 8 * (n ^ turn) + g];
+          b1 = w[(8 * k + 2 * c + 1) * S + 8 * (n ^ turn ^ 1) + g];
+        }
+        split(b0, high0[i], low0[i]);
+        split(b1, high1[i], low1[i]);
+      }
+      // Pass by pass, so that no product waits for the one before it.
+      if constexpr (SPLIT) {
+#pragma unroll
+        for (int i = 0; i < CHUNK; ++i)
+#pragma unroll
+          for (int m = 0; m < M; ++m)
+            if (first + i < N) mma(acc[m].v[first + i], a[m].low, high0[i], high1[i]);
+#pragma unroll
+        for (int i = 0; i < CHUNK; ++i)
+#pragma unroll
+          for (int m = 0; m < M; ++m)
+            if (first + i < N) mma(acc[m].v[first + i], a[m].high, low0[i], low1[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < CHUNK; ++i)
+#pragma unroll
+        for (int m = 0; m < M; ++m)
+          if (first + i < N) mma(acc[m].v[first + i], a[m].high, high0[i], high1[i]);
+    }
+  }
+}
+
+// Stores the rows [first, first + 16) that are below `rows`.
+template <int N>
+DEVICE void store(const Tile<N>& t, float* out, int first, int rows, int lane) {
+  const int g = lane >> 2, c = lane & 3, turn = phase(g);
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    float* p = out + (first + g) * S + 8 * (n ^ turn) + 2 * c;
+    if (first + g < rows) *(float2*)p = make_float2(t.v[n][0], t.v[n][1]);
+    if (first + 8 + g < rows) *(float2*)(p + 8 * S) = make_float2(t.v[n][2], t.v[n][3]);
+  }
+}
+
+// Loads rows as `store` stores them; rows from `rows` on are zero.
+template <int N>
+DEVICE void load(Tile<N>& t, const float* in, int first, int rows, int lane) {
+  const int g = lane >> 2, c = lane & 3, turn = phase(g);
+  const float2 zero = make_float2(0.0f, 0.0f);
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const float* p = in + (first + g) * S + 8 * (n ^ turn) + 2 * c;
+    const float2 a = first + g < rows ? *(const float2*)p : zero;
+    const float2 b = first + 8 + g < rows ? *(const float2*)(p + 8 * S) : zero;
+    t.v[n][0] = a.x, t.v[n][1] = a.y, t.v[n][2] = b.x, t.v[n][3] = b.y;
+  }
+}
+
+// Sets to zero what belongs to units that were off: activations, as `store` stored them, that are not positive.
+template <int N>
+DEVICE void mask(Tile<N>& t, const float* activations, int first, int rows, int lane) {
+  Tile<N> a;
+  load(a, activations, first, rows, lane);
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) t.v[n][i] = a.v[n][i] > 0.0f ? t.v[n][i] : 0.0f;
+}
+
+// Loads rows of configurations, 8 K columns of them.
+template <int K>
+DEVICE void load_x(Tile<K>& t, const float* x, int first, int rows, int lane) {
+  const int g = lane >> 2, c = lane & 3;
+  const int a = first + g < rows ? first + g : rows - 1, b = first + 8 + g < rows ? first + 8 + g : rows - 1;
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    const float2 u = *(const float2*)(x + at_x(a, 8 * k + 2 * c)), v = *(const float2*)(x + at_x(b, 8 * k + 2 * c));
+    t.v[k][0] = u.x, t.v[k][1] = u.y, t.v[k][2] = v.x, t.v[k][3] = v.y;
+  }
+}
+
+// t = ReLU(t + bias); NaN stays.
+template <int N>
+DEVICE void activate(Tile<N>& t, const float* bias, int lane) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const float2 b = *(const float2*)(bias + 8 * n + 2 * (lane & 3));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float v = t.v[n][i] + (i & 1 ? b.y : b.x);
+      t.v[n][i] = v > 0.0f ? v : (v == v ? 0.0f : v);
+    }
+  }
+}
+
+// Sums of 8 values over the 8 lanes that differ in bits `bit`, 2 bit, 4 bit; lane i of them returns the sum of value i.
+DEVICE float sum8(float (&v)[8], int lane, int bit) {
+  const int q = lane / bit & 7;
+#pragma unroll
+  for (int h = 4; h >= 1; h >>= 1)
+#pragma unroll
+    for (int j = 0; j < h; ++j) {
+      const float send = q & h ? v[j] : v[j + h], keep = q & h ? v[j + h] : v[j];
+      v[j] = keep + __shfl_xor_sync(ALL_LANES, send, h * bit);
+    }
+  return v[0];
+}
+
+// Sums of a lane's columns over all rows of a tile go to out[8 N]: `column(n, i)` has those of columns 8 n + 2 c + i.
+template <int N>
+DEVICE void store_column_sums(const float (&sums)[2 * N], float* out, int lane) {
+  const int g = lane >> 2, c = lane & 3;
+#pragma unroll
+  for (int first = 0; first < N; first += 4) {
+    float v[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = first + i / 2 < N ? sums[(2 * first + i) % (2 * N)] : 0.0f;
+    const float sum = sum8(v, lane, 4);
+    const int column = 8 * (first + (g >> 1)) + 2 * c + (g & 1);
+    if (column < 8 * N) out[column] = sum;
+  }
+}

@@ -1,0 +1,131 @@
+"""Layouts of the CUDA kernel by device, and what NVRTC makes of them, without a GPU."""
+
+import re
+from dataclasses import fields
+
+import pytest
+
+from dre_jax.methods.dre import LossConfig, ModelConfig
+from dre_jax.methods.dre.backends.cuda import library, why_not
+from dre_jax.methods.dre.backends.cuda.compile import compile_source, load_nvrtc, source
+from dre_jax.methods.dre.backends.cuda.library import Decision
+from dre_jax.methods.dre.backends.cuda.plan import Limits, Sizes, plan_for
+from dre_jax.methods.dre.backends.request import StepRequest
+
+pytestmark = pytest.mark.cuda
+
+DEVICES = {
+    "A100": Limits(80, 166_912, 167_936, 108),
+    "H100": Limits(90, 232_448, 233_472, 132),
+    "B200": Limits(100, 232_448, 233_472, 148),
+    "RTX 5090": Limits(120, 101_376, 102_400, 170),
+}
+LONG, SHORT = Sizes(16, 21, 84, several_lists=False), Sizes(16, 6, 24, several_lists=False)
+MANY = 4300  # runs and members
+
+
+def constant(plan, name):
+    return int(re.search(rf"constexpr int {name} = (\d+);", plan.constants)[1])
+
+
+def test_two_blocks_share_a_multiprocessor_where_they_fit():
+    blocks = {name: constant(plan_for(ModelConfig(), LONG, limits, MANY), "BLOCKS") for name, limits in DEVICES.items()}
+    assert blocks == {"A100": 1, "H100": 2, "B200": 2, "RTX 5090": 1}
+    assert all(
+        constant(plan_for(ModelConfig(), SHORT, limits, MANY), "BLOCKS") == 2 for limits in list(DEVICES.values())[:3]
+    )
+
+
+def test_activations_that_do_not_fit_lie_in_global_memory():
+    inside = {
+        name: constant(plan_for(ModelConfig(), LONG, limits, MANY), "ACTIVATIONS_SHARED")
+        for name, limits in DEVICES.items()
+    }
+    assert inside == {"A100": 1, "H100": 1, "B200": 1, "RTX 5090": 0}
+    for limits in DEVICES.values():
+        assert plan_for(ModelConfig(), LONG, limits, MANY).shared_bytes <= limits.shared_bytes
+    wide = ModelConfig(hidden=(64,) * 8, phi=(64,) * 4, rho=(64,) * 4)
+    assert plan_for(wide, LONG, DEVICES["RTX 5090"], MANY) is None
+
+
+def test_few_blocks_get_more_warps():
+    plans = [plan_for(ModelConfig(), LONG, DEVICES["H100"], blocks) for blocks in (10, 132, 133)]
+    assert [plan.threads for plan in plans] == [256, 256, 128]
+    assert len({plan.parameters for plan in plans}) == 1  # parameters are packed before the batch is known
+
+
+def request(**others):
+    sizes = {"columns": 16, "rows": 105, "support": 21, "query": 84, "lists_per_step": 1}
+    defaults = {"model": ModelConfig(), "loss": "listmle", "own_lists": False, "params_only": True}
+    return StepRequest(**sizes | defaults | others)
+
+
+def test_what_the_kernel_does_not_support(monkeypatch):
+    assert why_not(request()) == "it is for NVIDIA GPUs, and JAX computes on cpu"
+    monkeypatch.setattr(library, "decision", lambda: Decision(DEVICES["H100"], None))
+    monkeypatch.setattr("dre_jax.methods.dre.backends.cuda.steps.decision", library.decision)
+    assert why_not(request()) is None
+    assert why_not(request(model=ModelConfig(context="shared"))) is None
+    for others, reason in (
+        ({"loss": "listnet"}, "the loss listnet is not supported"),
+        ({"model": ModelConfig(range_limit=3.0)}, "scores have a range controller"),
+        ({"model": ModelConfig(rho=(65, 4))}, "a layer is wider than 64"),
+        ({"columns": 65}, "there are more than 64 columns"),
+        ({"query": 513}, "a list is longer than 512"),
+        ({"lists_per_step": 100}, "a step has more than 16 lists"),
+        ({"dtype": "float64"}, "numbers are not float32"),
+        ({"is_averaged": True}, "devices share the lists of a member"),
+        (
+            {"model": ModelConfig(context="shared"), "own_lists": True},
+            "members share a deep set, but not their lists",
+        ),
+        (
+            {"model": ModelConfig(context="shared", members=133)},
+            "members that share a deep set must run side by side",
+        ),
+    ):
+        assert why_not(request(**others)) == reason
+
+
+def test_the_kernel_covers_every_field_of_the_model():
+    """A new field cannot be ignored in silence."""
+    covered = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit"}
+    elsewhere = {"range_slope", "initialiser"}  # without a limit it means nothing; weights are drawn before
+    assert {field.name for field in fields(ModelConfig)} == covered | elsewhere
+    assert {field.name for field in fields(LossConfig)} == {"name", "weights"}
+
+
+def _has_nvrtc():
+    try:
+        return bool(load_nvrtc())
+    except OSError:
+        return False
+
+
+SHARED = ModelConfig(context="shared")
+SEVERAL = LONG._replace(several_lists=True)
+
+
+@pytest.mark.skipif(not _has_nvrtc(), reason="NVRTC is not installed: pip install nvidia-cuda-nvrtc")
+@pytest.mark.parametrize(
+    ("device", "model", "sizes", "blocks", "most_spilled"),
+    [
+        ("H100", ModelConfig(), LONG, MANY, 1500),
+        ("H100", ModelConfig(), SHORT, 10, 100),
+        pytest.param("A100", ModelConfig(), LONG, MANY, 1500, marks=pytest.mark.thorough),
+        pytest.param("B200", ModelConfig(), LONG, 10, 200, marks=pytest.mark.thorough),
+        ("RTX 5090", SHARED, SEVERAL, MANY, 1500),
+    ],
+)
+def test_nvrtc_compiles_it(device, model, sizes, blocks, most_spilled):
+    limits = DEVICES[device]
+    plan = plan_for(model, sizes, limits, blocks)
+    binary, log = compile_source(source(plan), limits.architecture)
+    assert binary.startswith(b"\x7fELF")
+    assert "warning" not in log
+    registers, spilled = (
+        int(re.search(text, log)[1]) for text in (r"Used (\d+) registers", r"(\d+) bytes spill stores")
+    )
+    room = 65536 // (plan.threads * constant(plan, "BLOCKS"))
+    assert registers <= min(255, room)
+    assert spilled <= most_spilled
