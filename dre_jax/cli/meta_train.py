@@ -18,8 +18,9 @@ from dre_jax.data.raw_columns import fixed_descriptor
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import METHODS, find
 from dre_jax.methods.checkpoints.fitted import has_ensemble, has_fitted, load_fitted
-from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_method
+from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_ensembles, meta_train_method
 from dre_jax.methods.checkpoints.training import TrainingCheckpoint
+from dre_jax.methods.dre.many_spaces import gains_side_by_side
 from dre_jax.methods.dre.trainer import TrainingProgress
 from dre_jax.methods.settings import parse
 from dre_jax.runtime.distributed import wait
@@ -120,6 +121,9 @@ def meta_train(
     _check_sources(sources, table, space_file, space)
     names = ["."] if data is None else space or list_spaces(data, mode)
     mine = share(names)
+    if data is not None and len(mine) > 1 and not stream and gains_side_by_side():
+        spaces = {out / name: _read_space(data, name, mode, columns)[:2] for name in mine}
+        _train_ensembles(spaces, methods, jax.random.key(seed), quiet=quiet)
     for name in mine:
         if data is None:
             tasks, extra, arrays = _read_past(from_optuna, from_csv, from_surrogate, table, space_file, seed)
@@ -226,6 +230,24 @@ def train_space(
         for step in resume_steps:
             print(f"{data.name}: went on from step {step}")
         print(_closing_lines(folder))
+
+
+def _train_ensembles(
+    spaces: Mapping[Path, tuple[SearchSpace, Mapping[str, Any]]],
+    methods: Mapping[str, Method],
+    key: jax.Array,
+    *,
+    quiet: bool,
+) -> None:
+    """Meta-trains the ensembles among the methods on all search spaces at once; `train_space` finds them complete."""
+    for name, method in methods.items():
+        if has_ensemble(method):
+            what, n_steps = f"meta-train {len(spaces)} search spaces", cast(Any, method).training.steps
+            with Bar(what, n_steps, quiet=quiet or not is_first(), unit="steps") as bar:
+                results = meta_train_ensembles(name, method, spaces, key=key, report=partial(_show_progress, bar))
+            for folder, result in results.items():
+                if result.resumed_from is not None and is_first():
+                    print(f"{spaces[folder][0].name}: went on from step {result.resumed_from}")
 
 
 def _show_progress(bar: Bar, progress: TrainingProgress) -> None:

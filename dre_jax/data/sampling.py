@@ -139,7 +139,7 @@ def sample_lists(
     if bits.ndim > 1:
         return jax.vmap(partial(sample_lists, table, n_support=n_support, may_be_native=may_be_native))(bits, most)
     draw = partial(draw_without_replacement, may_be_native=may_be_native)
-    task = uniform_below(bits[0], jnp.int32(table.n_tasks))
+    task = uniform_below(bits[0], table.n_tasks)
     start, size = table.start[task], table.size[task]
     k, n_query = jnp.minimum(support_size(size, n_support), size), bits.shape[0] - 1 - n_support
     q = jnp.minimum(size - k, n_query if most is None else most)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -40,11 +40,8 @@ class TaskTable(NamedTuple):
     """i32[T]: first row of each task."""
     size: jax.Array
     """i32[T]: rows of each task."""
-
-    @property
-    def n_tasks(self) -> int:
-        """T."""
-        return self.start.shape[-1]
+    n_tasks: jax.Array
+    """i32 scalar: how many of the T slots are filled, from the first on; all, unless the table was padded."""
 
     @property
     def n_columns(self) -> int:
@@ -121,7 +118,7 @@ def lay_out(tasks: Mapping[str, Task]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def build_table(tasks: Mapping[str, Task]) -> TaskTable:
-    """Lays tasks out flat, in the order of the mapping.
+    """Lays tasks out flat on the device, in the order of the mapping.
 
     Args:
       tasks: tasks of one search space, by name.
@@ -129,13 +126,19 @@ def build_table(tasks: Mapping[str, Task]) -> TaskTable:
     Raises:
       DataError: without tasks, with different numbers of columns, or with more rows than an int32 can count.
     """
+    return jax.device_put(build_host_table(tasks))
+
+
+def build_host_table(tasks: Mapping[str, Task]) -> TaskTable:
+    """Returns `build_table` as NumPy arrays."""
     start, size = lay_out(tasks)
     parts = [sort_task(task) for task in tasks.values()]
-    columns = {
+    columns: dict[str, Any] = {
         "x": np.concatenate([part.x for part in parts]),
         "response": np.concatenate([part.response for part in parts]),
         "level": np.concatenate([part.level for part in parts]),
         "start": start,
         "size": size,
+        "n_tasks": np.int32(len(size)),
     }
-    return TaskTable(**jax.device_put(columns))
+    return TaskTable(**columns)

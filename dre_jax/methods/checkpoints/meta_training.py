@@ -26,6 +26,7 @@ from dre_jax.methods.checkpoints.fitted import (
 from dre_jax.methods.checkpoints.provenance import check_same_training, provenance
 from dre_jax.methods.checkpoints.serialization import check_parameter_classes, config_to_json
 from dre_jax.methods.dre import trainer
+from dre_jax.methods.dre.many_spaces import SpaceTraining, meta_train_side_by_side, runs_side_by_side
 from dre_jax.methods.dre.model_config import preset as model_preset
 from dre_jax.methods.dre.trainer import MetaTrainingResult, TrainingProgress
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
@@ -114,17 +115,12 @@ def meta_train_method(
       CheckpointError: if the folder holds something else, where the message says what differs; or before anything is
         learned, for a method whose parameters cannot be saved as `check_parameter_classes` says.
     """
-    tasks = meta.require_train_tasks()
-    check_parameter_classes(method)
     facts = provenance(meta, key)
-    # Until a method is fitted its folder may hold its companion alone.
-    exists = has_checkpoint(folder) if METHODS[name].companion is None else has_fitted(folder)
-    if exists and _is_complete(name, method, meta, facts, folder):
+    if _is_done(name, method, meta, facts, folder):
         return None
-    extra = {**(extra or {}), "start_rows": start_rows(tasks, None, seed=facts["key"][-1]).tolist()}
+    extra = {**(extra or {}), "start_rows": _start_rows(meta, facts)}
     if has_ensemble(method):
         ensemble: Any = method
-        owner = {"name": name, "configuration": config_to_json(method), "tasks": list(tasks), "extra": extra}
         return trainer.meta_train(
             meta,
             ensemble.model,
@@ -132,7 +128,7 @@ def meta_train_method(
             key=key,
             folder=folder,
             report=report,
-            facts={"method": owner},
+            facts=_owner(name, method, meta, extra),
             stream=stream,
         )
     on_fit()
@@ -151,6 +147,65 @@ def meta_train_method(
     )
     save_fitted(folder, fitted_method)
     return None
+
+
+def meta_train_ensembles(
+    name: str,
+    method: Method,
+    spaces: Mapping[Path, tuple[SearchSpace, Mapping[str, Any] | None]],
+    *,
+    key: Array,
+    report: Callable[[TrainingProgress], None] | None = None,
+) -> dict[Path, MetaTrainingResult]:
+    """Meta-trains a ranking ensemble on several search spaces side by side, where a device gains by that.
+
+    Args:
+      name: the method's, as in `METHODS`.
+      method: its configuration, an ensemble's.
+      spaces: folder -> search space, and the JSON that its checkpoint keeps, as of `meta_train_method`.
+      key: PRNG key, as of `meta_train_method`.
+      report: as of `dre_jax.methods.dre.many_spaces.meta_train_side_by_side`.
+
+    Returns:
+      By folder, the trainings that were not complete; none where spaces are trained one after the other, which is left
+      to `meta_train_method`.
+
+    Raises:
+      DataError, CheckpointError: as `meta_train_method`.
+    """
+    ensemble: Any = method
+    trainings = {}
+    for folder, (meta, extra) in spaces.items():
+        facts = provenance(meta, key)
+        if not _is_done(name, method, meta, facts, folder):
+            extra = {**(extra or {}), "start_rows": _start_rows(meta, facts)}
+            trainings[folder] = SpaceTraining(meta, folder, _owner(name, method, meta, extra))
+    sizes = ensemble.model, ensemble.training
+    if not runs_side_by_side(list(trainings.values()), *sizes):
+        return {}
+    results = meta_train_side_by_side(list(trainings.values()), *sizes, key=key, report=report)
+    return dict(zip(trainings, results, strict=True))
+
+
+def _is_done(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, Any], folder: Path) -> bool:
+    """Returns whether a folder holds all that a method learns. Raises `CheckpointError` as `_is_complete`."""
+    meta.require_train_tasks()
+    check_parameter_classes(method)
+    # Until a method is fitted its folder may hold its companion alone.
+    exists = has_checkpoint(folder) if METHODS[name].companion is None else has_fitted(folder)
+    return exists and _is_complete(name, method, meta, facts, folder)
+
+
+def _start_rows(meta: SearchSpace, facts: Mapping[str, Any]) -> list[list[float]]:
+    """Returns the configurations to try first."""
+    rows: list[list[float]] = start_rows(meta.require_train_tasks(), None, seed=facts["key"][-1]).tolist()
+    return rows
+
+
+def _owner(name: str, method: Method, meta: SearchSpace, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the checkpoint of an ensemble keeps of the method that it is trained for."""
+    configuration = config_to_json(method)
+    return {"method": {"name": name, "configuration": configuration, "tasks": list(meta.train), "extra": extra}}
 
 
 def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, Any], folder: Path) -> bool:

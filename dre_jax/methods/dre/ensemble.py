@@ -81,6 +81,17 @@ def pad_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleP
     return EnsembleParams(scorers, None if params.deep_set is None else first(params.deep_set, "phi_0_kernel"))
 
 
+def drop_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
+    """Returns the inverse of `pad_columns`: an ensemble of ``width`` columns without those from ``n_columns`` on."""
+
+    def first(tree: networks.Params, name: str) -> networks.Params:
+        kernel = tree[name]
+        return {**tree, name: jnp.concatenate([kernel[..., :n_columns, :], kernel[..., width:, :]], axis=-2)}
+
+    scorers = first(params.scorers, "hidden_0_kernel")
+    return EnsembleParams(scorers, None if params.deep_set is None else first(params.deep_set, "phi_0_kernel"))
+
+
 def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -> None:
     """Checks that an ensemble, `params` of `config`, has inputs of `n_columns` columns.
 

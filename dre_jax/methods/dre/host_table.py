@@ -33,7 +33,7 @@ class GatheredRows(NamedTuple):
         length, n_columns = self.x.shape[-2:]
         start = jnp.arange(0, self.response.size, length, dtype=jnp.int32)
         x, response, level = self.x.reshape(-1, n_columns), self.response.reshape(-1), self.level.reshape(-1)
-        return TaskTable(x, response, level, start, jnp.full_like(start, length))
+        return TaskTable(x, response, level, start, jnp.full_like(start, length), jnp.int32(start.size))
 
     def rows(self) -> ListRows:
         """Returns the lists as row numbers in `table`."""

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
 
+from dre_jax.data.tasks import TaskTable
 from dre_jax.methods.dre.backends import take_steps
 from dre_jax.methods.dre.backends.scan import Carry, member_losses
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
@@ -72,6 +73,18 @@ def train(
     return TrainState(params, moments, state.step + n_steps), jnp.mean(losses, axis=1)
 
 
+@partial(jax.jit, static_argnames=("model", "config", "n_steps"), donate_argnames="states")
+def train_side_by_side(
+    model: ModelConfig, config: MetaTrainConfig, tables: TaskTable, states: TrainState, key: Array, n_steps: int
+) -> tuple[TrainState, Array]:
+    """Does `train` for several search spaces, in front of tables and states; losses are f32[spaces, n_steps]."""
+
+    def one(table: TaskTable, state: TrainState) -> tuple[TrainState, Array]:
+        return train(model, config, table, state, key, n_steps)
+
+    return jax.vmap(one)(tables, states)
+
+
 def _do_steps(
     model: ModelConfig,
     config: MetaTrainConfig,
@@ -106,3 +119,11 @@ def evaluate(
     """Returns the mean loss over fixed lists, a scalar; the same key gives the same lists."""
     table, lists = table_of(source), read_lists(source, evaluation_bits(model, config, key), config)
     return jnp.mean(member_losses(model, config.loss.name, table.x, table.response, params, lists))
+
+
+@partial(jax.jit, static_argnames=("model", "config"))
+def evaluate_side_by_side(
+    model: ModelConfig, config: MetaTrainConfig, tables: TaskTable, params: EnsembleParams, key: Array
+) -> Array:
+    """Returns `evaluate` of several search spaces, f32[spaces]."""
+    return jax.vmap(lambda table, params: evaluate(model, config, table, params, key))(tables, params)

@@ -98,17 +98,16 @@ def meta_train(
         return StreamedFeed(model, config, key, mesh, tasks) if streams else ResidentFeed(mesh, tasks)
 
     feed = feed_of(tasks)
-    if config.patience is not None and not space.validation:
-        raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
+    check_patience(config, space)
     checkpoint = None if folder is None else ResumableTraining(folder, space, model, config, key, facts)
     validation = feed_of(space.validation) if space.validation else None
     run = checkpoint.resume() if checkpoint else None
     run = run or TrainingRun(start(model, config, space.n_columns, key))
     for entry in _train(run, model, config, feed, validation, mesh, key, report):
-        _record_entry(run, entry, config)
+        record_entry(run, entry, config)
         if checkpoint:
             checkpoint.save(run)
-        if config.patience is not None and run.evaluations_without_gain() >= config.patience:
+        if is_finished(run, config):
             break
     return MetaTrainingResult(run.params, int(run.state.step), run.history, run.resumed_from)
 
@@ -134,7 +133,7 @@ def _train(
 
     if not run.history:
         yield measure()
-    if config.patience is not None and run.evaluations_without_gain() >= config.patience:
+    if is_finished(run, config):
         return
     portions = list(_portions(config, int(run.state.step), feed.most))
     sources = feed.portions(portions)
@@ -155,16 +154,33 @@ def _train(
 
 def _portions(config: MetaTrainConfig, step: int, most: int | None) -> Iterator[tuple[int, int]]:
     """Yields first step and number of steps of each portion; a portion ends at an evaluation at the latest."""
-    # The longest that divides the interval of evaluations, so that few programs are compiled.
-    length = portion_length(config.evaluate_every, min(portion(config), most or config.steps))
     while step < config.steps:
-        boundary = min(config.steps, step - step % config.evaluate_every + config.evaluate_every)
-        count = min(length, boundary - step)
+        count = next_portion(config, step, most)
         yield step, count
         step += count
 
 
-def _record_entry(run: TrainingRun, entry: LossEntry, config: MetaTrainConfig) -> None:
+def next_portion(config: MetaTrainConfig, step: int, most: int | None = None) -> int:
+    """Returns the number of steps from ``step`` to the end of its portion, at most ``most``."""
+    # The longest that divides the interval of evaluations, so that few programs are compiled.
+    length = portion_length(config.evaluate_every, min(portion(config), most or config.steps))
+    boundary = min(config.steps, step - step % config.evaluate_every + config.evaluate_every)
+    return min(length, boundary - step)
+
+
+def check_patience(config: MetaTrainConfig, space: SearchSpace) -> None:
+    """Checks that a training with patience has validation tasks. Raises `DataError`."""
+    if config.patience is not None and not space.validation:
+        raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
+
+
+def is_finished(run: TrainingRun, config: MetaTrainConfig) -> bool:
+    """Returns whether a training is at its last step, or out of patience."""
+    is_patient = config.patience is None or run.evaluations_without_gain() < config.patience
+    return int(run.state.step) >= config.steps or not is_patient
+
+
+def record_entry(run: TrainingRun, entry: LossEntry, config: MetaTrainConfig) -> None:
     """Adds an entry, and stores the parameters if they are the best and `patience` is set."""
     is_best = config.patience is not None and entry.validation is not None and entry.validation < run.best_loss()
     run.history.append(entry)

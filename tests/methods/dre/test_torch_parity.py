@@ -49,6 +49,7 @@ def make_table(dtype=np.float32):
         level=np.array(raw["level"], np.int32),
         start=np.arange(n_tasks, dtype=np.int32) * TASK_ROWS,
         size=np.full(n_tasks, TASK_ROWS, np.int32),
+        n_tasks=np.int32(n_tasks),
     )
 
 
