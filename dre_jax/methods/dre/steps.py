@@ -34,6 +34,7 @@ _START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a 
 Carry = tuple[EnsembleParams, Moments]
 
 
+@partial(jax.jit, static_argnames=("model", "config", "n_columns"))
 def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Array) -> TrainState:
     """Returns the state before the first step; `train` needs the same key."""
     params = init(model, n_columns, jax.random.fold_in(key, _START))
