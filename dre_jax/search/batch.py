@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -59,15 +60,16 @@ def bucket(n: int) -> int:
 
 
 def coarse_bucket(n: int) -> int:
-    """Returns the padded number of rows of a table if runs go side by side: at most eight times as many.
+    """Returns the padded number of rows of a table if runs go side by side: a power of 64.
 
-    More rows cost a little there, as all are scored at once; another size is another chain of trials to walk.
+    More rows cost little there, as all are scored at once; another size is another program to compile and another chain
+    of trials to walk. No table is padded to more rows than the largest one has.
 
     Example:
-      >>> [coarse_bucket(n) for n in (5, 288, 400, 1025)]
-      [64, 512, 512, 4096]
+      >>> [coarse_bucket(n) for n in (5, 288, 4096, 4097)]
+      [64, 4096, 4096, 262144]
     """
-    return int(max(64, 8 ** -(-(n - 1).bit_length() // 3)))
+    return int(max(64, 64 ** -(-(n - 1).bit_length() // 6)))
 
 
 class SpaceRuns(NamedTuple):
@@ -156,7 +158,7 @@ def run_spaces(
     side_by_side = runs_side_by_side(config)
     shares_programs = pads_columns and side_by_side and len(spaces) > 1
     alone: list[Mapping[str, SpaceRuns]] = [{name: runs} for name, runs in spaces.items()]
-    for together in _padded_groups(method, spaces) if shares_programs else alone:
+    for together in _padded_groups(cast(CapableMethod, method), spaces) if shares_programs else alone:
         for group in _groups(together, coarse_bucket if side_by_side else bucket):
             size = _tasks_per_call(group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
@@ -220,20 +222,25 @@ class _Group:
     n_design: int
 
 
-def _padded_groups(method: Method, spaces: Mapping[str, SpaceRuns]) -> Iterator[Mapping[str, SpaceRuns]]:
+def _padded_groups(method: CapableMethod, spaces: Mapping[str, SpaceRuns]) -> Iterator[Mapping[str, SpaceRuns]]:
     """Yields the search spaces that share a program: those of equal parameters, padded with zeros."""
     widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
     widest = max(widths.values(), default=0)
+    host_params = jax.device_get([spaces[name].params for name in widths])
+    padded_params = jax.device_get(_pad_params(method, host_params, tuple(widths.values()), widest))
     by_shape: dict[Any, dict[str, SpaceRuns]] = {}
-    for name, runs in spaces.items():
-        if name not in widths:
-            continue
-        params = cast(CapableMethod, method).pad_columns(runs.params, widths[name], widest)
-        padding = (0, 0), (0, widest - widths[name])
-        tasks = {n: replace(task, X=np.pad(task.X, padding)) for n, task in runs.tasks.items()}
+    for (name, width), params in zip(widths.items(), padded_params, strict=True):
+        padding = (0, 0), (0, widest - width)
+        tasks = {n: replace(task, X=np.pad(task.X, padding)) for n, task in spaces[name].tasks.items()}
         shape = jax.tree.structure(params), tuple(map(np.shape, jax.tree.leaves(params)))
-        by_shape.setdefault(shape, {})[name] = runs._replace(params=params, tasks=tasks)
+        by_shape.setdefault(shape, {})[name] = spaces[name]._replace(params=params, tasks=tasks)
     yield from by_shape.values()
+
+
+@partial(jax.jit, static_argnames=("method", "widths", "widest"))
+def _pad_params(method: CapableMethod, params: Sequence[Any], widths: Sequence[int], widest: int) -> list[Any]:
+    """Returns the parameters of search spaces with so many columns for the widest; one program pads all."""
+    return [method.pad_columns(one, width, widest) for one, width in zip(params, widths, strict=True)]
 
 
 def _groups(spaces: Mapping[str, SpaceRuns], round_count: Callable[[int], int]) -> list[_Group]:

@@ -161,7 +161,8 @@ def run_keys(key_data: Array, run_ids: Array, impl: Any = None) -> Array:
     """
 
     def run_key(key: Array, ids: Array) -> Array:
-        return jax.random.fold_in(jax.random.fold_in(key, ids[0]), ids[1])
+        # A loop, because the generator is unrolled into two hundred operations wherever it is called.
+        return lax.scan(lambda key, one: (jax.random.fold_in(key, one), None), key, ids)[0]
 
     by_run = jax.vmap(jax.vmap(run_key, in_axes=(None, 0)))
     return by_run(jax.random.wrap_key_data(key_data, impl=impl), run_ids)
