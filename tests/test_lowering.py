@@ -21,7 +21,7 @@ from dre_jax.methods.hedged_prior.training_steps import descend_priors
 from dre_jax.optim.descent import begin
 from dre_jax.runtime.devices import local
 from dre_jax.search import Candidates, History
-from dre_jax.search.grid import GridConfig, grid, mesh_for
+from dre_jax.search.grid import GridConfig, GridRuns, grid, mesh_for
 from dre_jax.search.loop import jitted_suggest
 from tests.known_methods import by_class
 
@@ -74,8 +74,9 @@ def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
     params, tables = (jax.tree.map(lambda a: jnp.stack([a, a]), tree) for tree in (params, task))
     if not several_spaces:
         params = jax.tree.map(lambda a: a[0], params)
-    designs, keys = jnp.zeros((2, 1, 5), jnp.int32), jax.random.split(KEY, (2, 1))
-    lower(grid, METHOD, params, tables, designs, keys, jnp.ones((1, 1, 2), jnp.int32), config, groups=APART)
+    key_data = jax.random.key_data(jax.random.split(KEY, 2))
+    runs = GridRuns(tables, jnp.zeros((2, 1, 5), jnp.int32), key_data, jnp.zeros((2, 1, 2), jnp.uint32))
+    lower(grid, METHOD, params, runs, jnp.ones((1, 1, 2), jnp.int32), config, groups=APART)
 
 
 FEW = ("gp", "hebo", "fsbo")

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,10 +15,11 @@ from benchmarks.suite.floors import time_calls
 from benchmarks.suite.rows import Timing, timing
 from dre_jax import DRE, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
+from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.steps import portion
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING
-from dre_jax.search import SpaceRuns, run_spaces, run_tasks
+from dre_jax.search import ExecutionConfig, Method, SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
 
 
@@ -84,19 +85,62 @@ def trial(
     return timing(later, runs, first, f"{runs} runs at once")
 
 
+def epoch(model: ModelConfig, *, runs: int, history: int, columns: int, epochs: int, repeats: int) -> Timing:
+    """Measures an epoch of fine-tuning of runs side by side, from parameters that they share."""
+    rng = np.random.default_rng(0)
+    x = rng.random((runs, history, columns), np.float32)
+    response = np.broadcast_to(np.linspace(1.0, 0.0, history, dtype=np.float32), (runs, history))
+    level = np.broadcast_to(np.arange(history, dtype=np.int32), (runs, history))
+    tune = partial(fine_tune, model, replace(PAPER_FINE_TUNING, epochs=epochs))
+    call = jax.jit(jax.vmap(tune, in_axes=(None, 0, 0, 0, 0, 0)))
+    keys = jax.random.split(jax.random.key(1), runs)
+    arrays = jax.device_put((x, response, level, np.ones((runs, history), bool), keys))
+    first, later = time_calls(partial(call, parameters(model, columns), *arrays), repeats)
+    return timing(later, epochs, first, f"{runs} runs side by side")
+
+
+def one_trial(
+    method: Method, params: Any, *, tasks: int, designs: int, history: int, candidates: int, columns: int, repeats: int
+) -> Timing:
+    """Measures `run_tasks` of tasks x designs runs that end after one trial; side by side whatever the device."""
+    data = random_tasks(tasks, history + candidates, columns)
+    starts = {f"test{i}": np.arange(history) + i for i in range(designs)}
+    config = ExecutionConfig(side_by_side=True)
+    options: dict[str, Any] = {"n_trials": 1, "key": jax.random.key(1), "config": config, "stop_at_optimum": False}
+    call = partial(run_tasks, method, params, data, dict.fromkeys(data, starts), **options)
+    first, later = time_calls(lambda: list(call()), repeats)
+    return timing(later, 1, first, f"{tasks * designs} runs")
+
+
+class Protocol(NamedTuple):
+    """The cost of HPO-B's protocol."""
+
+    seconds: float
+    """With compiling."""
+    compile_s: float
+    programs: int
+
+
 def runs_of_spaces(
     model: ModelConfig, spaces: dict[str, dict[str, Task]], *, design: int, designs: int, trials: int, epochs: int
-) -> float:
-    """Returns the seconds of all runs of several search spaces by `run_spaces`, with compiling."""
-    begin = time.perf_counter()
-    seeds = {f"test{i}": np.arange(design) + i for i in range(designs)}
-    work = {}
+) -> Protocol:
+    """Measures all runs of several search spaces by `run_spaces`, side by side whatever the device."""
+    compile_times = list[float]()
+
+    def add_compile_time(event: str, duration_secs: float, **_: Any) -> None:
+        if event.endswith("backend_compile_duration"):
+            compile_times.append(duration_secs)
+
+    seeds, work = {f"test{i}": np.arange(design) + i for i in range(designs)}, {}
     for name, tasks in spaces.items():
         params = parameters(model, next(iter(tasks.values())).n_columns)
         work[name] = SpaceRuns(params, tasks, dict.fromkeys(tasks, seeds), jax.random.key(1))
-    for _ in run_spaces(method(model, epochs), work, n_trials=trials, stop_at_optimum=False):
+    jax.block_until_ready([runs.params for runs in work.values()])
+    jax.monitoring.register_event_duration_secs_listener(add_compile_time)
+    begin, config = time.perf_counter(), ExecutionConfig(side_by_side=True)
+    for _ in run_spaces(method(model, epochs), work, n_trials=trials, config=config, stop_at_optimum=False):
         pass
-    return time.perf_counter() - begin
+    return Protocol(time.perf_counter() - begin, sum(compile_times), len(compile_times))
 
 
 def suggestion(model: ModelConfig, *, history: int, candidates: int, columns: int, epochs: int, repeats: int) -> Timing:

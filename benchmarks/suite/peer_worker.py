@@ -12,7 +12,7 @@ import torch
 
 from benchmarks import torch_best_search as search
 from benchmarks.suite.ours import random_tasks
-from benchmarks.suite.peers import PeerWork
+from benchmarks.suite.peer_work import PeerWork
 from benchmarks.torch_best import Layout, Trainer
 from benchmarks.torch_reference import Ensemble, Table, adam, draw_lists, fine_tune, host_tree, suggest, tensors
 from benchmarks.torch_reference import train_step as plain_step

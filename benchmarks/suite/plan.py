@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from benchmarks.suite import floors, ours, peers
 from benchmarks.suite.floors import Rates
-from benchmarks.suite.peers import Peer, PeerWork, Way
+from benchmarks.suite.peer_work import Peer, PeerWork, Way
 from benchmarks.suite.rows import Row, Timing, markdown
 from dre_jax.cli.version import describe
 from dre_jax.data.files import write_json
@@ -198,20 +198,45 @@ def run(
     out: Path | None,
     **settings: Any,
 ) -> int:
-    """Measures rows, writes them after each, prints them, and returns the exit status.
+    """Measures rows in this process and reports them; returns the exit status.
 
-    A row that fails says why, and the others are measured nevertheless. ``settings`` are fields of `Bench`.
+    ``settings`` are fields of `Bench`.
+    """
+    about = environment()
+    bench = Bench(cores=about["cores"], rates=Rates(*(about[rate] for rate in RATES)), **settings)
+    about["peer_device"] = bench.device
+    return report(
+        module, arguments, about, {name: partial(measure, bench, name) for name, measure in rows.items()}, out
+    )
+
+
+RATES = ("matrix_flops_per_s", "copy_bytes_per_s")
+
+
+def environment() -> dict[str, Any]:
+    """Returns devices, versions and the measured rates of this machine, as the file has them."""
+    about = {**describe(), "load_before": os.getloadavg()[0]}
+    return about | dict(zip(RATES, floors.peak_rates(about["cores"]), strict=True))
+
+
+def report(
+    module: str,
+    arguments: list[str],
+    about: dict[str, Any],
+    rows: Mapping[str, Callable[[], Row]],
+    out: Path | None,
+) -> int:
+    """Measures rows, writes the file after each, prints the table, and returns the exit status.
+
+    A row that fails says why, and the others are measured nevertheless.
     """
     begin, results = time.perf_counter(), list[dict[str, Any]]()
     plain = [Path(word).name if "/" in word else word for word in arguments]  # without folders
-    about = {"command": " ".join(["python", "-m", module, *plain]), **describe(), "load_before": os.getloadavg()[0]}
-    peak = floors.peak_rates(about["cores"])
-    bench = Bench(cores=about["cores"], rates=peak, **settings)
-    about |= {"matrix_flops_per_s": peak.flops, "copy_bytes_per_s": peak.bytes, "peer_device": bench.device}
+    about = {"command": " ".join(["python", "-m", module, *plain]), **about}
     for name, measure in rows.items():
         print(f"{time.perf_counter() - begin:5.0f} s  {name}", file=sys.stderr)
         try:
-            results.append(measure(bench, name).as_json())
+            results.append(measure().as_json())
         except (RuntimeError, MemoryError) as error:
             reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
             print(f"{name} failed: {reason}", file=sys.stderr)
@@ -220,6 +245,6 @@ def run(
         if out:
             write_json(out, {"environment": about, "rows": results}, indent=1)
     print(", ".join(f"{key} {about[key]}" for key in ("devices", "cores", "load_before", "took_s")))
-    print(f"matrix product {peak.flops / 1e9:.0f} GFLOP/s, copy {peak.bytes / 1e9:.1f} GB/s")
+    print(f"matrix product {about[RATES[0]] / 1e9:.0f} GFLOP/s, copy {about[RATES[1]] / 1e9:.1f} GB/s")
     print(markdown(results))
     return 1 if any("error" in row for row in results) else 0

@@ -53,6 +53,12 @@ def local() -> Devices:
     return tuple(jax.local_devices()[:_limit])
 
 
+def default() -> jax.Device:
+    """Returns the device on which JAX computes what nobody put on a device."""
+    (device,) = jax.device_put(np.int32(0)).devices()
+    return device
+
+
 def all_devices() -> Devices:
     """Returns the devices in use of all processes."""
     by_process: dict[int, list[jax.Device]] = {}

@@ -73,13 +73,23 @@ def broadcast_from_first(tree: T) -> T:
     return tree if count() == 1 or not jax.tree.leaves(tree) else multihost_utils.broadcast_one_to_all(tree)
 
 
-def spread(tree: T, sharding: NamedSharding) -> T:
-    """Puts arrays, which every process holds as a whole, on the devices of all processes."""
+def spread(tree: T, shardings: Any) -> T:
+    """Puts arrays, which every process holds as a whole, on the devices of all processes, in one transfer.
+
+    Args:
+      tree: arrays.
+      shardings: of the leaves, a tree that may end before that of the arrays does.
+    """
     if count() == 1:
-        return jax.device_put(tree, sharding)
+        return jax.device_put(tree, shardings)
     # `jax.device_put` would have all processes compare what they hold, array by array.
-    host = jax.tree.map(np.asarray, tree)
-    return jax.tree.map(lambda a: jax.make_array_from_callback(a.shape, sharding, lambda i: a[i]), host)
+
+    def put(sharding: NamedSharding, part: Any) -> Any:
+        host = jax.tree.map(np.asarray, part)
+        return jax.tree.map(lambda a: jax.make_array_from_callback(a.shape, sharding, lambda i: a[i]), host)
+
+    result: T = jax.tree.map(put, shardings, tree)
+    return result
 
 
 def gather(array: Array) -> np.ndarray:

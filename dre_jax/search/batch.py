@@ -5,10 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -16,7 +16,7 @@ from dre_jax.data.spaces import Designs, Task
 from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
 from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
-from dre_jax.search.grid import GridConfig, mesh_for, run_grid
+from dre_jax.search.grid import GridConfig, GridRuns, mesh_for, run_grid
 from dre_jax.search.loop import FIRST_BUCKET, SearchTask
 from dre_jax.search.method import CapableMethod, Method, capabilities_of, runs_sequentially
 
@@ -60,15 +60,16 @@ def bucket(n: int) -> int:
 
 
 def coarse_bucket(n: int) -> int:
-    """Returns the padded number of rows of a table if runs go side by side: at most eight times as many.
+    """Returns the padded number of rows of a table if runs go side by side: a power of 64.
 
-    More rows cost a little there, as all are scored at once; another size is another chain of trials to walk.
+    More rows cost little there, as all are scored at once; another size is another program to compile and another chain
+    of trials to walk. No table is padded to more rows than the largest one has.
 
     Example:
-      >>> [coarse_bucket(n) for n in (5, 288, 400, 1025)]
-      [64, 512, 512, 4096]
+      >>> [coarse_bucket(n) for n in (5, 288, 4096, 4097)]
+      [64, 4096, 4096, 262144]
     """
-    return int(max(64, 8 ** -(-(n - 1).bit_length() // 3)))
+    return int(max(64, 64 ** -(-(n - 1).bit_length() // 6)))
 
 
 class SpaceRuns(NamedTuple):
@@ -157,7 +158,7 @@ def run_spaces(
     side_by_side = runs_side_by_side(config)
     shares_programs = pads_columns and side_by_side and len(spaces) > 1
     alone: list[Mapping[str, SpaceRuns]] = [{name: runs} for name, runs in spaces.items()]
-    for together in _padded_groups(method, spaces) if shares_programs else alone:
+    for together in _padded_groups(cast(CapableMethod, method), spaces) if shares_programs else alone:
         for group in _groups(together, coarse_bucket if side_by_side else bucket):
             size = _tasks_per_call(group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
@@ -174,6 +175,7 @@ def run_spaces(
                 params_by_task=len(together) > 1,
                 # A second loop takes longer to compile than it saves in a few trials.
                 single_loop=side_by_side or longest <= 2 * FIRST_BUCKET,
+                key_impl=jax.random.key_impl(spaces[first.space].key),
             )
             for start in range(0, len(group.items), size):
                 yield from _run_items(method, group, group.items[start : start + size], grid_config, size)
@@ -206,7 +208,7 @@ class _Item:
     name: str
     task: Task
     designs: Mapping[str, np.ndarray]
-    key: Array
+    key_data: np.ndarray
     params: Any
 
 
@@ -220,31 +222,37 @@ class _Group:
     n_design: int
 
 
-def _padded_groups(method: Method, spaces: Mapping[str, SpaceRuns]) -> Iterator[Mapping[str, SpaceRuns]]:
+def _padded_groups(method: CapableMethod, spaces: Mapping[str, SpaceRuns]) -> Iterator[Mapping[str, SpaceRuns]]:
     """Yields the search spaces that share a program: those of equal parameters, padded with zeros."""
     widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
     widest = max(widths.values(), default=0)
+    host_params = jax.device_get([spaces[name].params for name in widths])
+    padded_params = jax.device_get(_pad_params(method, host_params, tuple(widths.values()), widest))
     by_shape: dict[Any, dict[str, SpaceRuns]] = {}
-    for name, runs in spaces.items():
-        if name not in widths:
-            continue
-        params = cast(CapableMethod, method).pad_columns(runs.params, widths[name], widest)
-        padding = (0, 0), (0, widest - widths[name])
-        tasks = {n: replace(task, X=np.pad(task.X, padding)) for n, task in runs.tasks.items()}
+    for (name, width), params in zip(widths.items(), padded_params, strict=True):
+        padding = (0, 0), (0, widest - width)
+        tasks = {n: replace(task, X=np.pad(task.X, padding)) for n, task in spaces[name].tasks.items()}
         shape = jax.tree.structure(params), tuple(map(np.shape, jax.tree.leaves(params)))
-        by_shape.setdefault(shape, {})[name] = runs._replace(params=params, tasks=tasks)
+        by_shape.setdefault(shape, {})[name] = spaces[name]._replace(params=params, tasks=tasks)
     yield from by_shape.values()
+
+
+@partial(jax.jit, static_argnames=("method", "widths", "widest"))
+def _pad_params(method: CapableMethod, params: Sequence[Any], widths: Sequence[int], widest: int) -> list[Any]:
+    """Returns the parameters of search spaces with so many columns for the widest; one program pads all."""
+    return [method.pad_columns(one, width, widest) for one, width in zip(params, widths, strict=True)]
 
 
 def _groups(spaces: Mapping[str, SpaceRuns], round_count: Callable[[int], int]) -> list[_Group]:
     """Returns the tasks grouped by padded row count, seed names and length of the design."""
     items_by_shape: dict[tuple[int, tuple[str, ...], int], list[_Item]] = {}
     for space, runs in spaces.items():
+        key_data = np.asarray(jax.random.key_data(runs.key))
         for name, task in runs.tasks.items():
             designs = runs.designs.get(name)
             if not designs:
                 raise DataError(f"every task needs an initial design, but dataset {name!r} has none")
-            item = _Item(space, name, task, designs, runs.key, runs.params)
+            item = _Item(space, name, task, designs, key_data, runs.params)
             seeds_by_length: dict[int, tuple[str, ...]] = {}
             for seed, rows in designs.items():
                 seeds_by_length[len(rows)] = (*seeds_by_length.get(len(rows), ()), seed)
@@ -259,45 +267,48 @@ def _groups(spaces: Mapping[str, SpaceRuns], round_count: Callable[[int], int]) 
 def _run_items(
     method: Method, group: _Group, items: Sequence[_Item], config: GridConfig, capacity: int
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
-    """Yields the traces of some tasks of a group, which are one compiled call."""
-    sorted_tasks = [sort_task(item.task) for item in items]
-    tables = jax.tree.map(lambda *leaves: np.stack(leaves), *[pad_task(task, group.rows) for task in sorted_tasks])
-    new_rows = [np.argsort(task.order) for task in sorted_tasks]
-    design = np.array(
-        [[rows[item.designs[seed]] for seed in group.seeds] for item, rows in zip(items, new_rows, strict=True)],
-        np.int32,
-    )
-    keys = jnp.stack([jnp.stack([run_key(item.key, item.name, seed) for seed in group.seeds]) for item in items])
+    """Yields the traces of some tasks of a group, which are one compiled call; all else is NumPy's work."""
+    tasks = [sort_task(item.task) for item in items]
+    places = [np.argsort(task.order) for task in tasks]
+    starts = [[item.designs[seed] for seed in group.seeds] for item in items]
+    designs = np.array([place[np.array(rows)] for place, rows in zip(places, starts, strict=True)], np.int32)
+    seed_ids = [run_id(seed) for seed in group.seeds]
+    run_ids = np.array([[(run_id(item.name), seed_id) for seed_id in seed_ids] for item in items], np.uint32)
+    key_data = np.stack([item.key_data for item in items])
     params = items[0].params
     if config.params_by_task:
         params = jax.tree.map(lambda *leaves: np.stack(leaves), *[item.params for item in items])
-    picks = run_grid(method, params, tables, design, keys, config, capacity)
-    for i, item in enumerate(items):
-        response = unit_scale(item.task.y)[sorted_tasks[i].order]
-        for j, seed in enumerate(group.seeds):
-            yield item.space, item.name, seed, incumbents(response, design[i, j], picks[i, j])
+    runs = GridRuns(stack_tasks(tasks, group.rows), designs, key_data, run_ids)
+    picks = run_grid(method, params, runs, config, capacity)
+    for item, task, design, rows in zip(items, tasks, designs, picks, strict=True):
+        traces = incumbents(unit_scale(item.task.y)[task.order], design, rows)
+        for seed, trace in zip(group.seeds, traces, strict=True):
+            yield item.space, item.name, seed, trace
 
 
-def pad_task(task: SortedTask, rows: int) -> SearchTask:
-    """Returns a task's table, padded to a number of rows."""
-    empty = rows - len(task.level)
-    columns = {
-        "x": np.pad(task.x, ((0, empty), (0, 0))),
-        "response": np.pad(task.response, (0, empty)),
-        "level": np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max),
-        "where": np.arange(rows) < len(task.level),
-        "float32_residual": np.pad(task.float32_residual, (0, empty)),
-    }
-    return SearchTask(**jax.device_put(columns))
+def stack_tasks(tasks: Sequence[SortedTask], rows: int) -> SearchTask:
+    """Returns the tables of tasks in NumPy arrays with the tasks in front, each padded to a number of rows."""
+    shape = len(tasks), rows
+    x = np.zeros((*shape, tasks[0].x.shape[1]), np.float32)
+    response, residual = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    level, where = np.full(shape, np.iinfo(np.int32).max, np.int32), np.zeros(shape, bool)
+    for i, task in enumerate(tasks):
+        n = len(task.level)
+        x[i, :n], response[i, :n], residual[i, :n] = task.x, task.response, task.float32_residual
+        level[i, :n], where[i, :n] = task.level, True
+    columns: Any = (x, response, level, where, residual)
+    return SearchTask(*columns)
 
 
 def incumbents(response: np.ndarray, design: np.ndarray, picks: np.ndarray) -> np.ndarray:
-    """Returns the best response f64[T + 1] after the design and after each of T picks; -1 is no evaluation.
+    """Returns the best responses f64[..., T + 1] after designs i[..., n0], and after each of picks i[..., T].
+
+    The responses are f64[n]; a pick of -1 is no evaluation.
 
     Example:
       >>> incumbents(np.array([1.0, 0.7, 0.2]), np.array([2]), np.array([1, 0, -1])).tolist()
       [0.2, 0.7, 1.0, 1.0]
     """
-    first = response[design].max()
+    first = response[design].max(axis=-1, keepdims=True)
     later = np.where(picks >= 0, response[picks], -np.inf)
-    return np.maximum.accumulate(np.concatenate([[first], later]))
+    return np.maximum.accumulate(np.concatenate([first, later], axis=-1), axis=-1)

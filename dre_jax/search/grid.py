@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,19 @@ from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
 from dre_jax.search.loop import SearchTask, run
 from dre_jax.search.method import Method
+
+
+class GridRuns(NamedTuple):
+    """The runs of a grid: A tasks, each from B designs."""
+
+    tables: SearchTask
+    """A tasks of N rows, every leaf with the tasks in front."""
+    designs: Any
+    """i32[A, B, n0], rows evaluated at the start."""
+    key_data: Any
+    """u32[A, ...], `jax.random.key_data` of the key that each task's runs fold their identifiers into."""
+    run_ids: Any
+    """u32[A, B, 2], identifiers of the task and of the design."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,8 @@ class GridConfig:
     """Every task has parameters of its own; otherwise all share one set."""
     single_loop: bool = False
     """See `dre_jax.search.loop.run`."""
+    key_impl: Any = None
+    """`jax.random.key_impl` of the keys; None for JAX's default."""
 
 
 TASKS, DESIGNS = "tasks", "designs"
@@ -48,43 +63,44 @@ def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
 
 
 @on_one_thread
-def run_grid(
-    method: Method, params: Any, tables: SearchTask, designs: np.ndarray, keys: Array, config: GridConfig, capacity: int
-) -> np.ndarray:
+def run_grid(method: Method, params: Any, runs: GridRuns, config: GridConfig, capacity: int) -> np.ndarray:
     """Runs every task from each of its designs; returns the picks i32[A, B, T].
 
-    Tasks and designs are sharded over the mesh. The runs of a task share its table, and devices exchange nothing.
+    Tasks and designs are sharded over the mesh. The runs of a task share its table, and devices exchange nothing. All
+    arguments cross to the devices in one transfer, with the sharding of the program: so a later call finds the program
+    of the first one, whether its parameters are NumPy arrays or lie on some device.
 
     Args:
       method: static.
       params: what the method's `fit` returned; every device has a copy. With ``params_by_task`` tasks in front.
-      tables: A tasks of N rows, every leaf with the tasks in front.
-      designs: i32[A, B, n0], rows evaluated at the start.
-      keys: PRNG keys [A, B].
+      runs: NumPy arrays.
       config: how.
       capacity: tasks that the program has room for, at least A: calls with fewer compile nothing new.
 
     Raises:
       ConfigError: if the method's values of all candidates are NaN in a trial.
     """
-    n_tasks, n_designs = designs.shape[:2]
+    n_tasks, n_designs = runs.designs.shape[:2]
     shape = config.mesh.devices.shape
     room = [-(-n // size) * size for n, size in zip((capacity, n_designs), shape, strict=True)]
-    tables = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), tables)
-    rows, keys = (_fill_up(_fill_up(a, 0, room[0]), 1, room[1]) for a in (designs, keys))
     counts = np.stack(np.meshgrid(*map(_counts, (n_tasks, n_designs), room, shape), indexing="ij"), axis=-1)
+    runs = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), runs)
+    runs = runs._replace(designs=_fill_up(runs.designs, 1, room[1]), run_ids=_fill_up(runs.run_ids, 1, room[1]))
     if config.params_by_task:
         params = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), params)
-    params = processes.spread(params, NamedSharding(config.mesh, _spec_of_params(config)))
-    picks = grid(method, params, tables, rows, keys, counts, config)
+    shardings = jax.tree.map(partial(NamedSharding, config.mesh), _specs(config))
+    picks = grid(method, *processes.spread((params, runs, counts), shardings), config)
     all_picks = processes.gather(picks)[:n_tasks, :n_designs]
     if (all_picks == UNDEFINED_INDEX).any():
         raise undefined_values(method)
     return all_picks
 
 
-def _spec_of_params(config: GridConfig) -> PartitionSpec:
-    return PartitionSpec(TASKS) if config.params_by_task else PartitionSpec()
+def _specs(config: GridConfig) -> tuple[PartitionSpec, GridRuns, PartitionSpec]:
+    """Returns the partitions of parameters, runs and counts."""
+    by_task, by_run = PartitionSpec(TASKS), PartitionSpec(TASKS, DESIGNS)
+    tables: Any = by_task
+    return by_task if config.params_by_task else PartitionSpec(), GridRuns(tables, by_run, by_task, by_run), by_run
 
 
 def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
@@ -93,15 +109,13 @@ def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
     return np.clip(real - np.arange(n_devices) * per_device, 0, per_device).astype(np.int32)
 
 
-def _fill_up(a: Any, axis: int, size: int) -> Any:
+def _fill_up(a: np.ndarray, axis: int, size: int) -> np.ndarray:
     """Repeats the last slice, up to a size."""
-    return a if a.shape[axis] == size else jnp.take(a, np.arange(size), axis, mode="clip")
+    return a if a.shape[axis] == size else np.take(a, np.arange(size), axis, mode="clip")
 
 
 @partial(jax.jit, static_argnames=("method", "config"))
-def grid(
-    method: Method, params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array, config: GridConfig
-) -> Array:
+def grid(method: Method, params: Any, runs: GridRuns, counts: Array, config: GridConfig) -> Array:
     """Runs the compiled part of `run_grid`, for shapes that the mesh divides and counts of the runs of each device.
 
     ``counts`` is i32[mesh, 2]: tasks and designs of each device.
@@ -127,15 +141,31 @@ def grid(
             return _map_in_turn(one_task, counts[0, 0, 0], shape, params, tables, designs, keys)
         return _map_in_turn(partial(one_task, params), counts[0, 0, 0], shape, tables, designs, keys)
 
-    by_task, by_run = PartitionSpec(TASKS), PartitionSpec(TASKS, DESIGNS)
-    on_a_device = jax.shard_map(
-        side_by_side if config.side_by_side else one_by_one,
-        mesh=config.mesh,
-        in_specs=(_spec_of_params(config), by_task, by_run, by_run, by_run),
-        out_specs=by_run,
-        check_vma=False,
+    def on_a_device(params: Any, runs: GridRuns, counts: Array) -> Array:
+        keys = run_keys(runs.key_data, runs.run_ids, config.key_impl)
+        return (side_by_side if config.side_by_side else one_by_one)(params, runs.tables, runs.designs, keys, counts)
+
+    in_specs = _specs(config)
+    return jax.shard_map(on_a_device, mesh=config.mesh, in_specs=in_specs, out_specs=in_specs[2], check_vma=False)(
+        params, runs, counts
     )
-    return on_a_device(params, tables, designs, keys, counts)
+
+
+def run_keys(key_data: Array, run_ids: Array, impl: Any = None) -> Array:
+    """Returns the keys [A, B] of runs: each task's key with the identifiers of the task and of the design folded in.
+
+    Args:
+      key_data: u32[A, ...], of the tasks' keys.
+      run_ids: u32[A, B, 2].
+      impl: of the keys; JAX's default if None.
+    """
+
+    def run_key(key: Array, ids: Array) -> Array:
+        # A loop, because the generator is unrolled into two hundred operations wherever it is called.
+        return lax.scan(lambda key, one: (jax.random.fold_in(key, one), None), key, ids)[0]
+
+    by_run = jax.vmap(jax.vmap(run_key, in_axes=(None, 0)))
+    return by_run(jax.random.wrap_key_data(key_data, impl=impl), run_ids)
 
 
 def _map_in_turn(f: Callable[..., Array], count: Array, shape: tuple[int, ...], *args: Any) -> Array:

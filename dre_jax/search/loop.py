@@ -120,7 +120,8 @@ def run(
       side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
         A branch in its place would have vmap give every run a copy of the table.
       single_loop: compile one loop over trials, not one for each capacity of the history. A method with `fit_history`
-        is fitted to the smallest capacity that holds all trials; see `dre_jax.search.stages`.
+        is fitted to the smallest capacity that holds all trials, see `dre_jax.search.stages`; side by side of every
+        second capacity, because each is a branch to compile, for seconds on a GPU.
 
     Returns:
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated. A run ends with
@@ -132,7 +133,8 @@ def run(
     rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
     parts = list(segments(n_design, n_trials))
     if single_loop:
-        method = with_bucketed_history_fit(method, tuple(capacity for capacity, _ in parts))
+        capacities = tuple(capacity for capacity, _ in parts)
+        method = with_bucketed_history_fit(method, capacities[::-2][::-1] if side_by_side else capacities)
         parts = [(parts[-1][0], n_trials)]
 
     def trial(capacity: int, rows: Array, t: Array) -> tuple[Array, None]:

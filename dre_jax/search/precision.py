@@ -43,7 +43,11 @@ def precision_of(method: Method) -> Iterator[type[np.floating[Any]]]:
 
 
 def with_precision(tree: Any, dtype: type[np.floating[Any]]) -> Any:
-    """Returns a tree of arrays with floating-point leaves cast to a dtype; float32 leaves the tree unchanged."""
+    """Returns a tree with floating-point leaves cast to a dtype, by NumPy; float32 leaves the tree unchanged."""
     if dtype is np.float32:
         return tree
-    return jax.tree.map(lambda a: a.astype(dtype) if jnp.issubdtype(jnp.result_type(a), jnp.floating) else a, tree)
+
+    def cast(leaf: Any) -> Any:
+        return np.asarray(leaf).astype(dtype) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf
+
+    return jax.tree.map(cast, tree)

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.errors import DataError
+from dre_jax.runtime import devices
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
 from dre_jax.search.batch import bucket
@@ -25,7 +26,8 @@ from dre_jax.search.proposals import TrialRecord, propose
 class Suggester:
     """One run of a method behind HPO-B's interface, on a table or in [0, 1]^D.
 
-    The history and the candidates are padded to sizes that rarely change, so that few calls compile.
+    The history and the candidates are padded to sizes that rarely change, so that few calls compile. Everything is
+    computed on JAX's default device, wherever the parameters lie.
 
     Example:
       >>> from dre_jax.methods import RandomSearch
@@ -60,8 +62,10 @@ class Suggester:
         """
         capabilities_of(method)
         self._method = method
-        self._params = params
-        self._key = jax.random.key(seed) if key is None else key
+        # JAX compiles a program for arguments that somebody put on a device, another one where nobody did: all are put.
+        self._device = devices.default()
+        key = jax.random.key(seed) if key is None else key
+        self._params, self._key = jax.device_put((params, key), self._device)
         self._candidates = candidates
 
     @on_one_thread
@@ -98,8 +102,9 @@ class Suggester:
         m = len(pending)
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
         padded_rows = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
-        candidates = Candidates(*jax.device_put((padded_rows, np.arange(len(padded_rows)) < m)))
-        row = jitted_suggest(self._method, self._params, history, candidates, self._key, jnp.int32(n))
+        arrays = history, (padded_rows, np.arange(len(padded_rows)) < m), np.int32(n)
+        history, candidates, trial = jax.device_put(arrays, self._device)
+        row = jitted_suggest(self._method, self._params, history, Candidates(*candidates), self._key, trial)
         if int(row) == UNDEFINED_INDEX:
             raise undefined_values(self._method)
         return int(row)
@@ -107,17 +112,25 @@ class Suggester:
     def _point(self, x_obs: np.ndarray, y_obs: Any) -> np.ndarray:
         n, layout = len(x_obs), unit_cube(x_obs.shape[1])
         config = self._candidates or default_candidates(self._method, layout)
-        seed = int(jax.random.bits(jax.random.fold_in(self._key, n), dtype=jnp.uint32))
+        trial = jax.device_put(np.int32(n), self._device)
+        seed = int(_draw_seed(self._key, trial))
         with precision_of(self._method) as dtype:
             history = make_history(x_obs, y_obs, capacity_for(n), dtype)
-            none, nowhere = jnp.zeros(history.where.shape, bool), jnp.zeros((0, layout.n_parts), dtype)
-            trials = TrialRecord(history, history.x, none, nowhere, jnp.zeros(0, dtype))
-            even = jax.device_put(sobol_points(config.even, layout.n_parts, seed).astype(dtype))
-            params = with_precision(self._params, dtype)
-            proposals = propose(self._method, layout, config, params, trials, even, self._key, jnp.int32(n))
+            none, nowhere = np.zeros(history.where.shape, bool), np.zeros((0, layout.n_parts), dtype)
+            record = history, history.x, none, nowhere, np.zeros(0, dtype)
+            points = sobol_points(config.even, layout.n_parts, seed).astype(dtype)
+            params, record, even = jax.device_put((with_precision(self._params, dtype), record, points), self._device)
+            trials = TrialRecord(*record)
+            proposals = propose(self._method, layout, config, params, trials, even, self._key, trial)
             if proposals.is_undefined:
                 raise undefined_values(self._method)
-            return np.asarray(proposals.points[0], np.float64)
+            return np.asarray(proposals.points, np.float64)[0]
+
+
+@jax.jit
+def _draw_seed(key: Array, trial: Array) -> Array:
+    """Returns the seed of a trial's Sobol points, a u32 scalar."""
+    return jax.random.bits(jax.random.fold_in(key, trial), dtype=jnp.uint32)
 
 
 def capacity_for(n: int) -> int:

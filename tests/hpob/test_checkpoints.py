@@ -45,7 +45,7 @@ def test_search_spaces_as_one_program(plan, tmp_path, monkeypatch, content):
     accelerator = partial(CompiledRunner, config=ExecutionConfig(side_by_side=True))
     monkeypatch.setattr(evaluation, "CompiledRunner", accelerator)
     sizes, run_grid = [], batch.run_grid
-    monkeypatch.setattr(batch, "run_grid", lambda *a: sizes.append(len(a[2].x)) or run_grid(*a))
+    monkeypatch.setattr(batch, "run_grid", lambda *a: sizes.append(len(a[2].designs)) or run_grid(*a))
     together = Evaluation(own_plan, tmp_path / "together.json")
     assert next(iter(together)).space == "s"
     assert len(list(together)) == 17

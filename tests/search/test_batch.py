@@ -13,8 +13,8 @@ from dre_jax import ConfigError, DataError, Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.runtime.devices import local
 from dre_jax.search import ExecutionConfig, SearchTask, Suggester, run, run_tasks
-from dre_jax.search.batch import bucket, run_id, run_key
-from dre_jax.search.grid import GridConfig, grid, mesh_for
+from dre_jax.search.batch import bucket, run_id, run_key, stack_tasks
+from dre_jax.search.grid import GridConfig, GridRuns, grid, mesh_for, run_keys
 from tests.known_methods import Valued
 from tests.processes import run_python
 
@@ -100,6 +100,31 @@ def test_the_key_and_the_names_decide(methods, tasks, designs, together):
     assert any((trace != together["random"]["wine-proline", seed]).any() for (_, seed), trace in renamed.items())
 
 
+def test_keys_of_a_grid_are_those_of_its_runs():
+    """Both kinds of keys, and an identifier beyond the range of an int32."""
+    datasets, seeds = ("a", "123456789"), ("test0", "test1", "b")
+    ids = np.array([[(run_id(dataset), run_id(seed)) for seed in seeds] for dataset in datasets], np.uint32)
+    assert ids.max() > 2**31
+    for impl in ("threefry2x32", "rbg"):
+        keys = [jax.random.key(i, impl=impl) for i in range(2)]
+        result = run_keys(np.stack([jax.random.key_data(key) for key in keys]), ids, jax.random.key_impl(keys[0]))
+        expected = [[run_key(key, d, s) for s in seeds] for key, d in zip(keys, datasets, strict=True)]
+        for row, expected_row in zip(result, expected, strict=True):
+            for key, expected_key in zip(row, expected_row, strict=True):
+                chex.assert_trees_all_equal(*map(jax.random.key_data, (key, expected_key)))
+
+
+def test_padded_tables_of_several_tasks():
+    tasks = [sort_task(Task(str(n), np.full((n, 2), n, np.float32), np.arange(float(n)))) for n in (3, 5)]
+    tables = stack_tasks(tasks, 6)
+    assert all(isinstance(leaf, np.ndarray) for leaf in tables)
+    np.testing.assert_array_equal(tables.where, [[True] * 3 + [False] * 3, [True] * 5 + [False]])
+    np.testing.assert_array_equal(tables.x[..., 0], [[3] * 3 + [0] * 3, [5] * 5 + [0]])
+    np.testing.assert_array_equal(tables.response[0], [1.0, 0.5, 0.0, 0.0, 0.0, 0.0])
+    last = np.iinfo(np.int32).max
+    np.testing.assert_array_equal(tables.level, [[0, 1, 2, *[last] * 3], [0, 1, 2, 3, 4, last]])
+
+
 PROGRAM = """
 import json, sys
 import jax, numpy as np
@@ -177,10 +202,11 @@ def test_the_runs_of_a_task_share_its_table(side_by_side):
     one_row = jnp.zeros((1, rows))
     table = SearchTask(jnp.zeros((1, rows, columns)), one_row, one_row.astype(jnp.int32), one_row == 0.0)
     config = GridConfig(2, mesh_for(local()[:1], 1, n_designs), side_by_side)
-    designs, keys = np.zeros((1, n_designs, 5), np.int32), jax.random.split(jax.random.key(0), (1, n_designs))
+    designs, run_ids = np.zeros((1, n_designs, 5), np.int32), np.zeros((1, n_designs, 2), np.uint32)
+    runs = GridRuns(table, designs, np.zeros((1, 2), np.uint32), run_ids)
     counts = np.array([[[1, n_designs]]], np.int32)
     along_the_first = Valued(lambda history, x: x @ history.x[0])  # reads the table and the history of each run
-    compiled = grid.lower(along_the_first, None, table, designs, keys, counts, config).compile()
+    compiled = grid.lower(along_the_first, None, runs, counts, config).compile()
     memory, one = compiled.memory_analysis(), rows * columns * 4
     assert one < memory.argument_size_in_bytes < 1.2 * one
     # Values and masks of every run, but no table of its own.

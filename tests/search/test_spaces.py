@@ -47,9 +47,9 @@ def grids(monkeypatch):
     """Notes how many tasks are run as one program, and its configuration."""
     calls, run_grid = [], batch.run_grid
 
-    def note(method, params, tables, design, keys, config, capacity):
-        calls.append((len(design), config.side_by_side, config.single_loop, config.params_by_task))
-        return run_grid(method, params, tables, design, keys, config, capacity)
+    def note(method, params, runs, config, capacity):
+        calls.append((len(runs.designs), config.side_by_side, config.single_loop, config.params_by_task))
+        return run_grid(method, params, runs, config, capacity)
 
     monkeypatch.setattr(batch, "run_grid", note)
     return calls

@@ -45,8 +45,8 @@ def table(search_task):
     return search_task(next(iter(bundled.load("svm").test.values())))
 
 
-def in_one_scan(method, params, table, design, **options):
-    return run(method, params, table, design, jax.random.key(0), N_TRIALS, stop_at_optimum=False, **options)
+def in_one_scan(method, params, table, design, n_trials=N_TRIALS, **options):
+    return run(method, params, table, design, jax.random.key(0), n_trials, stop_at_optimum=False, **options)
 
 
 def picks_of(method, params, table, **options):
@@ -68,9 +68,12 @@ def test_a_method_is_fitted_at_each_size_and_scores_at_the_last(table):
 
 
 def test_runs_side_by_side_are_fitted_at_one_size_a_trial(table):
-    one = partial(in_one_scan, TowardsTheMean(), None, table, side_by_side=True, single_loop=True)
+    """And at every second size, from the largest one down: each is a branch to compile."""
+    one = partial(in_one_scan, TowardsTheMean(), None, table, n_trials=60, side_by_side=True, single_loop=True)
+    recorded.clear()
     lowered = jax.jit(jax.vmap(one)).lower(jnp.arange(10).reshape(2, 5))
     assert "stablehlo.case" in lowered.as_text()
+    assert {size for what, size in recorded if what == "fit"} == {16, 64}
 
 
 @pytest.mark.thorough

@@ -75,19 +75,29 @@ def mean_over_lists(mesh: Mesh) -> Callable[[T], T] | None:
 
 
 def spread(model: ModelConfig, mesh: Mesh | None, state: TrainState) -> TrainState:
-    """Puts each member's parameters and moments on its devices."""
+    """Puts each member's parameters and moments on its devices, from NumPy arrays or from any device."""
+    host = jax.tree.map(np.asarray, state)
     if mesh is None:
-        return state
+        return put_on_first(host)
     carry = jax.tree.map(partial(NamedSharding, mesh), _carry_spec(model))
-    params, moments = jax.device_put((state.params, state.moments), carry)
-    return TrainState(params, moments, replicate(mesh, state.step))
+    params, moments = jax.device_put((host.params, host.moments), carry)
+    return TrainState(params, moments, replicate(mesh, host.step))
 
 
 def replicate(mesh: Mesh | None, tree: T) -> T:
     """Puts whole arrays on all devices."""
-    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, P()))
+    return put_on_first(tree) if mesh is None else jax.device_put(tree, NamedSharding(mesh, P()))
 
 
-def collect(mesh: Mesh | None, state: TrainState) -> TrainState:
-    """Returns the state of `spread` as arrays that are not sharded."""
-    return state if mesh is None else jax.device_put(jax.tree.map(np.array, state))
+def put_on_first(tree: T) -> T:
+    """Puts whole arrays on this process's first device.
+
+    The device is named although it is the default, because JAX compiles a program for arguments that somebody put on
+    a device and another one for arguments that nobody did.
+    """
+    return jax.device_put(tree, devices.local()[0])
+
+
+def collect(state: TrainState) -> TrainState:
+    """Returns the state of `spread` in NumPy arrays: copies, because the next step overwrites what it is given."""
+    return jax.tree.map(np.array, state)

@@ -32,6 +32,7 @@ from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 _START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
 
 
+@partial(jax.jit, static_argnames=("model", "config", "n_columns"))
 def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Array) -> TrainState:
     """Returns the state before the first step; `train` needs the same key."""
     params = init(model, n_columns, jax.random.fold_in(key, _START))

@@ -23,7 +23,7 @@ from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.dre.host_table import GatheredRows, HostTable
 from dre_jax.methods.dre.lists import draw_steps_bits, lists_shape
-from dre_jax.methods.dre.mesh import lists_spec, replicate
+from dre_jax.methods.dre.mesh import lists_spec, put_on_first, replicate
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluation_bits
 from dre_jax.methods.dre.training_config import MetaTrainConfig
@@ -62,7 +62,7 @@ class ResidentFeed:
     """Maximum number of steps in a portion, None for any number."""
 
     def __init__(self, mesh: Mesh | None, tasks: Mapping[str, Task]) -> None:
-        self._table, self._mesh = build_table(tasks), mesh
+        self._table, self._mesh = put_on_first(build_table(tasks)), mesh
 
     def evaluation(self) -> TaskTable:
         """Returns the source of `evaluate`, the table."""
@@ -94,7 +94,7 @@ class StreamedFeed:
         """Returns the source of `evaluate`, the rows of its lists, which are the same at every call."""
         if self._evaluation is None:
             rows = _evaluation_rows(self._spans, self._key, self._model, self._config)
-            self._evaluation = jax.device_put(self._gather(rows))
+            self._evaluation = put_on_first(self._gather(rows))
         return self._evaluation
 
     def portions(self, portions: Portions) -> Iterator[GatheredRows]:
@@ -170,7 +170,7 @@ def _place(
 ) -> GatheredRows:
     """Returns an array of parts on the devices of this process, sharded over all devices."""
     if sharding is None:
-        return jax.device_put(part((slice(None),) * len(shape)))
+        return put_on_first(part((slice(None),) * len(shape)))
     index_of_device = {
         device: index for device, index in sharding.addressable_devices_indices_map(shape).items() if index
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
@@ -17,7 +17,7 @@ from dre_jax.data.spaces import Task
 from dre_jax.errors import DataError
 from dre_jax.methods.checkpoints.training import ResumableTraining
 from dre_jax.methods.dre.ensemble import EnsembleParams
-from dre_jax.methods.dre.mesh import collect, mesh_for, spread
+from dre_jax.methods.dre.mesh import collect, mesh_for, put_on_first, replicate, spread
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
@@ -102,14 +102,16 @@ def meta_train(
     checkpoint = None if folder is None else ResumableTraining(folder, space, model, config, key, facts)
     validation = feed_of(space.validation) if space.validation else None
     run = checkpoint.resume() if checkpoint else None
-    run = run or TrainingRun(start(model, config, space.n_columns, key))
+    run = run or TrainingRun(start(model, config, space.n_columns, put_on_first(key)))
     for entry in _train(run, model, config, feed, validation, mesh, key, report):
         record_entry(run, entry, config)
         if checkpoint:
             checkpoint.save(run)
         if is_finished(run, config):
             break
-    return MetaTrainingResult(run.params, int(run.state.step), run.history, run.resumed_from)
+    # Put on no particular device, so that callers may use them on any.
+    params = jax.device_put(jax.tree.map(np.asarray, run.params))
+    return MetaTrainingResult(params, int(run.state.step), run.history, run.resumed_from)
 
 
 def _train(
@@ -123,10 +125,12 @@ def _train(
     report: Callable[[TrainingProgress], None] | None,
 ) -> Iterator[LossEntry]:
     """Trains to the last step; yields an entry at every evaluation."""
+    key, first_key = replicate(mesh, key), put_on_first(key)
 
     def measure() -> LossEntry:
+        params = put_on_first(run.state.params)
         losses = [
-            None if one is None else float(evaluate(model, config, one.evaluation(), run.state.params, key))
+            None if one is None else float(evaluate(model, config, one.evaluation(), params, first_key))
             for one in (feed, validation)
         ]
         return LossEntry(int(run.state.step), losses[0] or 0.0, losses[1])
@@ -146,9 +150,9 @@ def _train(
         jax.block_until_ready(losses)  # so that no third portion's rows are there
         end = step + count
         if report:
-            report(TrainingProgress(end, config.steps, float(jnp.mean(losses)), run.resumed_from))
+            report(TrainingProgress(end, config.steps, float(np.mean(losses)), run.resumed_from))
         if end % config.evaluate_every == 0 or end == config.steps:
-            run.state = collect(mesh, state)
+            run.state = collect(state)
             yield measure()
 
 
@@ -185,5 +189,4 @@ def record_entry(run: TrainingRun, entry: LossEntry, config: MetaTrainConfig) ->
     is_best = config.patience is not None and entry.validation is not None and entry.validation < run.best_loss()
     run.history.append(entry)
     if is_best:
-        # A copy: the state's own arrays are donated to the next steps.
-        run.best, run.best_step = jax.tree.map(jnp.copy, run.state.params), entry.step
+        run.best, run.best_step = run.state.params, entry.step

@@ -4,23 +4,18 @@ import jax
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import accelerator, ask
+from benchmarks import ask
 from benchmarks.suite import floors, hpob_shapes, ours, peers, plan
 from benchmarks.suite.floors import Rates
-from benchmarks.suite.peers import PeerWork, Way
+from benchmarks.suite.peer_work import PeerWork, Way
 from benchmarks.suite.rows import Row, Timing, at_epochs, markdown, timing
-from dre_jax import native
 from dre_jax.data.files import read_json
-from dre_jax.methods.dre.model_config import ModelConfig
-
-MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 
 
 @pytest.fixture(autouse=True)
 def small_rates(monkeypatch):
     monkeypatch.setattr(floors, "peak_rates", lambda cores: Rates(1e11, 1e10))
-    # What the commands set is for processes of their own: here it ends with the test.
-    monkeypatch.setenv("DRE_JAX_NATIVE", "1")
+    # What the command sets is for a process of its own: here it ends with the test.
     before = jax.config.jax_enable_compilation_cache
     yield
     jax.config.update("jax_enable_compilation_cache", before)
@@ -115,24 +110,6 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert command.main(["--out", str(out)]) == 1
     results = [(line["name"], line["ours_s"], line.get("error")) for line in read_json(out)["rows"]]
     assert results == [("one", 5.0, None), ("fails", None, "RuntimeError: no memory"), ("two", 5.0, None)]
-
-
-@pytest.mark.slow
-@pytest.mark.thorough
-def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
-    monkeypatch.setattr(accelerator, "SMALL_ROWS", ("trial-10",))
-    monkeypatch.setattr(ours, "default_model", lambda members=2: MODEL)
-    monkeypatch.setattr(native, "available", lambda: False)  # the command's switch comes too late for this process
-    monkeypatch.setattr(accelerator, "peer_device", lambda small: None)
-    out = tmp_path / "found.json"
-    assert accelerator.main(["--small", "--out", str(out)]) == 0
-    result = read_json(out)
-    names = [row["name"] for row in result["rows"]]
-    assert names == ["same-as-cpu", "hpob-430-runs", "meta-train-500000", "trial-10"]
-    assert result["rows"][0]["equal"] == {"gp": 1.0, "dre": 1.0}
-    assert result["rows"][1]["runs"] == 20
-    assert result["rows"][1]["compile_s"] > 0
-    assert all(row["ours_s"] > 0 and row["eager_s"] is None for row in result["rows"])
 
 
 def test_shapes_of_hpob_against_its_files(shared_data):

@@ -1,0 +1,142 @@
+"""The benchmark on an accelerator: limits of time, the comparison with float64, and all rows in miniature."""
+
+import os
+import signal
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks import accelerator
+from benchmarks.suite import float64
+from benchmarks.suite.accelerator_rows import LARGE, SMALL, catalogue
+from benchmarks.suite.ours import default_model
+from benchmarks.suite.rows import Row
+from benchmarks.suite.worker import LimitedWorker
+from dre_jax.data.files import read_json
+from tests.processes import alive_in, wait_until
+
+
+def work(what):
+    """Does what a test wants of another process."""
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "hang":
+        os.fork()  # a process of its own, which hangs too
+        time.sleep(600)
+    if what == "raise":
+        raise ValueError("no memory\nat all")
+    return os.getpid(), os.environ.get("DRE_JAX_CUDA")
+
+
+@pytest.mark.multiprocess
+def test_a_limit_ends_work_and_the_next_gets_another_process():
+    with LimitedWorker(work) as worker:
+        first, _ = worker.call("work", seconds=60)
+        with pytest.raises(RuntimeError, match=r"^ValueError: no memory$"):
+            worker.call("raise", seconds=60)
+        assert worker.call("work", seconds=60) == (first, None), "an error does not end the process"
+        with pytest.raises(RuntimeError, match="it took longer than 1 s"):
+            worker.call("hang", seconds=1)
+        wait_until(lambda: not alive_in(first))
+        second, _ = worker.call("work", seconds=60)
+        assert second != first
+        assert worker.call("work", seconds=60, variables={"DRE_JAX_CUDA": "0"})[1] == "0"
+        assert "DRE_JAX_CUDA" not in os.environ
+        with pytest.raises(RuntimeError, match="its process ended"):
+            worker.call("die", seconds=60)
+        last, _ = worker.call("work", seconds=60)
+    wait_until(lambda: not alive_in(last))
+
+
+def test_rows_and_their_order():
+    rows = catalogue(LARGE, full=False, peers=True)
+    names = [
+        "float64",
+        "epoch-430",
+        "suggest",
+        "run-tasks-430",
+        "hpob-programs",
+        "meta-train-step-1",
+        "epoch-430-history-30",
+        "epoch-430-scan",
+        "epoch-1",
+        "epoch-13",
+        "epoch-64",
+        "meta-train-step-16",
+        "meta-train-step-100",
+        "trial-105",
+        "peers-meta-train-step-1",
+    ]
+    assert list(rows) == names
+    assert {name: row.variables for name, row in rows.items() if row.variables} == {
+        "epoch-430-scan": {"DRE_JAX_CUDA": "0"}
+    }
+
+
+class NoProcess:
+    """Measures nothing, in no time; the second row fails."""
+
+    def __init__(self, function):
+        self.limits = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def call(self, what, name=None, *_, seconds, variables):
+        assert variables["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+        if what == "environment":
+            rates = {"matrix_flops_per_s": 1e11, "copy_bytes_per_s": 1e10}
+            return {"devices": 1, "cores": 2, "load_before": 0.0, **rates}
+        if name == "suggest":
+            raise RuntimeError("it took longer than 40 s")
+        return Row(name=name, unit="nothing")
+
+
+def test_the_file_says_which_rows_had_no_time(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(accelerator, "LimitedWorker", NoProcess)
+    out = tmp_path / "rows.json"
+    names = ["float64", "suggest"]
+    assert accelerator.main(["--small", "--only", *names, "--out", str(out)]) == 1
+    errors = [row.get("error") for row in read_json(out)["rows"]]
+    assert errors == [None, "RuntimeError: it took longer than 40 s"]
+    monkeypatch.setattr(accelerator, "SECONDS", 1)
+    assert accelerator.main(["--small", "--only", *names, "--out", str(out)]) == 1
+    assert [row["error"] for row in read_json(out)["rows"]] == ["RuntimeError: no time was left for it"] * 2
+    with pytest.raises(SystemExit):
+        accelerator.main(["--only", "nothing"])
+    assert "--only must name rows of float64, epoch-430" in capsys.readouterr().err
+
+
+@pytest.mark.multiprocess
+@pytest.mark.slow
+def test_fine_tuning_beside_float64():
+    model, epochs = default_model(2), 3
+    problem = float64.make_problem(model, 12)
+    exact = float64.solve_in_float64(2, problem, epochs)
+    assert all(leaf.dtype == np.float64 for leaf in jax.tree.leaves(exact))
+    right = float64.errors(float64.solve(model, problem, epochs), exact)
+    assert 0 < right.params < 1e-4
+    # One epoch less, and a learning rate of 0.001: all parameters that have a gradient move by about that.
+    wrong = float64.errors(float64.solve(model, problem, epochs - 1), exact)
+    assert wrong.params > 3e-4
+    assert wrong.scores > 10 * right.scores
+
+
+@pytest.mark.multiprocess
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_all_rows_in_miniature(tmp_path):
+    out = tmp_path / "rows.json"
+    assert accelerator.main(["--small", "--full", "--out", str(out)]) == 0
+    result = {row["name"]: row for row in read_json(out)["rows"]}
+    assert list(result) == list(catalogue(SMALL, full=True, peers=False))
+    assert result["float64"]["params"] < 1e-3
+    assert all(row["ours_s"] > 0 and row["floor_s"] > 0 for name, row in result.items() if name != "float64")
+    # The padding of parameters, and the runs.
+    assert result["hpob-programs"]["programs"] == 2
+    assert 0 < result["run-tasks-10"]["host_s"] < result["run-tasks-10"]["ours_s"]
