@@ -98,12 +98,31 @@ ffi::Error launch(void* stream, F32 params, F32 first, F32 second, F32 x, S32 su
 
   const auto lists = query.dimensions();  // [runs, steps, members or 1, lists, slots]
   const int runs = static_cast<int>(new_params->dimensions()[0]);
-  Args args{params.typed_data(), data_or_null(first), data_or_null(second), x.typed_data(), data_or_null(support),
-            data_or_null(support_response), n_support.typed_data(), query.typed_data(), bounds.typed_data(),
-            weight.typed_data(), n_query.typed_data(), size.typed_data(), floor.typed_data(),
-            new_params->typed_data(), data_or_null(*new_first), data_or_null(*new_second), data_or_null(*losses),
-            scratch->typed_data(), x.dimensions()[1], 0, runs, static_cast<int>(lists[1]),
-            static_cast<int>(params.dimensions()[1]), static_cast<int>(lists[3]), lists[2] != 1};
+  Args args{params.typed_data(),
+            data_or_null(first),
+            data_or_null(second),
+            x.typed_data(),
+            data_or_null(support),
+            data_or_null(support_response),
+            n_support.typed_data(),
+            query.typed_data(),
+            bounds.typed_data(),
+            weight.typed_data(),
+            n_query.typed_data(),
+            size.typed_data(),
+            floor.typed_data(),
+            new_params->typed_data(),
+            data_or_null(*new_first),
+            data_or_null(*new_second),
+            data_or_null(*losses),
+            scratch->typed_data(),
+            x.dimensions()[1],
+            0,
+            runs,
+            static_cast<int>(lists[1]),
+            static_cast<int>(params.dimensions()[1]),
+            static_cast<int>(lists[3]),
+            lists[2] != 1};
   const int64_t axes[] = {params.dimensions()[0],    first.dimensions()[0],   second.dimensions()[0],
                           x.dimensions()[0],         support.dimensions()[0], support_response.dimensions()[0],
                           n_support.dimensions()[0], query.dimensions()[0],   bounds.dimensions()[0],
@@ -140,10 +159,26 @@ struct WithoutStream<ffi::Error (*)(void*, A...)> {
 }  // namespace
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(DreJaxCudaSteps, HANDLER,
-                              BINDING.Arg<F32>().Arg<F32>().Arg<F32>().Arg<F32>().Arg<S32>().Arg<F32>().Arg<S32>()
-                                  .Arg<S32>().Arg<U32>().Arg<F32>().Arg<S32>().Arg<F32>().Arg<F32>()
-                                  .Ret<F32>().Ret<F32>().Ret<F32>().Ret<F32>().Ret<F32>()
-                                  .Attr<int64_t>("kernel").Attr<bool>("zeroed"));
+                              BINDING.Arg<F32>()
+                                  .Arg<F32>()
+                                  .Arg<F32>()
+                                  .Arg<F32>()
+                                  .Arg<S32>()
+                                  .Arg<F32>()
+                                  .Arg<S32>()
+                                  .Arg<S32>()
+                                  .Arg<U32>()
+                                  .Arg<F32>()
+                                  .Arg<S32>()
+                                  .Arg<F32>()
+                                  .Arg<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Attr<int64_t>("kernel")
+                                  .Attr<bool>("zeroed"));
 
 // Opens the driver; returns the name of what it lacks, or null.
 extern "C" const char* dre_jax_open_driver(const char* path) {

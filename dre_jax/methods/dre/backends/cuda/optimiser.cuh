@@ -1,4 +1,5 @@
-// Gradients of the weights, and Adam. The thread that sums a weight's gradient owns its moments, in registers if they fit.
+// Gradients of the weights, and Adam. The thread that sums a weight's gradient owns its moments, in registers if they
+// fit.
 
 struct Step {
   float size, floor;
@@ -36,7 +37,8 @@ DEVICE void update(float& weight, float g, float& m, float& v, int index, const 
   }
 }
 
-// How the warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * WARPS + warp` each turn.
+// How the warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * WARPS + warp` each
+// turn.
 template <int IN, int OUT>
 struct Pieces {
   static constexpr int HIGH = (IN + 15) / 16;
@@ -63,8 +65,8 @@ DEVICE void visit_pieces(int warp, int lane, F f) {
 }
 
 // The gradient of W [IN, OUT] over rows 0 to 8 `steps` of inputs and of gradients; then `update`.
-// `input(r, f)` reads feature f of row r. `sums` gets the sums of the gradients' columns; `weighted`, with WEIGHTED, the
-// sums weighted by `row_weight`.
+// `input(r, f)` reads feature f of row r. `sums`, if not null, gets the sums of the gradients' columns; `weighted` the
+// sums weighted by `row_weight`, if WEIGHTED.
 template <int IN, int OUT, bool WEIGHTED, class Input>
 DEVICE void weight_gradient(Input input, const float* grad, int steps, const float* row_weight, float* w, float* m,
                             float* v, int index, const Step& step, const Optimiser& o, float* sums, float* weighted,
@@ -116,7 +118,7 @@ DEVICE void weight_gradient(Input input, const float* grad, int steps, const flo
       for (int i = 0; i < 4; ++i) acc[n][i] += low[n][i] + lower[n][i];
       sum[n] += __shfl_xor_sync(ALL_LANES, sum[n], 1);
       sum[n] += __shfl_xor_sync(ALL_LANES, sum[n], 2);
-      if (c == 0 && feature == 0) sums[column + 8 * n + g] = sum[n];
+      if (c == 0 && feature == 0 && sums) sums[column + 8 * n + g] = sum[n];
       if constexpr (WEIGHTED) {
         weighted_sum[n] += __shfl_xor_sync(ALL_LANES, weighted_sum[n], 1);
         weighted_sum[n] += __shfl_xor_sync(ALL_LANES, weighted_sum[n], 2);

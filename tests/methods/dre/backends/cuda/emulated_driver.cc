@@ -13,11 +13,16 @@ namespace {
 // What an H100 has, by CUdevice_attribute.
 int attribute(int number) {
   switch (number) {
-    case 16: return 132;
-    case 75: return 9;
-    case 76: return 0;
-    case 81: return 233472;
-    case 97: return 232448;
+    case 16:
+      return 132;
+    case 75:
+      return 9;
+    case 76:
+      return 0;
+    case 81:
+      return 233472;
+    case 97:
+      return 232448;
   }
   return 0;
 }
