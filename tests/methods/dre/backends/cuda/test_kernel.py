@@ -1,5 +1,6 @@
 """The CUDA kernel, as a CPU emulates it, against the scan in float64."""
 
+import importlib
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +14,7 @@ from dre_jax import native
 from dre_jax.data import Task, build_table
 from dre_jax.methods.dre import FineTuneConfig, LossConfig, MetaTrainConfig, ModelConfig, Support, init, scores
 from dre_jax.methods.dre.backends import scan
+from dre_jax.methods.dre.backends.cuda.decision import check_launch
 from dre_jax.methods.dre.backends.cuda.steps import take_steps
 from dre_jax.methods.dre.fine_tuning import draw_epochs
 from dre_jax.methods.dre.lists import draw_steps_bits, read_lists
@@ -221,4 +223,11 @@ def test_an_error_of_the_driver_is_one_line(monkeypatch):
     arguments = with_start(model, 3, *epochs_of(config, history(40, 3, 48)), sizes_of(2, still=True))
     monkeypatch.setenv("EMULATED_CUDA_ERROR", "719")
     with pytest.raises(jax.errors.JaxRuntimeError, match="cuLaunchKernel of the CUDA driver returned the error 719"):
-        jax.block_until_ready(by_kernel(model, arguments))
+        jax.block_until_ready(by_kernel(model, arguments, limits(multiprocessors=1)))
+
+
+def test_a_launch_is_checked_before_the_kernel_is_used(monkeypatch):
+    check_launch(limits())
+    monkeypatch.setattr(importlib.import_module("dre_jax.methods.dre.backends.cuda.decision"), "_LOSS", 4.1)
+    with pytest.raises(ValueError, match=r"must give .* and 4.1, but gave .* and 4.018"):
+        check_launch(limits())

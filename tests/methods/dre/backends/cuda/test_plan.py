@@ -1,14 +1,15 @@
 """Layouts of the CUDA kernel by device, and what NVRTC makes of them, without a GPU."""
 
+import importlib
 import re
 from dataclasses import fields
 
 import pytest
 
 from dre_jax.methods.dre import LossConfig, ModelConfig
-from dre_jax.methods.dre.backends.cuda import library, why_not
+from dre_jax.methods.dre.backends.cuda import why_not
 from dre_jax.methods.dre.backends.cuda.compile import compile_source, load_nvrtc, source
-from dre_jax.methods.dre.backends.cuda.library import Decision
+from dre_jax.methods.dre.backends.cuda.decision import Decision
 from dre_jax.methods.dre.backends.cuda.plan import Limits, Sizes, plan_for
 from dre_jax.methods.dre.backends.request import StepRequest
 
@@ -62,8 +63,10 @@ def request(**others):
 
 def test_what_the_kernel_does_not_support(monkeypatch):
     assert why_not(request()) == "it is for NVIDIA GPUs, and JAX computes on cpu"
-    monkeypatch.setattr(library, "decision", lambda: Decision(DEVICES["H100"], None))
-    monkeypatch.setattr("dre_jax.methods.dre.backends.cuda.steps.decision", library.decision)
+    decision = Decision(DEVICES["H100"], None)
+    monkeypatch.setattr(
+        importlib.import_module("dre_jax.methods.dre.backends.cuda.decision"), "decision", lambda: decision
+    )
     assert why_not(request()) is None
     assert why_not(request(model=ModelConfig(context="shared"))) is None
     for others, reason in (
