@@ -29,6 +29,7 @@ from dre_jax.search.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
+from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, fix_coordinates
 from dre_jax.tuning.objectives.objectives import responses_of
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
@@ -215,6 +216,7 @@ class Engine:
         max_history = self.config.max_history
         arrays = self._responses(observations), points, failed_points, pending_points
         feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
+        responses = ranked_like_past(self.surrogate, observations, responses)
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden_points = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
@@ -377,6 +379,13 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT_ATTRIBUTES}
+
+
+def ranked_like_past(surrogate: Surrogate | None, trials: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
+    """Returns responses f64[n] of trials, with infeasible ones ranked like those of the surrogate's past, if any."""
+    if surrogate is None or not surrogate.constrained:
+        return responses
+    return rank_infeasible_last(responses, np.array([violation_of(trial) for trial in trials], np.float64))
 
 
 def _with_value(trials: Iterable[Trial]) -> list[Trial]:

@@ -72,6 +72,8 @@ class Surrogate:
     """Folder of the checkpoint that the surrogate was last saved to, or loaded from."""
     studies: PastStudies | None = None
     """Some rows of the past studies, for `sources`; None if it was trained on tables, or ships."""
+    constrained: bool = False
+    """Whether past trials violate constraints, see `Past.constrained`; trials of a study are then ranked like them."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -185,7 +187,16 @@ class Surrogate:
         facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decisions}
         host_params = _on_host(entry.name, learner, params)
         return cls(
-            past.space, entry.name, learner, host_params, start, facts, past.direction, past.metric, studies=studies
+            past.space,
+            entry.name,
+            learner,
+            host_params,
+            start,
+            facts,
+            past.direction,
+            past.metric,
+            studies=studies,
+            constrained=past.constrained,
         )
 
     def sources(self, trials: Iterable[Evaluation], *, direction: str | None = None) -> Sources:
@@ -233,7 +244,7 @@ class Surrogate:
             raise DataError("the surrogate keeps no past studies: fit one to the past studies in this search space")
         tasks = self.studies.evaluations(self.space)
         past = past_of(space, tasks, direction="maximize", absent=absent, renamed=renamed)
-        return replace(past, direction=self.direction, metric=self.metric)
+        return replace(past, direction=self.direction, metric=self.metric, constrained=self.constrained)
 
     def for_space(
         self,
@@ -289,7 +300,12 @@ class Surrogate:
                 columns=self.space.columns,
                 facts=self.facts,
                 extra=checkpoint_extra(
-                    self.space, self.start, self.direction, self.metric, () if studies is None else studies.all_names
+                    self.space,
+                    self.start,
+                    self.direction,
+                    self.metric,
+                    () if studies is None else studies.all_names,
+                    constrained=self.constrained,
                 ),
                 extra_arrays={} if studies is None else studies.arrays(),
             ),
