@@ -26,7 +26,7 @@ from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.search.proposals import propose
 from dre_jax.search.suggester import capacity_for, coarse_capacity_for
 from dre_jax.search.weighting import Weights
-from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
+from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
@@ -168,7 +168,9 @@ class Engine:
         candidates, improvement, past_weight = design.sobol_configurations(), None, None
         if self._can_value(observations):
             with suggestion_runtime, self._precision() as dtype:
-                candidates, improvement, past_weight = self._rank_candidates(observations, encodings, design, dtype)
+                left = share_left(self.config.budget, trials)
+                ranking = self._rank_candidates(observations, encodings, design, left, dtype)
+                candidates, improvement, past_weight = ranking
         allowed_candidates = (params for params in candidates if self.space.allows(params))
         new_candidates = (params for params in allowed_candidates if encode(params).identity not in identities)
         best = next(new_candidates, None)
@@ -203,9 +205,12 @@ class Engine:
         observations: Sequence[Trial],
         encodings: Iterable[Sequence[EncodedParams]],
         design: InitialDesign,
+        left: float,
         dtype: type[np.floating[Any]],
     ) -> tuple[Iterable[Params], float | None, float | None]:
         """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
+
+        ``left`` is the share of the budget that is left.
 
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
@@ -244,7 +249,7 @@ class Engine:
             Weights(
                 feasibility,
                 self._log_belief(points, responses, dtype),
-                learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype, past_cost),
+                learn_cost(self.space.layout, points, costs, left, max_history, dtype, past_cost),
             ),
         )
         if proposals.is_undefined:

@@ -94,7 +94,6 @@ class Optimizer(StudyRecord):
         self.seed = int(seed)
         super().__init__(make_engine(space, surrogate, direction, directions, self.seed, config), past_curves)
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
-        self._enqueued: list[Params] = []
         self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._turn = threading.RLock()  # to ask, which takes its time: others may tell meanwhile

@@ -85,6 +85,24 @@ class TestTrials:
         assert frame["degree"].isna().tolist() == [True, True, False]
         assert len(from_frame(Optimizer(SPACE).to_frame().assign(task=[]), SPACE, direction="minimize")) == 0
 
+    def test_a_frame_has_all_that_was_told(self):
+        optimizer = Optimizer({"cost": Float(0.0, 1.0), "x": Float(0.0, 1.0)})
+        told = [(0.0, 1.0, 0.5, 3.0), (0.25, 2.0, None, 4.0), (0.5, 4.0, 0.25, None), (0.75, None, None, 5.0)]
+        for x, value, stderr, cost in told:
+            optimizer.add({"cost": x, "x": 1.0 - x}, value, stderr=stderr, cost=cost)
+        frame = optimizer.to_frame()
+        assert list(frame) == ["number", "state", "value", "stderr", "cost", "params_cost", "x"]
+        assert [
+            tuple(row)
+            for row in frame[["params_cost", "value", "stderr", "cost"]]
+            .astype(object)
+            .replace(math.nan, None)
+            .to_numpy()
+        ] == told
+        task = from_frame(frame, optimizer.space, direction="minimize", task=None).tasks["study"]
+        np.testing.assert_allclose(task.X, [[0.0, 1.0], [0.25, 0.75], [0.5, 0.5]])
+        np.testing.assert_array_equal(task.costs, [3.0, 4.0, math.nan])
+
     def test_the_best(self):
         for direction, best in (("minimize", 1), ("maximize", 3)):
             optimizer = Optimizer(LINE, direction=direction)
