@@ -154,20 +154,21 @@ def open_storage(address: str, *, create: bool = False) -> BaseStorage:
       DataError: if there is no file.
     """
     from optuna.storages import JournalStorage, RDBStorage
-    from optuna.storages.journal import JournalFileBackend
+
+    from dre_jax.tuning.past.journal import WholeLineJournal
 
     if "://" in address and not address.startswith("sqlite:///"):
         return RDBStorage(address)
     path = Path(address.removeprefix("sqlite:///"))
     if create and not path.exists():
-        return RDBStorage(address) if "://" in address else JournalStorage(JournalFileBackend(address))
+        return RDBStorage(address) if "://" in address else JournalStorage(WholeLineJournal(address))
     if not path.is_file():
         raise DataError(f"{path}: there is no file with Optuna's studies")
     with path.open("rb") as stream:
         is_database = stream.read(16).startswith(b"SQLite format 3")
     if is_database or "://" in address:
         return RDBStorage(f"sqlite:///{path}", skip_table_creation=True)
-    return JournalStorage(JournalFileBackend(str(path)))
+    return JournalStorage(WholeLineJournal(str(path)))
 
 
 def address_without_password(address: str) -> str:

@@ -114,5 +114,5 @@ def test_refused(storage, tmp_path):
     with pytest.raises(ConfigError, match="no limit of the expected gain"):
         shared(storage).gain_is_below(0.1)
     (tmp_path / "text").write_text("no storage")
-    with pytest.raises(DataError, match="must be a storage of Optuna's studies"):
+    with pytest.raises(DataError, match="must be a journal of Optuna's studies, but line 1 is no entry"):
         shared(str(tmp_path / "text"))
