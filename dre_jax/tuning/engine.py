@@ -30,11 +30,12 @@ from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_le
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
-from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, fix_coordinates
+from dre_jax.tuning.initial_design import N_START, InitialDesign
 from dre_jax.tuning.objectives.objectives import responses_of
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
+from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate

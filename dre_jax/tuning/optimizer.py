@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 
 from dre_jax.checks import check_positive, check_seed
 from dre_jax.data.files import stamp
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.engine_config import EngineConfig
@@ -24,6 +25,7 @@ from dre_jax.tuning.objectives.engine import make_engine
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.predicted_responses import Prediction
 from dre_jax.tuning.sources import PastCheck
+from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import (
     Stamp,
@@ -164,12 +166,14 @@ class Optimizer(StudyRecord):
         """Adds values that the next trial must have, after those that wait already.
 
         Args:
-          params: a configuration, or a part of one; the optimizer suggests the rest.
+          params: a configuration, or a part of one; the optimizer suggests the rest. Hyperparameters on which the part
+            depends get a value for which it is active.
 
         Raises:
-          DataError: for a hyperparameter that is unknown, or a value that it does not take.
+          DataError: for a hyperparameter that is unknown, a value that it does not take, or values that no
+            configuration has together.
         """
-        values = self.space.check_part(params)
+        values = complete_part(self.space, params)
         with self._lock:
             self._enqueued.append(values)
 
@@ -312,7 +316,7 @@ class Optimizer(StudyRecord):
             unchanged.
 
         Warns:
-          DataWarning: for another surrogate than the study's.
+          DataWarning: for another surrogate than the study's, and for enqueued values that no configuration has.
         """
         path = Path(path)
         before = stamp(path)
@@ -321,7 +325,12 @@ class Optimizer(StudyRecord):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
         optimizer = cls(study.space, surrogates, directions=study.directions, seed=study.seed, config=config)
-        optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
+        optimizer._trials = list(study.trials)
+        for values in study.enqueued:
+            try:
+                optimizer.enqueue(values)
+            except DataError as error:
+                warnings.warn(f"{path}: enqueued values are dropped: {error}", DataWarning, stacklevel=2)
         optimizer._stamps[os.path.realpath(path)] = before
         optimizer._past_check = PastCheck(sum(trial.state == "complete" for trial in study.trials))
         return optimizer

@@ -62,7 +62,8 @@ class Space(Mapping[str, Parameter]):
 
         Raises:
           ConfigError: for an empty space, a name that is none, a condition on a hyperparameter that is not there, has
-            no such value, has no levels, or depends on itself, or a rule that is not about the hyperparameters.
+            no such value, has no levels, or depends on itself, a rule that is not about the hyperparameters, or default
+            values that a rule forbids.
         """
         if not isinstance(parameters, Mapping) or not parameters:
             raise ConfigError(f"a space must map at least one name to a hyperparameter, but got {parameters!r}")
@@ -83,6 +84,7 @@ class Space(Mapping[str, Parameter]):
         """The names with parents first; points have this order."""
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
         """Forbidden combinations and orders of numbers."""
+        self._check_defaults()
         columns = [
             column
             for name, parameter in self._parameters.items()
@@ -155,6 +157,14 @@ class Space(Mapping[str, Parameter]):
     def allows(self, params: Params) -> bool:
         """Returns whether a configuration satisfies all rules."""
         return all(rule.allows(params) for rule in self.rules)
+
+    def _check_defaults(self) -> None:
+        defaults = {name: parameter.default for name, parameter in self._parameters.items() if parameter.has_default}
+        active = {name: value for name, value in defaults.items() if self.is_active(name, defaults)}
+        for rule in self.rules:
+            if not rule.allows(active):
+                values = {name: active[name] for name in rule.names}
+                raise ConfigError(f"default values must satisfy {str(rule)!r}, but are {values!r}")
 
     def _check_rules(self, params: Params) -> None:
         for rule in self.rules:
