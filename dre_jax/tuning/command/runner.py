@@ -57,6 +57,9 @@ class FileOptimizer(Optimizer):
         """The running trials."""
         return [trial for trial in self.trials if trial.state == "running"]
 
+    def keep_alive(self) -> None:
+        """Does nothing, as no other process uses the file."""
+
     def write(self) -> None:
         """Saves the study in its file."""
         self.save(self.path)
@@ -183,6 +186,7 @@ def _run(
     with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as executor, contextlib.ExitStack() as at_end:
         at_end.callback(lambda: terminate([job.command for job in jobs]))
         while True:
+            study.keep_alive()
             ended_trials = tuple(_tell(study, jobs))
             if next_trial is not None and next_trial.done():
                 trial, next_trial = next_trial.result(), None
