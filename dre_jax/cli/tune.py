@@ -154,6 +154,8 @@ def tune(
     from dre_jax.tuning.pretrained.surrogates import pretrained_study
 
     metrics, several = tuple(metric or ()), len(metric or ()) > 1
+    if curve is not None and storage is not None:
+        raise ConfigError("a study that processes share stops no command by its curve: pass --curve without --storage")
     if silence is not None and storage is None:
         raise ConfigError("--silence goes with --storage, but got a study file")
     if several and (pretrained or curve or past_curves):

@@ -141,26 +141,36 @@ class Optimizer(StudyRecord):
         """
         if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
+        trials = self._ask(n, lambda: False)
+        return trials[0] if n is None else trials
+
+    def ask_unless(self, is_late: Callable[[], bool]) -> Trial | None:
+        """Returns the next trial; None, and no trial starts, if a function returns True once it is suggested."""
+        return next(iter(self._ask(None, is_late)), None)
+
+    def _ask(self, n: int | None, is_late: Callable[[], bool]) -> list[Trial]:
+        """Returns the next trials, none if it is late once they are suggested; see `ask`."""
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
             self._past_check.warn_if_misleading(self._trials, self.named_directions, self.named_surrogates)
-            batch: list[Params] = []
+            batch, improvements = list[Params](), list[float]()
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
                 is_enqueued = i < n_enqueued
                 params, improvement, _ = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
-                improvement = math.inf if improvement is None else improvement
-                self._improvements = [*self._improvements[1 - _PATIENCE :], improvement]
+                improvements.append(math.inf if improvement is None else improvement)
                 unavailable = [*batch, *(trial._params for trial in self.trials if trial.state == "running")]
                 if n is not None and not is_enqueued and params in unavailable:
                     rule = f"ask({n}) needs {n} different configurations that are not running"
                     remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
                     raise ConfigError(f"{rule}, but the space has {len(batch)}: {remedy}, or repeat one with ask()")
                 batch.append(params)
+            if is_late():
+                return []
             with self._lock:
                 del self._enqueued[: len(batch)]
-                trials = [replace(self._append(params), _study=self) for params in batch]
-            return trials[0] if n is None else trials
+                self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
+                return [replace(self._append(params), _study=self) for params in batch]
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
         """Adds values that the next trial must have, after those that wait already.
@@ -199,6 +209,9 @@ class Optimizer(StudyRecord):
         if objective not in (self.directions or [None]):
             names = ", ".join(map(repr, self.directions or [None]))
             raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
+        if hasattr(configurations, "columns"):
+            remedy = "pass frame.to_dict('records')"
+            raise DataError(f"configurations must be mappings in a list, but got a data frame: {remedy}")
         if not isinstance(configurations, Iterable):
             raise DataError(f"configurations must be mappings in a list, but got {configurations!r}")
         engine, name = self._engine, objective or ""
@@ -263,11 +276,11 @@ class Optimizer(StudyRecord):
           f: the objective: the value of a trial, as `tell` takes it, NaN if it failed.
             `trial["x"]` is a value, `trial.params` has all.
           n_trials: number of further trials; by default as many as the time allows.
-          timeout: seconds after which no trial starts; those that run are completed.
+          timeout: seconds after which no trial starts; those that run are completed. The time of suggestions counts.
           stop_when_gain_below: no trial starts once `gain_is_below` is true of this number.
           callbacks: functions of the optimizer and a trial that has ended; or one function.
           catch: classes of exceptions of the objective after which the loop continues: the trial counts as failed.
-          n_jobs: number of threads that call the objective.
+          n_jobs: number of threads that call the objective; -1 for one per core.
 
         Raises:
           ConfigError: without a number of trials or a time-out, for a number that is not positive, a callback that is

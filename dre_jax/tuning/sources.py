@@ -134,7 +134,7 @@ class Sources:
         if len(lines) - 1 < self.n_past and lines:
             lines.append(f"and {self.n_past - len(lines) + 1} more")
         if not self.studies:
-            lines.append("the surrogate holds no past studies: fit and save it again to compare them")
+            lines.append("the surrogate holds no past studies to compare, as those that ship or learned from tables")
         if self.past_weights:
             n, last = max(self.past_weights.items())
             lines.append(

@@ -145,8 +145,11 @@ class StudyRecord:
             A step that the trial has reported already removes later ones, as the trial runs again.
 
         Raises:
-          DataError: if the trial is of another study or has ended already, or for numbers that are none.
+          DataError: if the trial is of another study or has ended already, for numbers that are none, or with several
+            objectives.
         """
+        if self.directions:
+            raise DataError("report needs a study of one objective")
         step, number = checked_report(value, step)
         with self._lock:
             own = self._running(trial)

@@ -37,7 +37,7 @@ from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.trial import DIRECTIONS
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Surrogate:
     """A method that has learned from past tasks of a search space.
 
@@ -74,6 +74,13 @@ class Surrogate:
     """Some rows of the past studies, for `sources`; None if it was trained on tables, or ships."""
     constrained: bool = False
     """Whether past trials violate constraints, see `Past.constrained`; trials of a study are then ranked like them."""
+
+    def __repr__(self) -> str:
+        """What a user tells surrogates apart by: without the numbers."""
+        fields = {"name": self.name, "hyperparameters": list(self.space), "n_tasks": len(self.facts.get("tasks", ()))}
+        known = {"direction": self.direction, "metric": self.metric, "path": self.path}
+        fields |= {name: value for name, value in known.items() if value is not None}
+        return f"Surrogate({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
 
     @cached_property
     def fingerprint(self) -> str:

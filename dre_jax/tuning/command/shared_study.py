@@ -6,8 +6,8 @@ import contextlib
 import math
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
@@ -118,6 +118,10 @@ class SharedStudy:
 
     def ask(self) -> Trial:
         """Returns the next trial. Raises `DataError` if the storage fails."""
+        return cast(Trial, self.ask_unless(lambda: False))
+
+    def ask_unless(self, is_late: Callable[[], bool]) -> Trial | None:
+        """Returns the next trial; None, and its configuration waits, if it is late once the trial is suggested."""
         with storage_errors(self._address, _STORAGE_ERRORS):
             self._retry_lost()
             while True:
@@ -129,6 +133,10 @@ class SharedStudy:
                     self._own_trials.pop(trial.number, None)
                     continue
                 self._read_at = -math.inf
+                if is_late():
+                    self._own_trials.pop(trial.number, None)
+                    self._run_again(self._study.get_trials(deepcopy=False)[trial.number], attempt=1)
+                    return None
                 return Trial(trial.number, {name: params[name] for name in self.space if name in params})
 
     def _suggest(self, trial: optuna.Trial) -> Params:
@@ -206,12 +214,16 @@ class SharedStudy:
         for trial in self._read_trials():
             if self._is_lost(trial):
                 with contextlib.suppress(_HAS_ENDED, ValueError):  # another process was faster
-                    runs_again = self._runs_again(trial)
-                    self._study._storage.set_trial_user_attr(trial._trial_id, RETRIED, runs_again)
-                    self._study.tell(trial.number, state=TrialState.FAIL)
-                    if runs_again:
-                        attempt = {_ATTEMPT: trial.user_attrs.get(_ATTEMPT, 1) + 1}
-                        self._study.enqueue_trial(trial.params, user_attrs=attempt)
+                    if self._runs_again(trial):
+                        self._run_again(trial, trial.user_attrs.get(_ATTEMPT, 1) + 1)
+                    else:
+                        self._study.tell(trial.number, state=TrialState.FAIL)
+
+    def _run_again(self, trial: FrozenTrial, attempt: int) -> None:
+        """Tells a running trial as failed, and adds its configuration to those that wait."""
+        self._study._storage.set_trial_user_attr(trial._trial_id, RETRIED, True)
+        self._study.tell(trial.number, state=TrialState.FAIL)
+        self._study.enqueue_trial(trial.params, user_attrs={_ATTEMPT: attempt})
 
 
 @optuna_logs_at("WARNING")

@@ -10,6 +10,7 @@ from typing import Any
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
+from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.table_columns import TableColumns, find_columns, outcomes_of, read_constraints, read_number
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.scalars import plain_value, to_list
@@ -132,8 +133,9 @@ def _read(
     renamed: Mapping[str, str] | None,
 ) -> Past:
     """Returns past tasks from the columns of a table."""
-    found = find_columns(headers, space, renamed or {})
-    _check_columns(found, space, source, [name for name in (task, value, cost) if name is not None], absent or {})
+    changes = SpaceChanges(space, absent or {}, renamed or {})
+    found = find_columns(headers, space, changes.renamed)
+    _check_columns(found, space, source, [name for name in (task, value, cost) if name is not None], changes.absent)
     all_columns = read_columns()
 
     def cells(place: int) -> list[Any]:

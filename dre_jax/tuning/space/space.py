@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.data.checks import show
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import SpaceLayout
@@ -82,6 +83,8 @@ class Space(Mapping[str, Parameter]):
             check_code(name, self._parameters[name], code)
         self.sequence = _parents_first(self._parameters)
         """The names with parents first; points have this order."""
+        if not isinstance(rules, Iterable):
+            raise ConfigError(f"the rules of a space must be a list of them, but got {rules!r}")
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
         """Forbidden combinations and orders of numbers."""
         self._check_defaults()
@@ -182,7 +185,7 @@ class Space(Mapping[str, Parameter]):
           DataError: as `check` does, but for rules.
         """
         if not isinstance(params, Mapping):
-            raise DataError(f"a configuration must map names to values, but got {params!r}")
+            raise DataError(f"a configuration must map names to values, but got {show(params)}")
         self.check_names(params)
         checked_params: Params = {}
         missing: set[str] = set()
@@ -208,7 +211,7 @@ class Space(Mapping[str, Parameter]):
             values that a rule forbids.
         """
         if not isinstance(params, Mapping):
-            raise DataError(f"a configuration must map names to values, but got {params!r}")
+            raise DataError(f"a configuration must map names to values, but got {show(params)}")
         self.check_names(params)
         checked_params = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
         self._check_rules(checked_params)

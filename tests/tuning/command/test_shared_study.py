@@ -173,6 +173,13 @@ def test_a_trial_that_another_process_ends_is_passed_over(storage, monkeypatch):
     assert study.tell(1, 5.0).value == 3.0
 
 
+def test_no_trial_starts_after_the_time(storage):
+    study = shared(storage, seed=0)
+    assert study.ask_unless(lambda: True) is None
+    assert (study.n_started, states(study)) == (0, ["failed"])
+    assert study.ask().params == study.trials[0].params
+
+
 def raise_ended(*args, **options):
     raise optuna.exceptions.UpdateFinishedTrialError
 

@@ -198,6 +198,10 @@ test_refused = error_table(
     (with_rule(Forbidden({"penalty": "l3"})), "choices of 'penalty', but got 'l3'"),
     (with_rule(Forbidden({"low": 1.0})), "'low' is a real number"),
     (with_rule("low < high"), "must be Forbidden or Less"),
+    (
+        lambda: Space(dict(SPACE), rules=Less("low", "high")),
+        "the rules of a space must be a list of them, but got Less(",
+    ),
     *(
         (from_file(rule), "a rule must be")
         for rule in ({"less": ["low"]}, {"forbidden": {"penalty": "l1"}, "less": []}, "less", None)
