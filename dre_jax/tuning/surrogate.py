@@ -37,7 +37,7 @@ from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.trial import DIRECTIONS
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Surrogate:
     """A method that has learned from past tasks of a search space.
 
@@ -72,6 +72,15 @@ class Surrogate:
     """Folder of the checkpoint that the surrogate was last saved to, or loaded from."""
     studies: PastStudies | None = None
     """Some rows of the past studies, for `sources`; None if it was trained on tables, or ships."""
+    constrained: bool = False
+    """Whether past trials violate constraints, see `Past.constrained`; trials of a study are then ranked like them."""
+
+    def __repr__(self) -> str:
+        """What a user tells surrogates apart by: without the numbers."""
+        fields = {"name": self.name, "hyperparameters": list(self.space), "n_tasks": len(self.facts.get("tasks", ()))}
+        known = {"direction": self.direction, "metric": self.metric, "path": self.path}
+        fields |= {name: value for name, value in known.items() if value is not None}
+        return f"Surrogate({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
 
     @cached_property
     def fingerprint(self) -> str:
@@ -185,7 +194,16 @@ class Surrogate:
         facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decisions}
         host_params = _on_host(entry.name, learner, params)
         return cls(
-            past.space, entry.name, learner, host_params, start, facts, past.direction, past.metric, studies=studies
+            past.space,
+            entry.name,
+            learner,
+            host_params,
+            start,
+            facts,
+            past.direction,
+            past.metric,
+            studies=studies,
+            constrained=past.constrained,
         )
 
     def sources(self, trials: Iterable[Evaluation], *, direction: str | None = None) -> Sources:
@@ -233,7 +251,7 @@ class Surrogate:
             raise DataError("the surrogate keeps no past studies: fit one to the past studies in this search space")
         tasks = self.studies.evaluations(self.space)
         past = past_of(space, tasks, direction="maximize", absent=absent, renamed=renamed)
-        return replace(past, direction=self.direction, metric=self.metric)
+        return replace(past, direction=self.direction, metric=self.metric, constrained=self.constrained)
 
     def for_space(
         self,
@@ -289,7 +307,12 @@ class Surrogate:
                 columns=self.space.columns,
                 facts=self.facts,
                 extra=checkpoint_extra(
-                    self.space, self.start, self.direction, self.metric, () if studies is None else studies.all_names
+                    self.space,
+                    self.start,
+                    self.direction,
+                    self.metric,
+                    () if studies is None else studies.all_names,
+                    constrained=self.constrained,
                 ),
                 extra_arrays={} if studies is None else studies.arrays(),
             ),

@@ -10,7 +10,7 @@ from dre_jax.search.candidates import CandidateConfig, canonicalize, draw_step_n
 from dre_jax.search.history import make_history
 from dre_jax.search.proposals import propose
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
-from dre_jax.tuning.initial_design import coordinates_of
+from dre_jax.tuning.space.completion import coordinates_of
 from dre_jax.tuning.trial_record import trial_record
 from tests.known_methods import Valued
 
