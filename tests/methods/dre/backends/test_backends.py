@@ -25,9 +25,8 @@ MODEL, CALL = ModelConfig(members=2, hidden=(8, 8), phi=(8, 8), rho=(4,)), "dre_
 def an_h100(monkeypatch):
     """The decision of a process that has a GPU and all that the kernel needs; nothing is compiled or launched."""
     decision = Decision(Limits(90, 232_448, 233_472, 132), None)
-    monkeypatch.setattr(
-        importlib.import_module("dre_jax.methods.dre.backends.cuda.decision"), "decision", lambda: decision
-    )
+    module = importlib.import_module("dre_jax.methods.dre.backends.cuda.decision")
+    monkeypatch.setattr(module, "decision", lambda: decision)
     monkeypatch.setattr("dre_jax.methods.dre.backends.cuda.steps.add_kernel", lambda plan, limits: 1)
 
 

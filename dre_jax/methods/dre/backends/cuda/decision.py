@@ -115,9 +115,9 @@ def sizes_of(request: StepRequest) -> Sizes:
     return Sizes(request.columns, request.support, request.query, several_lists=request.lists_per_step > 1)
 
 
-# A scorer of one unit, w x + b = x, gives x = 1 and 3 the scores 2 x + 1 = 3 and 7. If the first is the best, ListMLE is
-# log(e^3 + e^7) - 3; the derivatives by the scores are p - 1 and 1 - p for p = e^3 / (e^3 + e^7), so that the one by the
-# last kernel is (p - 1) 1 + (1 - p) 3. The first moment is a tenth of it.
+# A scorer of one unit, w x + b = x, gives x = 1 and 3 the scores 2 x + 1 = 3 and 7. If the first is the best, ListMLE
+# is log(e^3 + e^7) - 3; the derivatives by the scores are p - 1 and 1 - p for p = e^3 / (e^3 + e^7), so that the one by
+# the last kernel is (p - 1) 1 + (1 - p) 3. The first moment is a tenth of it.
 _LOSS = math.log(math.exp(3.0) + math.exp(7.0)) - 3.0
 _MOMENT = 0.1 * 2.0 * (1.0 - 1.0 / (1.0 + math.exp(4.0)))
 
@@ -137,13 +137,8 @@ def _one_step(limits: Limits) -> tuple[float, float]:
         return jnp.asarray(np.array(values, dtype))
 
     def scorer(kernel: float, out: float, bias: float) -> EnsembleParams:
-        layers = {
-            "hidden_0_kernel": [[[kernel]]],
-            "hidden_0_bias": [[0.0]],
-            "out_kernel": [[[out]]],
-            "out_bias": [[bias]],
-        }
-        return EnsembleParams({name: array(values) for name, values in layers.items()}, None)
+        hidden = {"hidden_0_kernel": array([[[kernel]]]), "hidden_0_bias": array([[0.0]])}
+        return EnsembleParams({**hidden, "out_kernel": array([[[out]]]), "out_bias": array([[bias]])}, None)
 
     items, both = array([[[[0, 1]]]], np.int32), array([[[[True, True]]]], bool)
     ranked = RankedList(array([[[[1.0, 0.0]]]]), both, array([[[[1.0, 1.0]]]]), items, items)

@@ -64,9 +64,8 @@ def request(**others):
 def test_what_the_kernel_does_not_support(monkeypatch):
     assert why_not(request()) == "it is for NVIDIA GPUs, and JAX computes on cpu"
     decision = Decision(DEVICES["H100"], None)
-    monkeypatch.setattr(
-        importlib.import_module("dre_jax.methods.dre.backends.cuda.decision"), "decision", lambda: decision
-    )
+    module = importlib.import_module("dre_jax.methods.dre.backends.cuda.decision")
+    monkeypatch.setattr(module, "decision", lambda: decision)
     assert why_not(request()) is None
     assert why_not(request(model=ModelConfig(context="shared"))) is None
     for others, reason in (
