@@ -30,7 +30,8 @@ struct Driver {
                         void**);
 };
 
-constexpr int MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
+// CUfunction_attribute
+constexpr int MAX_DYNAMIC_SHARED_SIZE_BYTES = 8, PREFERRED_SHARED_MEMORY_CARVEOUT = 9;
 
 struct Kernel {
   std::string cubin;
@@ -97,6 +98,8 @@ void* function_of(Kernel& kernel, void* context) {
   check("cuModuleGetFunction", driver.cuModuleGetFunction(&function, module, "take_steps"));
   const int bytes = static_cast<int>(kernel.shared_bytes);
   check("cuFuncSetAttribute", driver.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
+  // All of a multiprocessor's cache that can be shared memory is, so that two blocks fit; in percent.
+  check("cuFuncSetAttribute", driver.cuFuncSetAttribute(function, PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
   return kernel.functions[context] = function;
 }
 

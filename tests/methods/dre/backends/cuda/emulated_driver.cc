@@ -51,7 +51,10 @@ int cuModuleGetFunction(void** function, void* module, const char*) {
   *function = dlsym(module, "take_steps_on_host");
   return *function ? 0 : 500;
 }
-int cuFuncSetAttribute(void* function, int, int value) { return allowed[function] = value, value > 232448; }
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  if (attribute == 8) allowed[function] = value;
+  return attribute == 8 && value > 232448;
+}
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void*) {
   memset(reinterpret_cast<void*>(to), value, n);
   return 0;
