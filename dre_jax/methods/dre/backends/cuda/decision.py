@@ -74,7 +74,7 @@ def precision() -> Precision:
 
 
 MOST_LISTS = 16
-"""Lists of a step: a block takes one after the other, where XLA takes them side by side."""
+"""Lists of a step that a block takes one after the other, where XLA takes them side by side."""
 
 
 def why_not(request: StepRequest) -> str | None:
@@ -96,11 +96,14 @@ def why_not(request: StepRequest) -> str | None:
         return "members share a deep set, but not their lists"
     if model.context == "shared" and model.members > limits.multiprocessors:
         return "members that share a deep set must run side by side"
-    if request.lists_per_step > MOST_LISTS:
-        return f"a step has more than {MOST_LISTS} lists"
-    return why_unsupported(model, sizes_of(request)) or (
-        None if plan_for(model, sizes_of(request), limits, model.members) else "the weights do not fit in shared memory"
-    )
+    if (reason := why_unsupported(model, sizes_of(request))) is not None:
+        return reason
+    plan = plan_for(model, sizes_of(request), limits, model.members)
+    if plan is None:
+        return "the weights do not fit in shared memory"
+    if request.lists_per_step > MOST_LISTS * plan.group:
+        return f"a step has more than {MOST_LISTS * plan.group} lists"
+    return None
 
 
 def steps_for(request: StepRequest) -> Callable[..., Any]:
@@ -112,7 +115,7 @@ def steps_for(request: StepRequest) -> Callable[..., Any]:
 
 def sizes_of(request: StepRequest) -> Sizes:
     """Returns the sizes that a plan needs."""
-    return Sizes(request.columns, request.support, request.query, several_lists=request.lists_per_step > 1)
+    return Sizes(request.columns, request.support, request.query, request.lists_per_step)
 
 
 # A scorer of one unit, w x + b = x, gives x = 1 and 3 the scores 2 x + 1 = 3 and 7. If the first is the best, ListMLE

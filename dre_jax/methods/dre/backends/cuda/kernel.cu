@@ -59,7 +59,7 @@ struct Block {
   const Args& a;
   float* h;  // BUFFERS of QP rows: activations of the scorer, then gradients
   Optimiser optimiser;
-  int run, member, tid, lane, warp;
+  int run, member, part, tid, lane, warp;  // part: of the lists of a step, which GROUP blocks share
   // Of the list at hand:
   int n_support, n_query, now;
   Step step;
@@ -74,8 +74,10 @@ struct Block {
   DEVICE const float* small(int offset) { return s.w + MATRICES + offset; }
   DEVICE int first_row(int pass, int t) { return 16 * (warp + QUERY_WARPS * (pass * AT_ONCE + t)); }
   DEVICE bool has_rows(int pass) { return warp < QUERY_WARPS && first_row(pass, 0) < n_query; }
+  // The block's lists of a step: part, part + GROUP, and so on.
+  DEVICE int lists_of_step() { return (a.lists - part + GROUP - 1) / GROUP; }
   DEVICE long long list_index(int item) {
-    const int step_number = item / a.lists, list = item - step_number * a.lists;
+    const int count = lists_of_step(), step_number = item / count, list = part + (item - step_number * count) * GROUP;
     const int owners = a.own_lists ? a.members : 1, owner = a.own_lists ? member : 0;
     return (((long long)step_number * owners) + owner) * a.lists + list;
   }
@@ -224,8 +226,8 @@ struct Block {
 
   // Members with one deep set add up the gradients of its output. Each then takes the same step of a copy of its own.
   DEVICE void sum_over_members(int item, float* d) {
-    float* exchange =
-        a.scratch + HEADER + (long long)a.runs * a.members * SCRATCH + (long long)run * (2 * a.members * S + 32);
+    float* exchange = a.scratch + HEADER + (long long)a.runs * a.members * GROUP * SCRATCH +
+                      (long long)run * (2 * a.members * S + 32);
     unsigned* arrived = (unsigned*)(exchange + 2 * a.members * S);
     float* slots = exchange + (item & 1) * a.members * S;  // a member is at most one list ahead of the others
     for (int o = lane; o < S; o += 32) store_for_all(slots + member * S + o, d[o]);
@@ -582,15 +584,54 @@ struct Block {
     }
   }
 
+  // What the blocks of a member exchange, in the half `which`: gradients, then those of small parameters, then the
+  // loss.
+  DEVICE float* exchanged(int block, int which) {
+    float* first = a.scratch + HEADER + ((long long)run * a.members + member) * GROUP * SCRATCH;
+    return first + (long long)block * SCRATCH + GRADIENT_AT + which * EXCHANGED;
+  }
+
+  // Adds up the gradients of the blocks that share the lists of a member; each then takes the same step of its own
+  // copy.
+  DEVICE void step_of_group(int step_number, float& loss) {
+    const int which = step_number & 1;  // a block is at most one step ahead of the others
+    float* own = exchanged(part, which);
+    for (int i = tid; i < SMALL; i += THREADS) own[OWNED * THREADS + i] = s.sum_gs[i];
+    if (warp == DEEP_WARP && lane == 0) own[OWNED * THREADS + SMALL] = loss;
+    unsigned* arrived = (unsigned*)(exchanged(0, 0) + 2 * EXCHANGED);
+    __threadfence();
+    __syncthreads();
+    if (tid == 0) {
+      atomicAdd(arrived, 1u);
+      while (load_of_all(arrived) < (unsigned)(step_number + 1) * GROUP) pause();
+      __threadfence();
+    }
+    __syncthreads();
+    const auto sum_of = [&](int place) {
+      float sum = 0.0f;
+#pragma unroll 4
+      for (int block = 0; block < GROUP; ++block) sum += load_of_all((const float*)exchanged(block, which) + place);
+      return sum;
+    };
+    visit_owned([&](int i, int place) {
+      float& weight = s.w[at(place / S, place % S)];
+      step_of_weight(weight, sum_of(i * THREADS + tid), m[MOMENTS_IN_REGISTERS ? i : 0],
+                     v[MOMENTS_IN_REGISTERS ? i : 0], i, step, optimiser);
+    });
+    for (int i = tid; i < SMALL; i += THREADS) s.sum_gs[i] = sum_of(OWNED * THREADS + i);
+    loss = sum_of(OWNED * THREADS + SMALL);
+    optimiser.gradient = exchanged(part, which ^ 1);
+  }
+
+  // Adds up the small parameters' gradients over the block's lists.
+  DEVICE void add_small() {
+    for (int i = tid; i < SMALL; i += THREADS) s.sum_gs[i] = step.first ? s.gs[i] : s.sum_gs[i] + s.gs[i];
+  }
+
   DEVICE void small_steps() {
 #pragma unroll
     for (int i = tid; i < SMALL; i += THREADS) {
-      float g = s.gs[i];
-      if constexpr (SEVERAL_LISTS) {
-        if (!step.first) g += s.sum_gs[i];
-        s.sum_gs[i] = g;
-        if (!step.last) continue;
-      }
+      const float g = SEVERAL_LISTS ? s.sum_gs[i] : s.gs[i];
       float first = s.ms[i], second = s.vs[i];
       s.w[MATRICES + i] = adam(s.w[MATRICES + i], g, first, second, step);
       s.ms[i] = first, s.vs[i] = second;
@@ -603,17 +644,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
   Shared& s = *(Shared*)memory;
   const int tid = threadIdx.x;
   int number = blockIdx.x;
-  if constexpr (SHARED) {  // blocks that wait for each other are numbered in the order in which they begin
+  if constexpr (SHARED || GROUP > 1) {  // blocks that wait for each other are numbered in the order in which they begin
     if (tid == 0) s.number[0] = atomicAdd((int*)a.scratch, 1);
     __syncthreads();
     number = s.number[0];
     __syncthreads();
   }
   float m[MOMENTS_IN_REGISTERS ? OWNED : 1], v[MOMENTS_IN_REGISTERS ? OWNED : 1];
-  // Warps of the blocks on a multiprocessor take turns in the role that has no rows of the query.
-  const int role = ((tid >> 5) + blockIdx.x) % WARPS;
+  // Warps of the blocks on a multiprocessor take turns in the role that has no rows of the query. In blocks that add up
+  // their gradients, a thread owns the same weights.
+  const int role = ((tid >> 5) + (GROUP > 1 ? 0 : blockIdx.x)) % WARPS;
   float* scratch = a.scratch + HEADER + (long long)number * SCRATCH;
-  Block b = {s, a, ACTIVATIONS_SHARED ? s.h : scratch, {}, number / a.members, number % a.members, tid, tid & 31, role};
+  const int run_and_member = number / GROUP;
+  Block b = {s,
+             a,
+             ACTIVATIONS_SHARED ? s.h : scratch,
+             {},
+             run_and_member / a.members,
+             run_and_member % a.members,
+             number % GROUP,
+             tid,
+             tid & 31,
+             role};
   b.m = m, b.v = v;
   b.optimiser = {scratch + MOMENTS_AT, scratch + GRADIENT_AT, tid};
 
@@ -652,14 +704,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
   const float share = 1.0f / (float)a.lists;
   const long long step_sizes = b.of_run(11, a.steps), step_floors = b.of_run(12, a.steps);
   float loss = 0.0f;
-  const int items = a.steps * a.lists;
+  const int lists = b.lists_of_step(), items = a.steps * lists;
   int step_number = 0, list_number = 0;
 #pragma unroll 1
   for (int item = 0; item < items; ++item) {
     b.now = item & 1;
     b.n_query = s.counts[2 * b.now], b.n_support = s.counts[2 * b.now + 1];
     b.step = {a.size[step_sizes + step_number], a.floor[step_floors + step_number], list_number == 0,
-              list_number == a.lists - 1};
+              list_number == lists - 1};
     if (item + 1 < items) b.copy_list(item + 1, b.now ^ 1);
 
     TopTile top[AT_ONCE];
@@ -679,7 +731,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
       const float list_loss = listmle(s.scores, s.weight + b.now * QP, s.bounds + b.now * QP, s.score_gradient, s.scan,
                                       b.n_query, share, a.losses != nullptr, b.lane);
       loss = list_number == 0 ? share * list_loss : loss + share * list_loss;
-      if (a.losses && b.step.last && b.lane == 0)
+      if (GROUP == 1 && a.losses && b.step.last && b.lane == 0)
         a.losses[((long long)b.run * a.steps + step_number) * a.members + b.member] = loss;
     }
     __syncthreads();  // and so are their gradients
@@ -721,12 +773,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
     } else {
       copy_next();
     }
-    b.small_steps();
+    if constexpr (SEVERAL_LISTS) b.add_small();
+    if constexpr (GROUP > 1) {
+      if (b.step.last) {
+        __syncthreads();  // all gradients of the block are added up
+        b.step_of_group(step_number, loss);
+        if (a.losses && b.part == 0 && tid == 0)
+          a.losses[((long long)b.run * a.steps + step_number) * a.members + b.member] = loss;
+        __syncthreads();
+      }
+    }
+    if (b.step.last) b.small_steps();
     await_copies();
-    if (++list_number == a.lists) list_number = 0, ++step_number;
+    if (++list_number == lists) list_number = 0, ++step_number;
     __syncthreads();
   }
 
+  if (b.part) return;
   float* new_params = a.new_params + (long long)b.run * parameters + own;
   for (int i = tid; i < MATRICES; i += THREADS) new_params[i] = s.w[at(i / S, i % S)];
   for (int i = tid; i < SMALL; i += THREADS) new_params[MATRICES + i] = s.w[MATRICES + i];

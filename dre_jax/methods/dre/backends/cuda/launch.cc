@@ -115,7 +115,8 @@ using Result = ffi::ResultBuffer<ffi::F32>;
 
 ffi::Error launch(void* stream, F32 params, F32 first, F32 second, F32 x, S32 support, F32 support_response,
                   S32 n_support, S32 query, U32 bounds, F32 weight, S32 n_query, F32 size, F32 floor, Result new_params,
-                  Result new_first, Result new_second, Result losses, Result scratch, int64_t kernel, bool zeroed) {
+                  Result new_first, Result new_second, Result losses, Result scratch, int64_t kernel, int64_t group,
+                  bool zeroed) {
   const auto lists = query.dimensions();  // [runs, steps, members or 1, lists, slots]
   const int runs = static_cast<int>(new_params->dimensions()[0]);
   Args args{params.typed_data(),
@@ -158,7 +159,7 @@ ffi::Error launch(void* stream, F32 params, F32 first, F32 second, F32 x, S32 su
       check("cuMemsetD8Async", driver.cuMemsetD8Async(address, 0, scratch->size_bytes(), stream));
     }
     void* parameters[] = {&args};
-    const unsigned blocks = static_cast<unsigned>(runs * args.members);
+    const unsigned blocks = static_cast<unsigned>(runs * args.members * group);
     check("cuLaunchKernel", driver.cuLaunchKernel(function, blocks, 1, 1, compiled.threads, 1, 1, compiled.shared_bytes,
                                                   stream, parameters, nullptr));
     return ffi::Error::Success();
@@ -203,6 +204,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(DreJaxCudaSteps, HANDLER,
                                   .Ret<F32>()
                                   .Ret<F32>()
                                   .Attr<int64_t>("kernel")
+                                  .Attr<int64_t>("group")
                                   .Attr<bool>("zeroed"));
 
 // Opens the driver; returns the name of what it lacks, or null.

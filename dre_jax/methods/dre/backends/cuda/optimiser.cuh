@@ -3,7 +3,7 @@
 
 struct Step {
   float size, floor;
-  bool first, last;  // of the lists of a step
+  bool first, last;  // of the block's lists of a step
 };
 
 struct Optimiser {
@@ -18,16 +18,9 @@ DEVICE float adam(float p, float g, float& m, float& v, const Step& step) {
   return p - step.size * quick_div(m, quick_sqrt(v) + step.floor);
 }
 
-// Adds g to the gradient of the thread's weight number `index`, and updates the weight after the last list.
-DEVICE void update(float& weight, float g, float& m, float& v, int index, const Step& step, const Optimiser& o) {
-  if constexpr (SEVERAL_LISTS) {
-    float& sum = o.gradient[index * THREADS + o.tid];
-    if (!step.first) g += sum;
-    if (!step.last) {
-      sum = g;
-      return;
-    }
-  }
+// Adam's step of the thread's weight number `index`.
+DEVICE void step_of_weight(float& weight, float g, float& m, float& v, int index, const Step& step,
+                           const Optimiser& o) {
   if constexpr (MOMENTS_IN_REGISTERS) {
     weight = adam(weight, g, m, v, step);
   } else {
@@ -35,6 +28,20 @@ DEVICE void update(float& weight, float g, float& m, float& v, int index, const 
     float& second = o.moments[(2 * index + 1) * THREADS + o.tid];
     weight = adam(weight, g, first, second, step);
   }
+}
+
+// Adds g to the gradient of the thread's weight number `index`, and updates the weight after the last list. Blocks that
+// share the lists of a member add up their gradients first.
+DEVICE void update(float& weight, float g, float& m, float& v, int index, const Step& step, const Optimiser& o) {
+  if constexpr (SEVERAL_LISTS) {
+    float& sum = o.gradient[index * THREADS + o.tid];
+    if (!step.first) g += sum;
+    if (GROUP > 1 || !step.last) {
+      sum = g;
+      return;
+    }
+  }
+  step_of_weight(weight, g, m, v, index, step, o);
 }
 
 // How the warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * WARPS + warp` each

@@ -62,7 +62,7 @@ def take_steps(
       params_only: whether only the parameters of the result are used; the moments of ``start`` must be zero then.
     """
     n_lists, support = lists.support.shape[-2:]
-    shape = Sizes(x.shape[1], support, lists.query.shape[-1], several_lists=n_lists > 1)
+    shape = Sizes(x.shape[1], support, lists.query.shape[-1], n_lists)
     launch = _Launch(model, shape, limits, precision, params_only)
     plan = _plan(launch, 1)
     params, moments = start
@@ -134,7 +134,9 @@ def _call(launch: _Launch, runs: int, arrays: tuple[Array, ...]) -> tuple[Array,
     results = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
     call = jax.ffi.ffi_call(CALL, results)
     number = add_kernel(plan, launch.limits)
-    return tuple(call(*arrays, kernel=np.int64(number), zeroed=np.bool_(plan.shares_deep_set)))[:4]
+    return tuple(call(*arrays, kernel=np.int64(number), group=np.int64(plan.group), zeroed=np.bool_(plan.blocks_wait)))[
+        :4
+    ]
 
 
 def pack(plan: Plan, params: EnsembleParams, members: int) -> Array:

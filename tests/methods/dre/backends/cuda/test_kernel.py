@@ -130,23 +130,27 @@ def centred_scores(model, params, x):
     return result - result.mean(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_meta_training_is_that_of_the_scan(own):
+@pytest.mark.parametrize(
+    ("own", "n_lists", "multiprocessors"),
+    [(True, 2, 1), (True, 5, 6), pytest.param(False, 2, 132, marks=thorough)],
+    ids=["one block a member", "two blocks share five lists", "two blocks, shared lists"],
+)
+def test_meta_training_is_that_of_the_scan(own, n_lists, multiprocessors):
     """Several lists a step, tasks of several sizes, and moments that go on from portion to portion."""
     rng, columns, steps = np.random.default_rng(0), 5, 6
     tasks = {f"{n}": Task(f"{n}", rng.random((n, columns), np.float32), rng.integers(0, n, n) / n) for n in (6, 30, 90)}
-    config = MetaTrainConfig(lists_per_step=2, own_lists=own, n_support=5, n_query=20)
-    model, data = SMALL, build_table(tasks)
+    config = MetaTrainConfig(lists_per_step=n_lists, own_lists=own, n_support=5, n_query=20)
+    model, data, device = SMALL, build_table(tasks), limits(multiprocessors=multiprocessors)
 
     @jax.jit
     def draw(key):
         return read_lists(data, draw_steps_bits(key, jnp.arange(steps), model.members, config), config)
 
     arguments = with_start(model, columns, data.x, data.response, draw(jax.random.key(2)), sizes_of(steps, still=True))
-    assert_same_gradients(by_kernel(model, arguments), by_scan(model, arguments))
+    assert_same_gradients(by_kernel(model, arguments, device), by_scan(model, arguments))
     x, response, start, lists, _ = arguments
     moving = sizes_of(steps, still=False)
-    result, losses = by_kernel(model, (x, response, start, lists, moving))
+    result, losses = by_kernel(model, (x, response, start, lists, moving), device)
     (expected, _), expected_losses = by_scan(model, (x, response, start, lists, moving))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-3)
     before, after, goal = (centred_scores(model, params, x[:20]) for params in (start[0], result[0], expected))
@@ -154,7 +158,9 @@ def test_meta_training_is_that_of_the_scan(own):
     assert np.abs(after - goal).max() < 1e-2 * np.abs(goal - before).max()
     carry = start
     for part in (slice(0, 2), slice(2, 6)):
-        carry, _ = by_kernel(model, (x, response, carry, *jax.tree.map(lambda a, part=part: a[part], (lists, moving))))
+        carry, _ = by_kernel(
+            model, (x, response, carry, *jax.tree.map(lambda a, part=part: a[part], (lists, moving))), device
+        )
     chex.assert_trees_all_equal(carry, result)
 
 
