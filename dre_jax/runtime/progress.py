@@ -25,6 +25,11 @@ from dre_jax.runtime import reports
 _SECONDS_BETWEEN_LINES = 10.0
 
 
+def say(text: str) -> None:
+    """Prints a line on standard error, of what the library has decided or is busy with."""
+    print(f"dre_jax: {text}", file=sys.stderr, flush=True)
+
+
 class Bar:
     """Shows progress towards a total on standard error.
 
