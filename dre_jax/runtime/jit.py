@@ -53,7 +53,7 @@ _LESS_EFFORT = {
 """Options of XLA for CPUs. Matrix products and factorisations are library calls, which no option changes."""
 
 
-def jit_with_less_effort(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def jit_with_less_effort(*static: str, purpose: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Returns a decorator that compiles a function as `jax.jit` does, on a CPU in half the time.
 
     Inside of `dre_jax.runtime.cache.keep_programs_within`, later processes load the program without tracing it.
@@ -63,6 +63,7 @@ def jit_with_less_effort(*static: str) -> Callable[[Callable[P, R]], Callable[P,
 
     Args:
       static: names of the arguments that are not arrays; they must be hashable.
+      purpose: what the program computes, for a line on standard error where a user waits for its compilation.
 
     Example:
       >>> @jit_with_less_effort("power")
@@ -75,7 +76,7 @@ def jit_with_less_effort(*static: str) -> Callable[[Callable[P, R]], Callable[P,
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         full: Any = jax.jit(function, static_argnames=static)
         less: Any = jax.jit(function, static_argnames=static, compiler_options=_LESS_EFFORT)
-        kept = KeptPrograms(less, function, static)
+        kept = KeptPrograms(less, function, static, purpose)
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:

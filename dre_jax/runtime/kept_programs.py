@@ -29,6 +29,8 @@ import numpy as np
 from jax.experimental import serialize_executable
 from jax.experimental.compilation_cache import compilation_cache
 
+from dre_jax.runtime.reports import report_progress
+
 _PACKAGE = Path(__file__).parents[1]
 _FOLDER = "programs"
 _DEVICE = "jax_default_device"
@@ -41,10 +43,11 @@ class KeptPrograms:
       jitted: what `jax.jit` made of the function.
       function: of a module of the library; programs of any other are not kept.
       static: names of the static arguments.
+      purpose: what the program computes, if a line on standard error is to say that it is compiled.
     """
 
-    def __init__(self, jitted: Any, function: Callable[..., Any], static: tuple[str, ...]) -> None:
-        self._jitted, self._static = jitted, static
+    def __init__(self, jitted: Any, function: Callable[..., Any], static: tuple[str, ...], purpose: str = "") -> None:
+        self._jitted, self._static, self._purpose = jitted, static, purpose
         self._names = tuple(inspect.signature(function).parameters)
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._is_known = self._name.startswith("dre_jax.") and "<locals>" not in self._name
@@ -83,6 +86,8 @@ class KeptPrograms:
                 payload, in_structure, out_structure
             )
             return program
+        if self._purpose:
+            report_progress(f"compiling {self._purpose}, which takes seconds and is kept for later processes")
         lowered = self._jitted.lower(**static, **dynamic)
         if any(not call.startswith("lapack_") for call in re.findall(r"custom_call @(\w+)", lowered.as_text())):
             return lowered.compile()  # calls functions that a later process may not have loaded

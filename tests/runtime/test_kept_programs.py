@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from dre_jax.runtime.kept_programs import KeptPrograms, describe
+from dre_jax.runtime.progress import say_reports, show_reports
+from dre_jax.runtime.reports import listening, report_progress, report_result
 from dre_jax.search.candidates import CandidateConfig
 
 
@@ -97,3 +99,32 @@ def test_descriptions_of_static_arguments():
     for value in (object(), lambda x: x, np.ones(2), Pair(ARRAYS[1], ARRAYS[1]), {1: {2}}):
         with pytest.raises(TypeError, match="no description of"):
             describe(value)
+
+
+def test_who_waits_for_the_compiler_is_told_once(tmp_path, capsys):
+    def power(x, exponent):
+        return x**exponent
+
+    power.__module__, power.__qualname__ = "dre_jax.test", "power"
+    for _ in range(2):
+        with say_reports():
+            KeptPrograms(jax.jit(power, static_argnames="exponent"), power, ("exponent",), "powers")(
+                tmp_path, jnp.ones(2), 2
+            )
+    line = "dre_jax: compiling powers, which takes seconds and is kept for later processes\n"
+    assert capsys.readouterr() == ("", line)
+
+
+def test_stages_are_said_where_there_is_no_terminal(capsys):
+    def work():
+        report_progress("compiling")
+        report_progress("training, step", 5)  # within ten seconds
+        report_result("the result")
+
+    with show_reports():
+        work()
+    with show_reports(quiet=True):
+        work()
+    with listening(lambda _: None), say_reports():
+        work()
+    assert capsys.readouterr() == ("", "dre_jax: compiling\ndre_jax: the result\n")
