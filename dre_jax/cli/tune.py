@@ -14,6 +14,7 @@ import typer
 from dre_jax.cli import options
 from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError, import_extra
+from dre_jax.runtime.reports import listening
 
 if TYPE_CHECKING:
     from dre_jax.tuning import Surrogate, Trial
@@ -219,6 +220,7 @@ def tune(
         )
         with (
             signals_as_interrupts(),
+            listening(lambda _: None) if quiet else contextlib.nullcontext(),
             TrialsDisplay(optimizer, trials, metrics=metrics, quiet=quiet) as display,
             contextlib.closing(progress),
         ):

@@ -17,6 +17,7 @@ import numpy as np
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
+from dre_jax.runtime.progress import say_reports
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.candidates import CandidateConfig, default_candidates
 from dre_jax.search.history import History, make_history
@@ -128,6 +129,7 @@ class Engine:
             rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
+    @say_reports()
     def propose(
         self,
         trials: Sequence[Trial],

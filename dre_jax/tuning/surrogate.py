@@ -24,7 +24,7 @@ from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.checkpoints.serialization import config_to_json, has_numbers, structure_to_json
 from dre_jax.methods.registry import entry_of
 from dre_jax.methods.start_configurations import start_rows
-from dre_jax.runtime.progress import show_reports
+from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.search.method import Method, decisions_of
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
@@ -341,8 +341,10 @@ class Surrogate:
 
         Args:
           name: of the model: "svc", "random-forest", "xgboost", ...; `dre_jax.tuning.pretrained.FAMILIES` has all.
-          metric: name of the score that is tuned, as "accuracy", "neg_log_loss", "roc_auc", "r2" or "rmse". By default
-            error rates, or R2 of models for numbers alone, in either direction: what was better is better here.
+          metric: name of the score that is tuned, as "accuracy", "neg_log_loss", "roc_auc", "r2" or "rmse". Of another
+            score of scikit-learn, such as "f1_macro", it is that of the nearest metric, and a line on standard error
+            says so. By default error rates, or R2 of models for numbers alone, in either direction: what was better is
+            better here.
 
         Raises:
           ConfigError: for an unknown model or metric; the message names the available ones.
@@ -351,14 +353,21 @@ class Surrogate:
           >>> Surrogate.pretrained("svc", "accuracy").direction
           'maximize'
         """
-        from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, pretrained_path
+        from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, nearest_metric, pretrained_path
 
         if not isinstance(name, str) or name not in FAMILIES:
             raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
-        metrics, score = FAMILIES[name].metrics, find_metric(metric) if isinstance(metric, str) else None
+        metrics = FAMILIES[name].metrics
+        if not metrics:
+            raise ConfigError(f"{name} has a default search space, but no pretrained surrogate")
+        score = nearest = None
+        if isinstance(metric, str) and (score := find_metric(metric)) is None:
+            score = nearest = nearest_metric(metric)
         if metric is not None and (score is None or score.name not in metrics):
             rule = f"pretrained surrogates of {name} know the metrics {', '.join(metrics)}"
             raise ConfigError(f"{rule}, but got {metric!r}")
+        if nearest is not None:
+            say(f"no surrogate of {name} knows {metric}: that of {nearest.name}, the nearest metric, is used")
         surrogate = cls.load(pretrained_path(name, metrics[0] if score is None else score.name))
         return replace(surrogate, direction=None if score is None else score.direction, metric=metric)
 
