@@ -33,6 +33,7 @@ from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.initial_design import N_START, InitialDesign
 from dre_jax.tuning.objectives.objectives import responses_of
+from dre_jax.tuning.plateau import even_share, order_by_outcome, violations
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
@@ -168,8 +169,8 @@ class Engine:
         for params in design.initial_configurations(len(identities)):
             if encode(params).identity not in identities:
                 return Suggestion(params)
-        candidates, improvement, past_weight = design.sobol_configurations(), None, None
-        if self._can_value(observations):
+        candidates, improvement, past_weight = self._even_configurations(design, observations, encodings), None, None
+        if self._can_value(observations) and not self._fills_space(observations, number):
             with suggestion_runtime, self._precision() as dtype:
                 left = share_left(self.config.budget, trials)
                 ranking = self._rank_candidates(observations, encodings, design, left, dtype)
@@ -198,6 +199,37 @@ class Engine:
 
     def _can_value(self, observations: Sequence[Trial]) -> bool:
         return bool(observations) or self.surrogate is not None
+
+    def _fills_space(self, observations: Sequence[Trial], number: int) -> bool:
+        """Returns whether a trial fills the space evenly; see `dre_jax.tuning.plateau`."""
+        if len(observations) < (1 if self.surrogate is None else N_START):
+            return False
+        share = even_share(self._comparable_values(observations))
+        # What past tasks say remains while the values of this one say nothing.
+        share = min(share, 1.0 if self.surrogate is None else 0.5)
+        return number % 4 < 4 * share
+
+    def _comparable_values(self, observations: Sequence[Trial]) -> np.ndarray:
+        """Returns the values f64[n, M] of the feasible trials; if there are none, the negative violations of all."""
+        feasible = [trial for trial in observations if trial.is_feasible]
+        return self._values(feasible) if feasible else -violations(observations)[:, None]
+
+    def _even_configurations(
+        self, design: InitialDesign, observations: Sequence[Trial], encodings: Sequence[Sequence[EncodedParams]]
+    ) -> Iterable[Params]:
+        """Returns the trial's Sobol points, first those whose nearest trial is a success."""
+        configurations = design.sobol_configurations()
+        observed, _, failures = ([one.point for one in group] for group in encodings)
+        feasible = [trial.is_feasible for trial in observations]
+        successes = [point for point, is_feasible in zip(observed, feasible, strict=True) if is_feasible]
+        if successes:
+            failures += [point for point, is_feasible in zip(observed, feasible, strict=True) if not is_feasible]
+        if not failures:
+            return configurations
+        listed = list(configurations)
+        points = np.array([self.space.point(params) for params in listed])
+        good, bad = (np.reshape(group, (-1, len(self.space))) for group in (successes, failures))
+        return (listed[row] for row in order_by_outcome(points, good, bad, self.config.failed_radius))
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:

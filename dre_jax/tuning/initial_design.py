@@ -19,6 +19,8 @@ N_START = 4
 
 _N_COMPLETIONS = 64
 """Number of points that may complete a part of a configuration whose rules refuse the default point."""
+_SEQUENCE = 256
+"""Points of a Sobol sequence."""
 _MAX_ENUMERATION = 4096
 """Number of configurations of a space up to which all are listed."""
 
@@ -78,7 +80,7 @@ class InitialDesign:
         return self.space.check(configuration) if self.space.allows(configuration) else None
 
     def sobol_configurations(self) -> Iterable[Params]:
-        """Returns configurations of the trial's points of a Sobol sequence."""
+        """Returns configurations of the Sobol sequence's points, from that of the trial's number on."""
         return (self.space.params(point) for point in self._sobol_points(self.number))
 
     def other_configurations(self) -> Iterable[Params]:
@@ -91,13 +93,13 @@ class InitialDesign:
             yield from map(self.space.params, points[self.space.layout.is_allowed(points)])
 
     def _sobol_points(self, number: int) -> np.ndarray:
-        """Returns a trial's points of a scrambled Sobol sequence, of likely values for every other trial.
+        """Returns points of a scrambled Sobol sequence, the trial's first, of likely values for every other trial.
 
-        The first trials share one sequence.
+        All trials share one sequence, so that they are spread evenly; another one follows after `_SEQUENCE` trials.
         """
-        first = number < self.n_start
-        points = self._allowed_points(256, 0 if first else number, likely_share=0.0 if number % 2 else 1.0)
-        return np.roll(points, -number if first else 0, axis=0)
+        block, place = divmod(number, _SEQUENCE)
+        points = self._allowed_points(_SEQUENCE, block, likely_share=0.0 if number % 2 else 1.0)
+        return np.roll(points, -place, axis=0)
 
     def even_points(self, n: int) -> np.ndarray:
         """Returns n points of the trial's Sobol sequence, half of them of likely values: candidates of a method."""

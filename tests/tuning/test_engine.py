@@ -122,7 +122,7 @@ def test_nothing_is_compiled_inside_a_bucket():
 
 def test_large_numbers_in_a_small_range_differ():
     space = Space({"x": Float(1e9, 1e9 + 1.0), "y": Float(0.0, 1.0)})
-    evaluated = [complete_trial({"x": 1e9 + i / 10, "y": 0.5}, 0.0) for i in range(10)]
+    evaluated = [complete_trial({"x": 1e9 + i / 10, "y": 0.5}, float(i)) for i in range(10)]
     engine = rising(space)
     result = [engine.propose(evaluated, number=number).params["x"] - 1e9 for number in range(10, 13)]
     assert min(result) > 0.95  # the method's own, not one that is drawn because all seem to be tried

@@ -92,7 +92,7 @@ def test_a_weight_follows_the_responses():
 def test_a_weight_decays_with_the_number_of_trials():
     """The method wants high values, the belief low ones."""
     space = Space({"x": Float(0.0, 1.0, likely=(0.0, 0.1)), "y": Float(0.0, 1.0)})
-    observed = [complete_trial({"x": 0.5, "y": i / 60}, 0.0) for i in range(60)]
+    observed = [complete_trial({"x": 0.5, "y": i / 60}, float(i)) for i in range(60)]
     result = [rising(space).propose(observed[:n], number=n).params["x"] for n in (1, 60)]
     assert result[0] < 0.2
     assert result[1] > 0.9
