@@ -44,7 +44,8 @@ def test_failed_trials_spend_of_the_budget(monkeypatch, tmp_path):
     monkeypatch.setattr(engine_module, "learn_cost", lambda *arrays: shares.append(arrays[3]))
     monkeypatch.setattr(Engine, "n_start", 1)
     optimizer = Optimizer(SPACE, config=EngineConfig(budget=16.0))
-    optimizer.tell(optimizer.ask(), 1.0, cost=2.0)
+    optimizer.tell(optimizer.ask(), 1.0, cost=1.0)
+    optimizer.add({"x": 0.3, "y": 0.3}, 2.0, cost=1.0)  # while all values are equal, no cost is learned
     assert optimizer.tell_failed(optimizer.ask(), cost=4.0).cost == 4.0
     assert optimizer.tell(optimizer.ask(), float("nan"), cost=1.0).cost == 1.0
     optimizer.add({"x": 0.1, "y": 0.1}, None, cost=1.0)
