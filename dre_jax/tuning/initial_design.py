@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.candidates import sobol_points
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning.space.beliefs import to_quantiles
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.rules import allowed_points

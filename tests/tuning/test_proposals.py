@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from dre_jax.search.candidates import CandidateConfig, canonicalize, draw_step_numbers, sobol_points, steps_from
+from dre_jax.search.candidates import CandidateConfig, canonicalize, draw_step_numbers, steps_from
 from dre_jax.search.history import make_history
 from dre_jax.search.proposals import propose
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 from dre_jax.tuning.space.completion import coordinates_of
 from dre_jax.tuning.trial_record import trial_record

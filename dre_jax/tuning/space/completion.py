@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.candidates import sobol_points
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning.space.conditions import Interval, describe_conditions
 from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.scalars import Choice

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.search.candidates import sobol_points
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Interval, Less, Optimizer, Space, Surrogate
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.rules import move_in_order
