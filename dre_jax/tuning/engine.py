@@ -29,7 +29,7 @@ from dre_jax.search.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
-from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, fix_coordinates
+from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, fix_coordinates, n_first_trials
 from dre_jax.tuning.objectives.objectives import responses_of
 from dre_jax.tuning.plateau import even_share, order_by_outcome, violations
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
@@ -106,8 +106,10 @@ class Engine:
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
-    n_start = N_START
-    """Number of trials that precede those of the method, without a surrogate."""
+    @property
+    def n_start(self) -> int:
+        """Number of trials that precede those of the method, without a surrogate."""
+        return n_first_trials(len(self.space))
 
     @property
     def uses_standard_errors(self) -> bool:
