@@ -24,7 +24,8 @@ from command_line import errors_in_one_line
 from live.contestants import ALONE, run
 from live.functions import CHOICE, FAMILIES, REPORT
 from live.pasts import draw_past
-from live.tables import non_inferiority, tables
+from live.tables import non_inferiority, paired_differences, tables
+from live.wide import WIDE_CHOICE, WIDE_FAMILIES, WIDE_REPORT
 
 from dre_jax.runtime.setup import prepare
 from dre_jax.tuning import Surrogate
@@ -50,7 +51,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Runs what is missing, and prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tuners", nargs="+", default=["recommended", "gp", "tpe", "random"])
-    parser.add_argument("--families", nargs="+", default=["choice"], help="choice, report, or names")
+    parser.add_argument(
+        "--families", nargs="+", default=["choice"], help="choice, report, wide-choice, wide-report, or names"
+    )
     parser.add_argument("--pasts", nargs="+", default=["random 1x20", "random 3x20", "random 20x20", "irrelevant 1x20"])
     parser.add_argument("--replicates", type=int, default=2, help="pasts of each kind")
     parser.add_argument("--tasks", type=int, default=4, help="new tasks of each replicate")
@@ -71,13 +74,15 @@ def main(arguments: list[str] | None = None) -> None:
     regrets_by_study = {study: finished_studies[study] for study in selected_studies}
     at = [t for t in AT if t <= args.trials]
     print(tables(regrets_by_study, at))
+    if {"gp", "tpe", "random"} <= {*args.tuners}:
+        print(paired_differences(regrets_by_study, "gp", ("tpe", "random"), at))
     if "recommended" in args.tuners and len(args.tuners) > 1:
         print(non_inferiority(regrets_by_study, at[1:]))
 
 
 def studies(args: argparse.Namespace) -> Iterable[Study]:
     """All studies; those that share a past follow each other."""
-    groups = {"choice": CHOICE, "report": REPORT}
+    groups = {"choice": CHOICE, "report": REPORT, "wide-choice": WIDE_CHOICE, "wide-report": WIDE_REPORT}
     families = [name for group in args.families for name in groups.get(group, (group,))]
     for tuner, family in itertools.product(args.tuners, families):
         for past in [NO_PAST] if tuner in ALONE else args.pasts:
@@ -97,7 +102,7 @@ def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     prepare(1)
     group, tasks, trials = job
     tuner, name, past, replicate, _ = group[0]
-    family, surrogate = FAMILIES[name], None
+    family, surrogate = (FAMILIES | WIDE_FAMILIES)[name], None
     if past != NO_PAST:
         studies_of_past = draw_past(past, family, random(name, past, replicate))
         surrogate = Surrogate.fit(studies_of_past, method=tuner, seed=replicate)

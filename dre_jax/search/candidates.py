@@ -16,9 +16,12 @@ from jax import Array
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
 from dre_jax.search.layout import SpaceLayout
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.pending import PENDING_STRATEGIES
 from dre_jax.search.refinement import supports_refinement
+
+_MANY = 12
+"""Hyperparameters, above which candidates change few of them; see `default_candidates`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +72,22 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
 
     Steps from the best points look for other levels, so a space of real numbers alone needs no second round of them.
 
+    In spaces of more than 12 hyperparameters, most of what a model values is its own uncertainty, which is largest in
+    corners. For a method that declares ``improvement`` and not ``weighs_past``, most candidates there are the best
+    trials with one or two hyperparameters changed.
+
     Example:
       >>> from dre_jax.methods import find
       >>> from dre_jax.search.layout import unit_cube
       >>> [default_candidates(find(name).make(), unit_cube(2)).even for name in ("gp", "random")]
       [256, 1024]
     """
+    capabilities = capabilities_of(method)
+    if layout.n_parts > _MANY and capabilities.improvement and not capabilities.weighs_past:
+        few = 1.0 / layout.n_parts
+        return CandidateConfig(
+            even=64, steps=256, changed=few, refinements=0, starts=0, pending_strategy=pending_strategy
+        )
     if pending_strategy == "draw" or not supports_refinement(method, layout):
         return CandidateConfig(pending_strategy=pending_strategy)
     if any(layout.sizes):

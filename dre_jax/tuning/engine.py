@@ -31,7 +31,7 @@ from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_le
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
-from dre_jax.tuning.initial_design import N_START, InitialDesign
+from dre_jax.tuning.initial_design import N_START, InitialDesign, n_first_trials
 from dre_jax.tuning.objectives.objectives import responses_of
 from dre_jax.tuning.plateau import even_share, order_by_outcome, violations
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
@@ -109,8 +109,10 @@ class Engine:
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
-    n_start = N_START
-    """Number of trials that precede those of the method, without a surrogate."""
+    @property
+    def n_start(self) -> int:
+        """Number of trials that precede those of the method, without a surrogate."""
+        return n_first_trials(len(self.space))
 
     @property
     def uses_standard_errors(self) -> bool:

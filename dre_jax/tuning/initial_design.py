@@ -15,7 +15,8 @@ from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.space import Params, Space
 
 N_START = 4
-"""Number of Sobol points that are evaluated first without a surrogate, with one objective."""
+"""Number of Sobol points that are evaluated first without a surrogate, at least."""
+_COLUMNS_PER_START = 3
 
 _N_COMPLETIONS = 64
 """Number of points that may complete a part of a configuration whose rules refuse the default point."""
@@ -23,6 +24,16 @@ _SEQUENCE = 256
 """Points of a Sobol sequence."""
 _MAX_ENUMERATION = 4096
 """Number of configurations of a space up to which all are listed."""
+
+
+def n_first_trials(n_parts: int) -> int:
+    """Returns the number of Sobol points that are evaluated first without a surrogate, for P hyperparameters.
+
+    Example:
+      >>> n_first_trials(2), n_first_trials(30)
+      (4, 10)
+    """
+    return max(N_START, n_parts // _COLUMNS_PER_START)
 
 
 @dataclass(frozen=True)

@@ -222,6 +222,20 @@ class Optimizer(StudyRecord):
         trials = [trial.with_objective(name) for trial in self.trials]
         return engine.predict(trials, points.reshape(-1, len(self.space)))
 
+    def best_by_prediction(self) -> Trial:
+        """Returns the complete, feasible trial of the best predicted value, for objectives with noise.
+
+        `best` has the best value of all, which is often that of the luckiest trial.
+
+        Raises:
+          ConfigError: if the method does not predict values.
+          DataError: without a feasible trial, for fewer than two different values, and with several objectives.
+        """
+        _ = self.best  # refuses what has no best trial
+        feasible = [trial for trial in self.trials if trial.state == "complete" and trial.is_feasible]
+        mean = self.predict([trial.params for trial in feasible]).mean
+        return feasible[int(np.argmax(mean) if self.direction == "maximize" else np.argmin(mean))]
+
     def figures(self) -> dict[str, Figure]:
         """Returns figures of the study by heading: history or front, learning curves, slices, contours, importance.
 

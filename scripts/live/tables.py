@@ -56,6 +56,27 @@ def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -
     return f"{lead}; {margins}\n\n{_markdown_table(['past', *_heads(at)], rows)}"
 
 
+def paired_differences(
+    regrets: Mapping[Any, Sequence[float]], tuner: str, rivals: Sequence[str], at: Sequence[int]
+) -> str:
+    """Mean differences of a tuner's regret and that of each rival, without a past, by family and over families.
+
+    Cells have the standard error over tasks, which are paired; negative: ahead.
+    """
+    alone = {study: values for study, values in regrets.items() if study.past == _NO_PAST}
+    frame = _frames(alone, at)[0].droplevel("past")
+    rows = []
+    for rival in rivals:
+        gaps = (frame.xs(tuner, level="tuner") - frame.xs(rival, level="tuner")).groupby("family", sort=False)
+        means, errors = gaps.mean(), gaps.sem()
+        cells = [[name, *(f"{means.at[name, t]:+.3f} ± {errors.at[name, t]:.3f}" for t in at)] for name in means.index]
+        overall = np.sqrt((errors**2).sum()) / len(errors)  # families are fixed, tasks are drawn
+        cells.append(["all", *(f"{means[t].mean():+.3f} ± {overall[t]:.3f}" for t in at)])
+        rows += [[f"`{rival}`", *one] for one in cells]
+    heads = ["behind", "family", *(f"regret at {t}" for t in at)]
+    return f"Regret of `{tuner}` minus that of others, ± standard error over tasks.\n\n{_markdown_table(heads, rows)}"
+
+
 def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table; the first column is text, the others are numbers."""
     rule = ["---", *("---:" for _ in heads[1:])]

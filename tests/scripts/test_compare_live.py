@@ -90,3 +90,19 @@ def test_differences_beyond_the_margin_are_marked(part):
     assert f"| random 1x20 | {bound:+.3f}* | +0." in result
     assert result.endswith("|")
     assert result.count("*") == 2  # the heading's, and regret's: a fifth is no factor of two
+
+
+@pytest.mark.parametrize("name", ["wide-additive-30", "wide-sparse-60", "wide-decay-24", "wide-pairs-60"])
+def test_a_wide_task_has_a_known_optimum(name, part):
+    """One pass over the hyperparameters finds it, where none depends on another one."""
+    family = part("live.wide").WIDE_FAMILIES[name]
+    task = family.draw(np.random.default_rng(2))
+    space, rng = family.space, np.random.default_rng(1)
+    losses = [task.exact(space.params(point)) for point in rng.random((512, len(space)))]
+    assert min(losses) > 0.0
+    assert np.median(losses) == pytest.approx(1.0, abs=0.1)
+    params = space.params(np.full(len(space), 0.5))
+    for key, parameter in space.items():
+        values = getattr(parameter, "choices", np.linspace(0, 1, 201) if key[0] == "x" else range(16))
+        params = min((params | {key: value} for value in values), key=task.exact)
+    assert 0.0 <= task.exact(params) < (0.7 if family.pairs else 0.05)

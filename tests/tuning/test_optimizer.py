@@ -138,6 +138,21 @@ class TestTrials:
         none.add({"x": 0.5}, 1.0, constraints={"a": 1e-9})
         with pytest.raises(DataError, match="satisfies all constraints, but none of the 1 complete trials does"):
             _ = none.best
+        none.add({"x": 0.2}, 0.0, constraints={"a": 1e-10})
+        assert [trial.number for trial in none.least_infeasible] == [1, 0]
+        assert [trial.number for trial in optimizer.least_infeasible] == [1, 2, 0]
+
+    @pytest.mark.parametrize("direction", ["minimize", "maximize"])
+    def test_the_best_by_prediction_is_not_the_luckiest(self, direction):
+        """One lucky trial is far from the optimum, and its neighbours are bad; the best trial is not feasible."""
+        optimizer, sign = Optimizer(LINE, direction=direction), 1.0 if direction == "minimize" else -1.0
+        noise = np.random.default_rng(0).normal(0.0, 0.1, 31)
+        for i, error in zip(range(31), noise, strict=True):
+            x = i / 30
+            value = -0.4 if i == 27 else (x - 0.3) ** 2 + error
+            optimizer.add({"x": x}, sign * value, constraints={"c": 1.0 if abs(x - 0.3) < 0.02 else -1.0})
+        assert optimizer.best["x"] == pytest.approx(0.9)
+        assert optimizer.best_by_prediction()["x"] == pytest.approx(0.3, abs=0.15)
 
 
 class TestSuggestions:

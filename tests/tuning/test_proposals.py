@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from dre_jax.search.candidates import CandidateConfig, canonicalize, draw_step_numbers, steps_from
+from dre_jax.methods import find
+from dre_jax.search.candidates import CandidateConfig, canonicalize, default_candidates, draw_step_numbers, steps_from
 from dre_jax.search.history import make_history
+from dre_jax.search.layout import unit_cube
 from dre_jax.search.proposals import propose
 from dre_jax.search.sobol import sobol_points
-from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
 from dre_jax.tuning.space.completion import coordinates_of
 from dre_jax.tuning.trial_record import trial_record
 from tests.known_methods import Valued
@@ -153,3 +155,41 @@ def test_whole_numbers_of_any_size(space, least):
     assert len({params["x"] for params in result}) >= least
     np.testing.assert_allclose(columns, [space.encode(params) for params in result], rtol=0, atol=1e-6)
     assert [space.check(params) for params in result] == result
+
+
+class TestManyHyperparameters:
+    """Spaces of more than a dozen, without past tasks."""
+
+    def test_most_candidates_change_one_or_two_of_the_best(self):
+        """The mean number of changes of n coordinates, of which one is drawn and each other one in n, is nearly two."""
+        layout = unit_cube(40)
+        config = default_candidates(find("gp").make(), layout)
+        numbers = draw_step_numbers(config, 40, jnp.float32, jax.random.key(1))
+        parents = jnp.asarray(np.random.default_rng(0).random((4, 40)), jnp.float32)
+        points = np.asarray(steps_from(layout, config, parents, jnp.int32(4), numbers))
+        n_changed = (points[:, None] != np.asarray(parents)[None]).sum(axis=2).min(axis=1)
+        assert config.even < config.steps
+        assert n_changed.min() == 1
+        assert n_changed.mean() == pytest.approx(2.0 - 1 / 40, abs=0.2)
+
+    def test_others_have_candidates_as_before(self):
+        gp, past, random = (find(name).make() for name in ("gp", "hedged-prior", "random"))
+        assert default_candidates(gp, unit_cube(12)).starts > 0
+        assert default_candidates(past, unit_cube(40)) == default_candidates(past, unit_cube(12))
+        assert default_candidates(random, unit_cube(40)) == CandidateConfig()
+
+    def test_choices_are_explored(self):
+        """Of nine choices beside others, the last trials of a search have more than a few combinations."""
+        space = Space(
+            {f"x{i}": Float(0.0, 1.0) for i in range(8)} | {f"c{i}": Categorical(tuple("abcd")) for i in range(9)}
+        )
+        optimizer = Optimizer(space, seed=0)
+
+        def loss(trial):
+            distance = sum((trial[f"x{i}"] - 0.3) ** 2 for i in range(8))
+            return distance + sum(0.2 * "abcd".index(trial[f"c{i}"]) for i in range(9))
+
+        optimizer.optimize(loss, 30)
+        choices = [tuple(trial[f"c{i}"] for i in range(9)) for trial in optimizer.trials]
+        assert len({*choices[-20:]}) > 5
+        assert min(map(loss, optimizer.trials[10:])) < 0.8 * min(map(loss, optimizer.trials[:10]))

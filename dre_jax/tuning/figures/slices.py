@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -129,7 +129,10 @@ class ObjectiveFigures:
         return figure
 
     def importances(self) -> dict[str, float]:
-        """Returns the share of the variance that each hyperparameter explains, by Optuna; empty where it has none."""
+        """Returns the share of the variance that each hyperparameter explains, by Optuna; empty where it has none.
+
+        Of the values as they are drawn: one diverged trial would otherwise be all of the variance.
+        """
         shares: dict[str, float] = {}
         if len(self._complete) < _FEWEST:
             return shares
@@ -139,7 +142,9 @@ class ObjectiveFigures:
             from dre_jax.tuning.optuna.export import study_of_trials
 
             with optuna_logs_at("WARNING"):
-                study = study_of_trials(self.space, self._complete, [self.direction])
+                values = drawn_values(self._complete, self.direction)
+                trials = [replace(trial, value=float(v)) for trial, v in zip(self._complete, values, strict=True)]
+                study = study_of_trials(self.space, trials, [self.direction])
                 evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
                 shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
         return shares

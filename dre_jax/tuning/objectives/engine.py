@@ -57,8 +57,6 @@ class ObjectivesEngine(Engine):
           ConfigError: for surrogates of different spaces, a method without the capability ``predicts_components``, or a
             pending strategy that a method does not support.
         """
-        # With fewer in many dimensions, the next trials are in corners of the space, far from the front.
-        self.n_start = min(max(2 * len(space) - 2, N_START), _MAX_START)
         strategy = (config or EngineConfig()).pending_strategy
         method = HypervolumeMethod(
             members=tuple(_method_of(name, one) for name, one in surrogates.items()), pending_strategy=strategy
@@ -66,6 +64,12 @@ class ObjectivesEngine(Engine):
         self._method = method
         super().__init__(space, _combine(surrogates, method), seed=seed, config=config)
         self.surrogates, self.directions = dict(surrogates), dict(directions)
+
+    @property
+    def n_start(self) -> int:
+        """Number of trials that precede those of the method, without a surrogate."""
+        # With fewer in many dimensions, the next trials are in corners of the space, far from the front.
+        return min(max(2 * len(self.space) - 2, N_START), _MAX_START)
 
     def require_standard_errors(self) -> None:
         """Raises `ConfigError`."""

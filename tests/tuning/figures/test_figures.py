@@ -14,6 +14,7 @@ from dre_jax.search.history import Components, make_history
 from dre_jax.search.layout import unit_cube
 from dre_jax.search.method import Capabilities
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, Trial, past_of
+from dre_jax.tuning.figures.slices import ObjectiveFigures
 from dre_jax.tuning.figures.study import write_study_page
 from dre_jax.tuning.figures.trials import plot_history
 from dre_jax.tuning.predicted_responses import predict_responses
@@ -156,3 +157,21 @@ def test_the_moments_are_those_of_samples():
         standardised = np.where(second, 2 * x, x - 1) + np.where(second, 0.25, 0.5) * rng.standard_normal(200_000)
         samples = unit.mean() + unit.std() * standardised
         np.testing.assert_allclose([mean, deviation], [samples.mean(), samples.std()], rtol=0.01, atol=0.005)
+
+
+@pytest.mark.parametrize("diverged", [1e12, 1e200, math.inf])
+def test_one_diverged_trial_does_not_decide_the_importance(diverged):
+    """The trial is where the hyperparameter without effect is largest, which alone would then explain it."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("optuna")
+    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0), "nothing": Float(0.0, 1.0)})
+    points = np.random.default_rng(0).random((30, 3))
+    worst = int(np.argmax(points[:, 2] - np.abs(points[:, 0] - 0.3)))
+    values = [diverged if i == worst else (x - 0.3) ** 2 + 0.5 * (y - 0.6) ** 2 for i, (x, y, _) in enumerate(points)]
+    trials = [
+        Trial(i, space.params(point), "complete", value)
+        for i, (point, value) in enumerate(zip(points, values, strict=True))
+    ]
+    shares = ObjectiveFigures(space, trials, "minimize", None).importances()
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert shares["nothing"] < 0.25 < shares["x"]
