@@ -104,7 +104,7 @@ def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     tuner, name, past, replicate, _ = group[0]
     family, surrogate = (FAMILIES | WIDE_FAMILIES)[name], None
     if past != NO_PAST:
-        studies_of_past = draw_past(past, family, random(name, past, replicate))
+        studies_of_past = draw_past(past, FAMILIES[name], random(name, past, replicate))
         surrogate = Surrogate.fit(studies_of_past, method=tuner, seed=replicate)
     results = []
     for study in group:
