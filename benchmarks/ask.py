@@ -5,6 +5,10 @@ loading included, with nothing compiled before (cold) and with what an earlier p
 for one of 22 trials, and for one of 992; and the eight after that, up to 30 and 1,000 trials, their median and the
 slowest. These compile nothing, as the history stays in one bucket. Every process is of its own; the space has six
 hyperparameters, one of them conditional.
+
+``--first`` measures what a user waits for at first, in processes with an empty and then with a full cache: wall and
+processor time of the README's example with past studies, of ``DRESearchCV(SVC())``, of the first suggestion of a method
+and of the one after a failed trial (``benchmarks.first``).
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dre_jax.search.candidates import sobol_points
+from benchmarks.first import print_first_impressions
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 
 TASKS, ROWS = 8, 64
@@ -47,7 +52,11 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--repeats", type=int, default=3, help="processes with a warm cache; their median is printed")
     parser.add_argument("--child", nargs=2, metavar=("SURROGATE", "TRIALS"), help=argparse.SUPPRESS)
+    parser.add_argument("--first", action="store_true", help="measure first impressions")
     options = parser.parse_args(arguments)
+    if options.first:
+        print_first_impressions(options.repeats)
+        return
     if options.child:
         print(json.dumps(suggest(Path(options.child[0]), int(options.child[1]))))
         return

@@ -63,8 +63,9 @@ LITTLE = {
     "training.steps": 4, "training.evaluate_every": 4, "training.n_support": 2, "training.n_query": 4,
     "training.evaluation_lists": 2, "meta_training.steps": 4, "meta_training.batch": 8, "prior.steps": 30,
     "prior.trend": (4,), "prior.layers": (4,), "prior.members": 2, "training.tasks": 2, "training.rows": 6,
+    "chain.samples": 2, "chain.keep_every": 1,
 }  # fmt: skip
-STEPS = {"fine_tuning.epochs", "fitting.steps", "tuning.steps"}  # before every trial: two
+STEPS = {"fine_tuning.epochs", "fitting.steps", "tuning.steps", "chain.burn_in"}  # before every trial: two
 SIMPLE = {"common.rows": 0, "processes.steps": 0}
 """Settings of `hedged-prior` that leave out what takes longest to compile: the common process and fits to the task."""
 

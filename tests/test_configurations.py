@@ -8,10 +8,12 @@ import pytest
 from dre_jax import AcquisitionConfig, ConfigError, FineTuneConfig, LossConfig, MetaTrainConfig, ModelConfig
 from dre_jax.gp.fit import GPConfig
 from dre_jax.losses import position_weights
+from dre_jax.methods.baselines.bohamiann import PriorConfig, SGHMCConfig
 from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
 from dre_jax.methods.baselines.dkgp import DeepKernelConfig
 from dre_jax.methods.baselines.fsbo import KernelTraining
 from dre_jax.methods.baselines.gcp import QuantileConfig
+from dre_jax.methods.baselines.metis import Metis
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig
 from dre_jax.methods.hedged_prior.method import HedgedPrior
@@ -41,7 +43,11 @@ REFUSED = [
     (DeepKernelConfig(), {"layers": (), "rho": (3, 0), "kernel": "linear"}),
     (KernelTraining(), {"steps": 0, "batch": 0, "learning_rate": 0, "support": 0}),
     (QuantileConfig(), {"dropout": 1.0, "steps": 0, "batch": 0, "learning_rate": 0.0}),
+    (PriorConfig(), {"weight_deviation": 0.0, "noise": 0.0, "noise_deviation": 0.0}),
+    (SGHMCConfig(burn_in=1, samples=1, keep_every=1), {"burn_in": -1, "samples": 0, "keep_every": 0, "step_size": 0.0}),
+    (SGHMCConfig(burn_in=1, samples=1, keep_every=1), {"friction": 1.5}),
     (DeepEnsemble(), {"members": 0, "least_variance": 0.0}),
+    (Metis(), {"better": 1.0}),
     (LearnedPriorConfig(), {"trend": (), "layers": (4, 0), "members": 0, "degrees_of_freedom": 2.0}),
     (PriorTraining(), {"steps": 0, "tasks": 0, "min_rows": 1, "rows": 3, "learning_rate": 0.0, "decay": -1.0}),
     (PriorTraining(), {"hyperprior": -1.0, "folds": 0, "patience": 0, "transfer_strength": 0.0}),

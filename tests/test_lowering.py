@@ -80,7 +80,7 @@ def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
 
 
 FEW = ("gp", "hebo", "fsbo")
-MORE = ("deep-ensemble", "dngo", "dkgp", "tst", "taf")
+MORE = ("deep-ensemble", "dngo", "bohamiann", "dkgp", "metis", "tst", "taf")
 SURROGATES = {
     name: method
     for name, entry in METHODS.items()

@@ -14,6 +14,7 @@ from benchmarks.suite.floors import Rates, Work
 from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES
 from benchmarks.suite.rows import Row, Timing
 from dre_jax import RandomSearch
+from dre_jax.methods.dre.backends.provenance import backend
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.runtime.setup import prepare
 
@@ -38,6 +39,8 @@ class Sizes:
     eager_epochs: int = 10
     histories: tuple[int, int] = (105, 30)
     few_runs: tuple[int, ...] = (1, 13, 64)
+    together: int = 13
+    """Search spaces that are meta-trained side by side."""
 
     @property
     def model(self) -> ModelConfig:
@@ -51,7 +54,20 @@ class Sizes:
 
 
 LARGE = Sizes()
-SMALL = Sizes(2, 4, 2, 1, tasks=2, spaces=2, trials=2, most_rows=64, eager_epochs=4, histories=(12, 9), few_runs=(1, 2))
+SMALL = Sizes(
+    2,
+    4,
+    2,
+    1,
+    tasks=2,
+    spaces=2,
+    trials=2,
+    most_rows=64,
+    eager_epochs=4,
+    histories=(12, 9),
+    few_runs=(1, 2),
+    together=2,
+)
 
 
 @dataclass(frozen=True)
@@ -85,9 +101,10 @@ def catalogue(sizes: Sizes, *, full: bool, peers: bool) -> dict[str, LimitedRow]
         f"epoch-{sizes.runs}-history-{short}": LimitedRow(partial(epoch_row, runs=sizes.runs, history=short), 30),
         # The same epoch by XLA's scan, where a kernel would compute it.
         f"epoch-{sizes.runs}-scan": LimitedRow(all_runs, 40, {"DRE_JAX_CUDA": "0"}),
+        f"epoch-{sizes.runs}-tf32": LimitedRow(all_runs, 30, {"DRE_JAX_CUDA_PRECISION": "tf32"}),
+        f"meta-train-step-1-spaces-{sizes.together}": LimitedRow(partial(meta_row, lists=1, together=True), 30),
         **{f"epoch-{n}": LimitedRow(partial(epoch_row, runs=n, history=long), 30) for n in sizes.few_runs},
         **{f"meta-train-step-{n}": LimitedRow(partial(meta_row, lists=n), 30) for n in (16, 100)},
-        # Meta-training of several search spaces at once goes here, as soon as the library has it.
     }
     if peers:
         rows |= {
@@ -109,7 +126,7 @@ def environment() -> dict[str, Any]:
     """Returns devices, versions and rates, measured once by this process, which takes the accelerator."""
     jax.config.update("jax_enable_compilation_cache", False)  # compile time is measured
     prepare()
-    return plan.environment()
+    return {**plan.environment(), "steps": backend()["steps"]}
 
 
 def measure(name: str, sizes: Sizes, options: Mapping[str, Any]) -> Row:
@@ -168,11 +185,13 @@ def run_tasks_row(sizes: Sizes, rates: Rates, name: str) -> Row:
     return Row(name=name, unit=unit, ours=timing, floor_s=floor, extra={"host_s": host.median, **shape})
 
 
-def meta_row(sizes: Sizes, rates: Rates, name: str, *, lists: int) -> Row:
-    """Measures a step of meta-training."""
-    work = floors.step(sizes.model, COLUMNS, plan.N_SUPPORT, plan.N_QUERY, lists=lists)
-    timing = ours.meta_step(sizes.model, lists=lists, columns=COLUMNS, repeats=sizes.repeats)
-    return Row(name=name, unit="step", ours=timing, floor_s=work.seconds(*rates), extra={"lists": lists})
+def meta_row(sizes: Sizes, rates: Rates, name: str, *, lists: int, together: bool = False) -> Row:
+    """Measures a step of meta-training, of one search space or of several side by side."""
+    spaces = sizes.together if together else 1
+    one = floors.step(sizes.model, COLUMNS, plan.N_SUPPORT, plan.N_QUERY, lists=lists)
+    timing = ours.meta_step(sizes.model, lists=lists, columns=COLUMNS, repeats=sizes.repeats, spaces=spaces)
+    floor, extra = Work(spaces * one.flops, spaces * one.bytes).seconds(*rates), {"lists": lists, "spaces": spaces}
+    return Row(name=name, unit="step of all spaces", ours=timing, floor_s=floor, extra=extra)
 
 
 def hpob_row(sizes: Sizes, rates: Rates, name: str, *, epochs: int) -> Row:

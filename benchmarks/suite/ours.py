@@ -16,6 +16,7 @@ from benchmarks.suite.rows import Timing, timing
 from dre_jax import DRE, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
 from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.many_spaces import SpaceTraining, meta_train_side_by_side
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.steps import portion
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING
@@ -56,8 +57,9 @@ def meta_step(
     tasks: int = 30,
     rows: int = 300,
     own_lists: bool = True,
+    spaces: int = 1,
 ) -> Timing:
-    """Measures a step of meta-training, portion by portion as `meta_train` reports them."""
+    """Measures a step of meta-training of search spaces side by side, portion by portion as the trainer reports."""
     config = replace(PAPER_META_TRAINING, own_lists=own_lists, lists_per_step=lists)
     steps = portion(config) * (repeats + 1)
     config = replace(config, steps=steps, evaluate_every=steps, evaluation_lists=1)
@@ -67,7 +69,11 @@ def meta_step(
     def report(at: Any) -> None:
         reports.append((at.step, time.perf_counter()))
 
-    meta_train(space, model, config, key=jax.random.key(0), report=report)
+    if spaces == 1:
+        meta_train(space, model, config, key=jax.random.key(0), report=report)
+    else:
+        trainings = [SpaceTraining(space)] * spaces
+        meta_train_side_by_side(trainings, model, config, key=jax.random.key(0), report=report)
     each = [(end - begin) / (last - step) for (step, begin), (last, end) in pairwise(reports)]
     # The first portion stands behind the sorting of the table, a loss, and the compiling of both.
     return timing(each[1:], 1, each[0] * reports[1][0])

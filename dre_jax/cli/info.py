@@ -31,9 +31,10 @@ def info(
     if not checkpoint.exists():
         name, _, metric = str(checkpoint).partition(".")
         if name == "pretrained":
-            print_facts({one.name: f"{', '.join(one.metrics)} by {', '.join(one.space)}" for one in FAMILIES.values()})
+            families = ((one, ", ".join(one.metrics) or "no surrogate") for one in FAMILIES.values())
+            print_facts({one.name: f"{metrics} by {', '.join(one.space)}" for one, metrics in families})
             return
-        if name in FAMILIES and metric in ("", *FAMILIES[name].metrics):
+        if name in FAMILIES and FAMILIES[name].metrics and metric in ("", *FAMILIES[name].metrics):
             checkpoint = pretrained_path(name, metric or FAMILIES[name].metrics[0])
     print_facts(dict(_lines(checkpoint, load_fitted(checkpoint, with_params=False))))
 

@@ -55,7 +55,8 @@ def meta_train(
         typer.Option(metavar="DIR", help="Past studies that a surrogate of another search space keeps."),
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column that names the task in FILE. Default: task.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column that names the task in FILE; '' for one task. Default: task."),
     ] = None,
     value: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column with the value in FILE. Default: value.")
@@ -116,7 +117,8 @@ def meta_train(
     if (name := entry.companion) is not None:  # first, since it says how far it is
         methods = {name: configure_training(find(name), {}, preset=preset, training=training), **methods}
     options_of_columns = {"direction": direction, "task": task, "value": value}
-    table = {name: text for name, text in options_of_columns.items() if text is not None}
+    table: dict[str, str | None] = {name: text for name, text in options_of_columns.items() if text is not None}
+    table |= {"task": None} if task == "" else {}
     sources = {"--data": data, "--from-optuna": from_optuna, "--from-csv": from_csv, "--from-surrogate": from_surrogate}
     _check_sources(sources, table, space_file, space)
     names = ["."] if data is None else space or list_spaces(data, mode)
@@ -138,7 +140,7 @@ def meta_train(
 
 
 def _check_sources(
-    sources: Mapping[str, object], columns: Mapping[str, str], space_file: Path | None, spaces: list[str] | None
+    sources: Mapping[str, object], columns: Mapping[str, str | None], space_file: Path | None, spaces: list[str] | None
 ) -> None:
     """Checks that the options name one source of past tasks, and only what goes with it. Raises `ConfigError`."""
     used = [name for name, source in sources.items() if source is not None]
@@ -188,7 +190,8 @@ def _read_past(
     if not past.tasks:
         raise DataError(f"at least one past task must fit {space_file}, but none does")
     start = start_design(past, None, seed)
-    extra = checkpoint_extra(past.space, start, past.direction, past.metric, names=list(past.tasks))
+    names = list(past.tasks)
+    extra = checkpoint_extra(past.space, start, past.direction, past.metric, names, constrained=past.constrained)
     tasks = past.search_space(SPACE_NAME)
     return tasks, extra, lambda: keep_studies(tasks, jax.random.key(seed)).arrays()
 

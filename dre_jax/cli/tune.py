@@ -14,6 +14,7 @@ import typer
 from dre_jax.cli import options
 from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError, import_extra
+from dre_jax.runtime.reports import listening
 
 if TYPE_CHECKING:
     from dre_jax.tuning import Surrogate, Trial
@@ -84,6 +85,15 @@ def tune(
             show_default=False,
         ),
     ] = None,
+    silence: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="With --storage: seconds without a sign of life of this process, after which others run its trials "
+            "again. Default: 600.",
+            show_default=False,
+        ),
+    ] = None,
     direction: Annotated[
         list[str] | None,
         typer.Option(
@@ -145,6 +155,10 @@ def tune(
     from dre_jax.tuning.pretrained.surrogates import pretrained_study
 
     metrics, several = tuple(metric or ()), len(metric or ()) > 1
+    if curve is not None and storage is not None:
+        raise ConfigError("a study that processes share stops no command by its curve: pass --curve without --storage")
+    if silence is not None and storage is None:
+        raise ConfigError("--silence goes with --storage, but got a study file")
     if several and (pretrained or curve or past_curves):
         raise ConfigError("several metrics have no --pretrained, --curve or --past-curves: pass --metric once")
     surrogates: Surrogate | Mapping[str, Surrogate | None] | EllipsisType | None = ...
@@ -180,9 +194,18 @@ def tune(
         else:
             import_extra("optuna", "optuna", "optuna")
             from dre_jax.tuning.command.shared_study import SharedStudy
+            from dre_jax.tuning.command.worker_identity import SILENCE
 
             past = None if surrogates is ... else surrogates
-            optimizer = SharedStudy(storage, study.stem, search_space, past, directions=directions, seed=seed)
+            optimizer = SharedStudy(
+                storage,
+                study.stem,
+                search_space,
+                past,
+                directions=directions,
+                seed=seed,
+                silence=SILENCE if silence is None else silence,
+            )
         progress = run_trials(
             optimizer,
             template,
@@ -197,6 +220,7 @@ def tune(
         )
         with (
             signals_as_interrupts(),
+            listening(lambda _: None) if quiet else contextlib.nullcontext(),
             TrialsDisplay(optimizer, trials, metrics=metrics, quiet=quiet) as display,
             contextlib.closing(progress),
         ):

@@ -131,6 +131,6 @@ def is_number(entry: Any) -> bool:
 
 
 def show(value: Any) -> str:
-    """A value for a message, cut to 60 characters."""
-    text = repr(value)
+    """A value for a message, in one line, cut to 60 characters."""
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

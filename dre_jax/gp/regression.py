@@ -210,6 +210,23 @@ def predict_in_blocks(params: GPParams, x: Array, prepared_gp: PreparedGP, new: 
     return by_blocks(partial(predict_signal_at, params, x, prepared_gp), new)
 
 
+class LeaveOneOut(NamedTuple):
+    """Prediction of each observation from the others."""
+
+    mean: Array
+    """f[n]"""
+    deviation: Array
+    """f[n], standard deviation."""
+
+
+def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOneOut:
+    """Returns predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12)."""
+    matrix = _observation_covariance(params, x, where, None)
+    inverse = cholesky_solve(safe_cholesky(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
+    precision = _precision(inverse)
+    return LeaveOneOut(y - matmul(inverse, y) / precision, jnp.sqrt(1.0 / precision))
+
+
 def _precision(inverse: Array) -> Array:
     return jnp.maximum(jnp.diagonal(inverse), jnp.finfo(inverse.dtype).tiny)
 

@@ -29,14 +29,21 @@ def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[s
         noise = jax.random.truncated_normal(key, -2.0, 2.0, (count,)) / _TRUNCATED_DEVIATION
     else:
         noise = jax.random.uniform(key, (count,), minval=-1.0, maxval=1.0)
-    params, start = {}, 0
-    for name in sorted(shapes):
-        shape = shapes[name].shape
-        values = noise[start : start + math.prod(shape)].reshape(shape)
+    params = unflatten(shapes, noise)
+    for name, values in params.items():
         inputs = shapes[f"{name.rsplit('_', 1)[0]}_kernel"].shape[0]
         is_zero = initialiser == "lecun_normal" and name.endswith("_bias")
-        params[name] = jnp.zeros(shape) if is_zero else values / math.sqrt(inputs)
-        start += values.size
+        params[name] = jnp.zeros(values.shape) if is_zero else values / math.sqrt(inputs)
+    return params
+
+
+def unflatten(shapes: dict[str, Any], values: Array, start: int = 0) -> dict[str, Array]:
+    """Returns the arrays of a flat tree, in the order of their names, from a vector of all elements from `start` on."""
+    params = {}
+    for name in sorted(shapes):
+        stop = start + math.prod(shapes[name].shape)
+        params[name] = values[start:stop].reshape(shapes[name].shape)
+        start = stop
     return params
 
 

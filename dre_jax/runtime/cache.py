@@ -12,6 +12,7 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 VARIABLE = "DRE_JAX_CACHE"
+_ENABLED = "jax_enable_compilation_cache"
 _FOLDER, _LEAST_SECONDS = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
 
 
@@ -49,6 +50,12 @@ def keep_programs_within() -> Iterator[None]:
         yield
     finally:
         _set(before)
+
+
+def enabled_folder() -> Path | None:
+    """Returns the folder of JAX's cache, by whoever enabled it; None while it is disabled."""
+    path = getattr(jax.config, _FOLDER)
+    return Path(path) if path and getattr(jax.config, _ENABLED) else None
 
 
 def _cache_settings() -> dict[str, Any]:

@@ -25,6 +25,11 @@ from dre_jax.runtime import reports
 _SECONDS_BETWEEN_LINES = 10.0
 
 
+def say(text: str) -> None:
+    """Prints a line on standard error, of what the library has decided or is busy with."""
+    print(f"dre_jax: {text}", file=sys.stderr, flush=True)
+
+
 class Bar:
     """Shows progress towards a total on standard error.
 
@@ -96,7 +101,7 @@ class Bar:
 def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | None = None) -> Iterator[None]:
     """Shows the reports of `dre_jax.runtime.reports` in one line of a terminal, which vanishes at the end.
 
-    Results stay. Without a terminal, nothing is printed.
+    Results stay. Without a terminal, a stage is a line of standard error if the line before is ten seconds old.
 
     Args:
       quiet: show nothing.
@@ -108,7 +113,7 @@ def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | No
       compiling
     """
     if callback is not None or quiet or not sys.stderr.isatty():
-        with reports.listening(callback):
+        with reports.listening(callback if callback is not None or quiet else _say_seldom()):
             yield
         return
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
@@ -125,3 +130,24 @@ def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | No
 
         with reports.listening(show):
             yield
+
+
+@contextlib.contextmanager
+def say_reports() -> Iterator[None]:
+    """Prints reports as lines on standard error, unless somebody listens to them."""
+    with contextlib.nullcontext() if reports.has_listener() else reports.listening(_say_seldom()):
+        yield
+
+
+def _say_seldom() -> reports.ProgressCallback:
+    """Returns a function that prints a result, and a stage if the line before is ten seconds old."""
+    last_line = -_SECONDS_BETWEEN_LINES
+
+    def show(progress: reports.Progress) -> None:
+        nonlocal last_line
+        is_result = isinstance(progress, reports.Result)
+        if is_result or time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
+            last_line = last_line if is_result else time.monotonic()
+            say(f"{progress.stage} {progress.done or ''}".rstrip())
+
+    return show

@@ -41,6 +41,11 @@ def report_result(text: str) -> None:
         listener(Result(text))
 
 
+def has_listener() -> bool:
+    """Returns whether a function of `listening` gets the reports of this thread."""
+    return _listener.get() is not None
+
+
 @contextlib.contextmanager
 def listening(callback: ProgressCallback | None) -> Iterator[None]:
     """Inside of the block, `report_progress` of this thread calls the function; None for nothing.

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from dre_jax.checks import one_of
@@ -94,14 +93,6 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
     if any(layout.sizes):
         return CandidateConfig(even=512, steps=256, pending_strategy=pending_strategy)
     return CandidateConfig(even=256, steps=256, refinements=0, pending_strategy=pending_strategy)
-
-
-def sobol_points(n: int, n_parts: int, seed: int) -> np.ndarray:
-    """Returns n points f32[n, P] of a scrambled Sobol sequence, n a power of two."""
-    from scipy.stats import qmc
-
-    sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(seed))
-    return np.asarray(sequence.random_base2(n.bit_length() - 1), np.float32)
 
 
 def canonicalize(layout: SpaceLayout, points: Any, xp: Any = jnp) -> Any:

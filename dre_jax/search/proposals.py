@@ -108,7 +108,7 @@ def propose(
     return _propose(method, layout, config, params, trials, even, *numbers, n, fixed_values, weights)
 
 
-@jit_with_less_effort("method", "layout", "config", "n")
+@jit_with_less_effort("method", "layout", "config", "n", purpose="the suggestions")
 def _propose(
     method: Method,
     layout: SpaceLayout,

@@ -10,6 +10,7 @@ squares, so that machines and sizes of data may differ; the process of the curre
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
 from dre_jax.tuning.feasibility import FIT_TRIALS, FITTING, fit_rows
 from dre_jax.tuning.past.studies import MAX_STUDIES, PastStudies
+from dre_jax.tuning.trial import Trial
 from dre_jax.tuning.trial_record import select_trials
 
 _FEWEST = 3
@@ -148,11 +150,21 @@ def _pad_rows(
     return on_device
 
 
+def share_left(budget: float | None, trials: Iterable[Trial]) -> float:
+    """Returns the share of a budget that the trials leave, also those that failed, in [0, 1]; 1 without a budget.
+
+    Example:
+      >>> share_left(8.0, [Trial(0, {}, "complete", 1.0, cost=3.0), Trial(1, {}, "failed", cost=1.0), Trial(2, {})])
+      0.5
+    """
+    return 1.0 if budget is None else max(0.0, 1.0 - sum(one.cost or 0.0 for one in trials) / budget)
+
+
 def learn_cost(
     layout: SpaceLayout,
     points: np.ndarray,
     costs: np.ndarray,
-    budget: float | None,
+    left: float,
     max_trials: int,
     dtype: type[np.floating[Any]],
     past: CostModel | None = None,
@@ -165,22 +177,21 @@ def learn_cost(
       layout: the search space.
       points: f64[n, P].
       costs: f64[n], positive; NaN where unknown.
-      budget: total cost of the study; without one the power is 1.
+      left: share of the budget that is left, which is the power of the cost; 1 without a budget.
       max_trials: number of trials that the process is conditioned on, at most.
       dtype: precision of the model.
       past: model of the costs of past studies.
     """
     is_known = np.isfinite(costs)
-    power = 1.0 if budget is None else max(0.0, 1.0 - float(costs[is_known].sum()) / budget)
     logs = np.log(costs[is_known])
-    if not len(logs) or not power:
+    if not len(logs) or not left:
         return None
     if len(logs) < _FEWEST:
-        return None if past is None else replace(past, scale=power * past.scale)
+        return None if past is None else replace(past, scale=left * past.scale)
     if past is None and np.ptp(logs) < 1e-9:
         return None
     rows = select_trials(-np.abs(logs - np.median(logs)), max(max_trials, FIT_TRIALS))
     points = points[is_known][rows]
-    arrays = _pad_rows(layout.columns(points), logs[rows], np.zeros(len(rows)), dtype, power)
+    arrays = _pad_rows(layout.columns(points), logs[rows], np.zeros(len(rows)), dtype, left)
     slots = np.pad(points, ((0, len(arrays[0].x) - len(points)), (0, 0))).astype(dtype)
     return _fit(layout, 1, *arrays, past, None if past is None else jax.device_put(slots))

@@ -17,6 +17,7 @@ import numpy as np
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
+from dre_jax.runtime.progress import say_reports
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.candidates import CandidateConfig, default_candidates
 from dre_jax.search.history import History, make_history
@@ -26,15 +27,17 @@ from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.search.proposals import propose
 from dre_jax.search.suggester import capacity_for, coarse_capacity_for
 from dre_jax.search.weighting import Weights
-from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost
+from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
-from dre_jax.tuning.initial_design import N_START, InitialDesign, coordinates_of, fix_coordinates, n_first_trials
+from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
+from dre_jax.tuning.initial_design import N_START, InitialDesign, n_first_trials
 from dre_jax.tuning.objectives.objectives import responses_of
-from dre_jax.tuning.plateau import even_share, order_by_outcome, violations
+from dre_jax.tuning.plateau import even_share, order_by_outcome
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
+from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
@@ -129,6 +132,7 @@ class Engine:
             rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
+    @say_reports()
     def propose(
         self,
         trials: Sequence[Trial],
@@ -170,7 +174,9 @@ class Engine:
         candidates, improvement, past_weight = self._even_configurations(design, observations, encodings), None, None
         if self._can_value(observations) and not self._fills_space(observations, number):
             with suggestion_runtime, self._precision() as dtype:
-                candidates, improvement, past_weight = self._rank_candidates(observations, encodings, design, dtype)
+                left = share_left(self.config.budget, trials)
+                ranking = self._rank_candidates(observations, encodings, design, left, dtype)
+                candidates, improvement, past_weight = ranking
         allowed_candidates = (params for params in candidates if self.space.allows(params))
         new_candidates = (params for params in allowed_candidates if encode(params).identity not in identities)
         best = next(new_candidates, None)
@@ -206,9 +212,9 @@ class Engine:
         return number % 4 < 4 * share
 
     def _comparable_values(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the values f64[n, M] of the feasible trials; if there are none, the negative violations of all."""
+        """Returns the values f64[n, M] of the feasible trials; if there are none, those of their violations."""
         feasible = [trial for trial in observations if trial.is_feasible]
-        return self._values(feasible) if feasible else -violations(observations)[:, None]
+        return self._values(feasible) if feasible else -np.array([[violation_of(trial)] for trial in observations])
 
     def _even_configurations(
         self, design: InitialDesign, observations: Sequence[Trial], encodings: Sequence[Sequence[EncodedParams]]
@@ -236,9 +242,12 @@ class Engine:
         observations: Sequence[Trial],
         encodings: Iterable[Sequence[EncodedParams]],
         design: InitialDesign,
+        left: float,
         dtype: type[np.floating[Any]],
     ) -> tuple[Iterable[Params], float | None, float | None]:
         """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
+
+        ``left`` is the share of the budget that is left.
 
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
@@ -249,6 +258,7 @@ class Engine:
         max_history = self.config.max_history
         arrays = self._responses(observations), points, failed_points, pending_points
         feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
+        responses = ranked_like_past(self.surrogate, observations, responses)
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden_points = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
@@ -276,7 +286,7 @@ class Engine:
             Weights(
                 feasibility,
                 self._log_belief(points, responses, dtype),
-                learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype, past_cost),
+                learn_cost(self.space.layout, points, costs, left, max_history, dtype, past_cost),
             ),
         )
         if proposals.is_undefined:
@@ -411,6 +421,13 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT_ATTRIBUTES}
+
+
+def ranked_like_past(surrogate: Surrogate | None, trials: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
+    """Returns responses f64[n] of trials, with infeasible ones ranked like those of the surrogate's past, if any."""
+    if surrogate is None or not surrogate.constrained:
+        return responses
+    return rank_infeasible_last(responses, np.array([violation_of(trial) for trial in trials], np.float64))
 
 
 def _with_value(trials: Iterable[Trial]) -> list[Trial]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from dre_jax.errors import DataError
-from dre_jax.search.candidates import sobol_points
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning.space.beliefs import to_quantiles
+from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.space import Params, Space
 
@@ -18,6 +18,8 @@ N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate, at least."""
 _COLUMNS_PER_START = 3
 
+_N_COMPLETIONS = 64
+"""Number of points that may complete a part of a configuration whose rules refuse the default point."""
 _SEQUENCE = 256
 """Points of a Sobol sequence."""
 _MAX_ENUMERATION = 4096
@@ -71,15 +73,20 @@ class InitialDesign:
     def _start_configuration(self, params: Params, default_point: np.ndarray) -> Params | None:
         """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
         try:
-            point = fix_coordinates(default_point, coordinates_of(self.space, params))
+            coordinates = coordinates_of(self.space, params)
         except DataError:
             return None
-        configuration = self.space.params(point)
-        if not set(params) <= set(configuration):
+        fixed = np.where(np.isnan(self.fixed_coordinates), coordinates, self.fixed_coordinates)
+        point = fix_coordinates(default_point, fixed)
+        if not self.space.layout.is_allowed(point):
+            try:
+                point = self._allowed_points(_N_COMPLETIONS, 0, likely_share=1.0, fixed=fixed)[0]
+            except ConfigError:
+                return None
+        if not set(params) <= set(self.space.params(fix_coordinates(point, coordinates))):
             return None
-        if not np.isnan(self.fixed_coordinates).all():
-            configuration = self.space.params(fix_coordinates(point, self.fixed_coordinates))
-        else:
+        configuration = self.space.params(point)
+        if np.isnan(self.fixed_coordinates).all():
             configuration |= params  # to the last digit
         return self.space.check(configuration) if self.space.allows(configuration) else None
 
@@ -110,23 +117,16 @@ class InitialDesign:
         # Half of them, as several likely ranges may share a small part of the space.
         return self._allowed_points(n, self.number, likely_share=0.5)
 
-    def _allowed_points(self, n: int, number: int, likely_share: float) -> np.ndarray:
+    def _allowed_points(self, n: int, number: int, likely_share: float, fixed: np.ndarray | None = None) -> np.ndarray:
+        """Returns n points of a trial's sequence with fixed coordinates, by default those of the design."""
+        fixed_coordinates = self.fixed_coordinates if fixed is None else fixed
+
         def draw(n: int) -> np.ndarray:
             trial_seed = np.random.SeedSequence([self.seed, number]).generate_state(1, np.uint64)[0]
             points = sobol_points(n, len(self.space), int(trial_seed))
             if self.log_densities is not None and likely_share:
                 start = round((1.0 - likely_share) * n)
                 points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])
-            return fix_coordinates(points, self.fixed_coordinates)
+            return fix_coordinates(points, fixed_coordinates)
 
-        return allowed_points(self.space.layout, draw, n)
-
-
-def coordinates_of(space: Space, values: Mapping[str, Any]) -> np.ndarray:
-    """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
-    return np.array([space.coordinate(name, values[name]) if name in values else np.nan for name in space.sequence])
-
-
-def fix_coordinates(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
-    """Returns a point f64[P] with the coordinates that are fixed, those that are not NaN."""
-    return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
+        return allowed_points(self.space.layout, draw, n, fixed_coordinates)

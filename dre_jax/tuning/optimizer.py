@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 
 from dre_jax.checks import check_positive, check_seed
 from dre_jax.data.files import stamp
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.engine_config import EngineConfig
@@ -24,6 +25,7 @@ from dre_jax.tuning.objectives.engine import make_engine
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.predicted_responses import Prediction
 from dre_jax.tuning.sources import PastCheck
+from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import (
     Stamp,
@@ -94,7 +96,6 @@ class Optimizer(StudyRecord):
         self.seed = int(seed)
         super().__init__(make_engine(space, surrogate, direction, directions, self.seed, config), past_curves)
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
-        self._enqueued: list[Params] = []
         self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._turn = threading.RLock()  # to ask, which takes its time: others may tell meanwhile
@@ -140,37 +141,49 @@ class Optimizer(StudyRecord):
         """
         if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
+        trials = self._ask(n, lambda: False)
+        return trials[0] if n is None else trials
+
+    def ask_unless(self, is_late: Callable[[], bool]) -> Trial | None:
+        """Returns the next trial; None, and no trial starts, if a function returns True once it is suggested."""
+        return next(iter(self._ask(None, is_late)), None)
+
+    def _ask(self, n: int | None, is_late: Callable[[], bool]) -> list[Trial]:
+        """Returns the next trials, none if it is late once they are suggested; see `ask`."""
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
             self._past_check.warn_if_misleading(self._trials, self.named_directions, self.named_surrogates)
-            batch: list[Params] = []
+            batch, improvements = list[Params](), list[float]()
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
                 is_enqueued = i < n_enqueued
                 params, improvement, _ = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
-                improvement = math.inf if improvement is None else improvement
-                self._improvements = [*self._improvements[1 - _PATIENCE :], improvement]
+                improvements.append(math.inf if improvement is None else improvement)
                 unavailable = [*batch, *(trial._params for trial in self.trials if trial.state == "running")]
                 if n is not None and not is_enqueued and params in unavailable:
                     rule = f"ask({n}) needs {n} different configurations that are not running"
                     remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
                     raise ConfigError(f"{rule}, but the space has {len(batch)}: {remedy}, or repeat one with ask()")
                 batch.append(params)
+            if is_late():
+                return []
             with self._lock:
                 del self._enqueued[: len(batch)]
-                trials = [replace(self._append(params), _study=self) for params in batch]
-            return trials[0] if n is None else trials
+                self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
+                return [replace(self._append(params), _study=self) for params in batch]
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
         """Adds values that the next trial must have, after those that wait already.
 
         Args:
-          params: a configuration, or a part of one; the optimizer suggests the rest.
+          params: a configuration, or a part of one; the optimizer suggests the rest. Hyperparameters on which the part
+            depends get a value for which it is active.
 
         Raises:
-          DataError: for a hyperparameter that is unknown, or a value that it does not take.
+          DataError: for a hyperparameter that is unknown, a value that it does not take, or values that no
+            configuration has together.
         """
-        values = self.space.check_part(params)
+        values = complete_part(self.space, params)
         with self._lock:
             self._enqueued.append(values)
 
@@ -196,6 +209,9 @@ class Optimizer(StudyRecord):
         if objective not in (self.directions or [None]):
             names = ", ".join(map(repr, self.directions or [None]))
             raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
+        if hasattr(configurations, "columns"):
+            remedy = "pass frame.to_dict('records')"
+            raise DataError(f"configurations must be mappings in a list, but got a data frame: {remedy}")
         if not isinstance(configurations, Iterable):
             raise DataError(f"configurations must be mappings in a list, but got {configurations!r}")
         engine, name = self._engine, objective or ""
@@ -274,11 +290,11 @@ class Optimizer(StudyRecord):
           f: the objective: the value of a trial, as `tell` takes it, NaN if it failed.
             `trial["x"]` is a value, `trial.params` has all.
           n_trials: number of further trials; by default as many as the time allows.
-          timeout: seconds after which no trial starts; those that run are completed.
+          timeout: seconds after which no trial starts; those that run are completed. The time of suggestions counts.
           stop_when_gain_below: no trial starts once `gain_is_below` is true of this number.
           callbacks: functions of the optimizer and a trial that has ended; or one function.
           catch: classes of exceptions of the objective after which the loop continues: the trial counts as failed.
-          n_jobs: number of threads that call the objective.
+          n_jobs: number of threads that call the objective; -1 for one per core.
 
         Raises:
           ConfigError: without a number of trials or a time-out, for a number that is not positive, a callback that is
@@ -327,7 +343,7 @@ class Optimizer(StudyRecord):
             unchanged.
 
         Warns:
-          DataWarning: for another surrogate than the study's.
+          DataWarning: for another surrogate than the study's, and for enqueued values that no configuration has.
         """
         path = Path(path)
         before = stamp(path)
@@ -336,7 +352,12 @@ class Optimizer(StudyRecord):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
         optimizer = cls(study.space, surrogates, directions=study.directions, seed=study.seed, config=config)
-        optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
+        optimizer._trials = list(study.trials)
+        for values in study.enqueued:
+            try:
+                optimizer.enqueue(values)
+            except DataError as error:
+                warnings.warn(f"{path}: enqueued values are dropped: {error}", DataWarning, stacklevel=2)
         optimizer._stamps[os.path.realpath(path)] = before
         optimizer._past_check = PastCheck(sum(trial.state == "complete" for trial in study.trials))
         return optimizer

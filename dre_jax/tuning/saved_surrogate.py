@@ -26,7 +26,13 @@ _Path = str | os.PathLike[str]
 
 
 def checkpoint_extra(
-    space: Space, start: Sequence[Params], direction: str | None, metric: str | None, names: Sequence[str] = ()
+    space: Space,
+    start: Sequence[Params],
+    direction: str | None,
+    metric: str | None,
+    names: Sequence[str] = (),
+    *,
+    constrained: bool = False,
 ) -> dict[str, Any]:
     """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method.
 
@@ -36,9 +42,11 @@ def checkpoint_extra(
       direction: of the past values.
       metric: their name.
       names: of the past studies, whose arrays the checkpoint has.
+      constrained: whether past trials violate constraints.
     """
     content = {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}
-    return {"tuning": content | ({"studies": list(names)} if names else {})}
+    optional = {"studies": list(names), "constrained": constrained}
+    return {"tuning": content | {name: value for name, value in optional.items() if value}}
 
 
 def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
@@ -65,11 +73,13 @@ def _own_fields(folder: _Path, checkpoint: FittedMethod) -> dict[str, Any]:
         if direction not in (None, *DIRECTIONS) or not (metric is None or isinstance(metric, str)):
             raise DataError(f"the direction of {metric!r} is {direction!r}")
         start = tuple(space.check_part(params) for params in content["start"])
+        constrained = content.get("constrained", False) is True
         studies = PastStudies.from_arrays(tuple(map(str, content["studies"])), arrays) if arrays else None
     except (KeyError, TypeError, ValueError, ConfigError, DataError) as error:
         reason = error if isinstance(error, DreError) else repr(error)
         raise CheckpointError(f"the surrogate in {folder} is not this version's: {reason}") from error
-    return {"space": space, "start": start, "direction": direction, "metric": metric, "studies": studies}
+    fields = {"space": space, "start": start, "direction": direction, "metric": metric}
+    return {**fields, "studies": studies, "constrained": constrained}
 
 
 def _data_fields(folder: _Path, checkpoint: FittedMethod, space: Space | None) -> dict[str, Any]:

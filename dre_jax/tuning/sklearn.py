@@ -80,8 +80,8 @@ class DRESearchCV(BaseSearchCV):
             distributions of SciPy or a list of such dictionaries, see `distributions_of`; None for the surrogate's, or
             the default space of a model in `dre_jax.tuning.pretrained.FAMILIES`.
           surrogate: knowledge of past tasks, of the direction "maximize", which all scores of scikit-learn have. By
-            default a shipped one, if there is one of the model and the score, and it knows the space; None for none.
-            After `fit`, `surrogate_` is the one in use.
+            default a shipped one of the model, for the score or the nearest metric, if it knows the space; None for
+            none. After `fit`, `surrogate_` is the one in use.
           n_iter: number of configurations.
           batch: number of configurations that are suggested, and evaluated in parallel with `n_jobs`, at once.
           config: settings of the engine.
@@ -174,8 +174,9 @@ class DRESearchCV(BaseSearchCV):
     def _space_and_surrogate(self, space: Space | None) -> tuple[Space | None, Surrogate | None]:
         """Returns what is searched, and with which knowledge. Raises `ConfigError` if there is no space."""
         scoring = self.scoring
-        if isinstance(scoring, Mapping | list | tuple | set):  # the name of a scorer counts, not the scorer
-            scoring = self.refit if isinstance(self.refit, str) else next(iter(scoring), None)
+        if isinstance(scoring, Mapping | list | tuple | set):
+            name = self.refit if isinstance(self.refit, str) else next(iter(scoring), None)
+            scoring = scoring.get(name, name) if isinstance(scoring, Mapping) else name
         if self.surrogate == "pretrained":
             return pretrained_search(self.estimator, space, scoring)
         if self.surrogate is None and space is None:

@@ -18,11 +18,12 @@ from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.search.suggester import capacity_for
+from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
-from dre_jax.tuning.trial import DIRECTIONS, Trial
+from dre_jax.tuning.trial import DIRECTIONS, Trial, outcome_of
 from dre_jax.tuning.trial_record import select_trials
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
@@ -56,6 +57,8 @@ class _Surrogate(Protocol):
     def params(self) -> Any: ...
     @property
     def studies(self) -> PastStudies | None: ...
+    @property
+    def constrained(self) -> bool: ...
 
 
 class SourceStudy(NamedTuple):
@@ -131,7 +134,7 @@ class Sources:
         if len(lines) - 1 < self.n_past and lines:
             lines.append(f"and {self.n_past - len(lines) + 1} more")
         if not self.studies:
-            lines.append("the surrogate holds no past studies: fit and save it again to compare them")
+            lines.append("the surrogate holds no past studies to compare, as those that ship or learned from tables")
         if self.past_weights:
             n, last = max(self.past_weights.items())
             lines.append(
@@ -190,8 +193,10 @@ def compare_sources(
     if direction is None:
         raise ConfigError("the surrogate has no direction: pass direction='minimize' or 'maximize'")
     one_of("direction", direction, DIRECTIONS)
-    studies, (x, values) = surrogate.studies, _encode_trials(surrogate.space, trials)
-    responses = clip_responses(values if direction == "maximize" else -values) if len(values) else values
+    studies, (x, values, violations) = surrogate.studies, _encode_trials(surrogate.space, trials)
+    responses = values if direction == "maximize" else -values
+    responses = rank_infeasible_last(responses, violations) if surrogate.constrained else responses
+    responses = clip_responses(responses) if len(values) else values
     rows = select_trials(responses, _MAX_TRIALS)
     x, responses = x[rows], responses[rows]
     source_studies: tuple[SourceStudy, ...] = ()
@@ -252,12 +257,11 @@ def weighted_studies(names: Sequence[str], comparison: Comparison) -> tuple[Sour
     return tuple(sorted(studies, key=lambda one: (-round(one.weight, 2), -one.agreement)))
 
 
-def _encode_trials(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the columns f64[n, D] and the values f64[n] of the trials that have a value."""
-    configurations, values = list[Params](), list[float]()
+def _encode_trials(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the columns f64[n, D], the values f64[n] and the violations f64[n] of the trials that have a value."""
+    configurations, values, violations = list[Params](), list[float](), list[float]()
     for trial in trials:
-        state: Any = getattr(trial, "state", "complete")
-        is_complete = str(getattr(state, "name", state)).lower() == "complete"
+        is_complete = outcome_of(trial) == "complete"
         if is_complete and isinstance(trial, Trial) and trial.values:
             raise DataError(
                 "trials must have one value: pass trial.with_objective(name) of trials of several objectives"
@@ -270,7 +274,8 @@ def _encode_trials(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarr
         except DataError as error:
             raise DataError(f"trials must have the hyperparameters of the surrogate: {error}") from error
         values.append(float(trial.value))
-    return space.encode_rows(configurations), np.array(values, np.float64)
+        violations.append(violation_of(trial))
+    return space.encode_rows(configurations), np.array(values, np.float64), np.array(violations, np.float64)
 
 
 def _past_weights(

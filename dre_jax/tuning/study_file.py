@@ -191,7 +191,8 @@ def _read_trial(
     stderr, cost = (None if record.get(name) is None else float(record[name]) for name in ("stderr", "cost"))
     is_error = stderr is None or (has_value and 0 <= stderr < math.inf)
     require(is_error, "a standard error is a finite number from 0 with a value")
-    require(cost is None or (has_value and 0 < cost < math.inf), "a cost is positive and finite, with a value")
+    has_ended = has_value or state == "failed"
+    require(cost is None or (has_ended and 0 < cost < math.inf), "a cost is positive and finite, of a trial that ended")
     reports = {float(step): float(report) for step, report in record.get("reports", ())}
     constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
     require(not constraints or has_value, "a trial with constraints is complete")
@@ -227,9 +228,9 @@ def _trial(trial: Trial) -> dict[str, Any]:
     record: dict[str, Any] = {"params": trial.params, "state": trial.state}
     if trial._reports:
         record["reports"] = [[step, _plain_number(number)] for step, number in trial._reports.items()]
+    record |= {} if trial.cost is None else {"cost": trial.cost}
     if trial.state in ("complete", "stopped"):
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}
-        record |= {} if trial.cost is None else {"cost": trial.cost}
         record |= {"constraints": trial.constraints} if trial.constraints else {}
         if trial.value is not None:
             record["value"] = _plain_number(trial.value)

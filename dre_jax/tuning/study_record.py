@@ -9,14 +9,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
-from dre_jax.errors import DataError, import_extra
+from dre_jax.errors import DataError, DreError, import_extra
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.infeasible_trials import violation_of
 from dre_jax.tuning.objectives.objectives import best_trials, front_of, objective_values
 from dre_jax.tuning.past.curves import PastCurves
-from dre_jax.tuning.plateau import violations
 from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
@@ -39,6 +37,7 @@ class StudyRecord:
         self.named_surrogates: Mapping[str, Surrogate | None] = engine.surrogates
         """Knowledge of past tasks by objective, named as in `named_directions`."""
         self._trials: list[Trial] = []
+        self._enqueued: list[Params] = []
         self._curves = StudyCurves(past_curves, engine.config.stopping_error)
         self._lock = threading.RLock()  # of the trials
 
@@ -57,6 +56,12 @@ class StudyRecord:
         """All trials, in the order of their numbers."""
         with self._lock:
             return tuple(self._trials)
+
+    @property
+    def enqueued(self) -> tuple[Params, ...]:
+        """Values that the next trials must have, in order, as `Optimizer.enqueue` got them; copies."""
+        with self._lock:
+            return tuple(map(dict, self._enqueued))
 
     @property
     def best(self) -> Trial:
@@ -83,8 +88,7 @@ class StudyRecord:
     def least_infeasible(self) -> tuple[Trial, ...]:
         """The complete trials in the order of their violation of the constraints, the least first; empty without any.
 
-        Violations of several constraints are added, each in units of its median among the trials that violate it.
-        Feasible trials come first, in the order of `trials`.
+        Violations of several constraints are added. Feasible trials come first, in the order of `trials`.
 
         Example:
           >>> from dre_jax.tuning import Float, Optimizer, Space
@@ -95,7 +99,7 @@ class StudyRecord:
           [1, 2, 0]
         """
         complete = [trial for trial in self.trials if trial.state == "complete"]
-        return tuple(complete[row] for row in np.argsort(violations(complete), kind="stable"))
+        return tuple(sorted(complete, key=violation_of))
 
     def tell(
         self,
@@ -138,7 +142,7 @@ class StudyRecord:
             cost = checked_cost(cost)
         values = objective_values(value, self.named_directions)
         if any(map(math.isnan, values.values())):
-            return self.tell_failed(trial)
+            return self.tell_failed(trial, cost=cost)
         number = values.pop("", None)
         with self._lock:
             checked_constraints = constraint_values(constraints, self._trials)
@@ -159,8 +163,11 @@ class StudyRecord:
             A step that the trial has reported already removes later ones, as the trial runs again.
 
         Raises:
-          DataError: if the trial is of another study or has ended already, or for numbers that are none.
+          DataError: if the trial is of another study or has ended already, for numbers that are none, or with several
+            objectives.
         """
+        if self.directions:
+            raise DataError("report needs a study of one objective")
         step, number = checked_report(value, step)
         with self._lock:
             own = self._running(trial)
@@ -189,8 +196,12 @@ class StudyRecord:
         with self._lock:
             return self._curves.should_stop(self._running(trial), self._trials, self._sign)
 
-    def tell_failed(self, trial: Trial | int) -> Trial:
+    def tell_failed(self, trial: Trial | int, *, cost: float | None = None) -> Trial:
         """Reports that a trial failed: its configuration is not proposed again, and others are where success is likely.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          cost: of the trial, as in `tell`; it counts as spent of `EngineConfig.budget`.
 
         Returns:
           The trial as it is now.
@@ -198,26 +209,32 @@ class StudyRecord:
         Raises:
           DataError: as `tell`.
         """
+        cost = None if cost is None else checked_cost(cost)
         with self._lock:
-            return self._finish(trial, "failed", None)
+            return self._finish(trial, "failed", None, cost=cost)
 
     def add(
         self,
         params: Mapping[str, Any],
         value: float | Mapping[str, float] | None,
         *,
+        stderr: float | None = None,
+        cost: float | None = None,
         constraints: Mapping[str, float] = MappingProxyType({}),
     ) -> Trial:
-        """Adds an external evaluation; the value is None if it failed. Constraints are those of `tell`.
+        """Adds an external evaluation; the value is None if it failed. The others are those of `tell`.
 
         Raises:
-          DataError: for a configuration of another space, or a value or constraint that `tell` refuses.
+          ConfigError: for a standard error that the surrogate's method does not use.
+          DataError: for a configuration of another space, or what `tell` refuses.
         """
         with self._lock:
             trial = self.add_running(params)
             try:
-                return self.tell_failed(trial) if value is None else self.tell(trial, value, constraints=constraints)
-            except DataError:
+                if value is None:
+                    return self.tell_failed(trial, cost=cost)
+                return self.tell(trial, value, stderr=stderr, cost=cost, constraints=constraints)
+            except DreError:
                 self._trials.pop()
                 raise
 
@@ -233,9 +250,10 @@ class StudyRecord:
     def to_frame(self) -> Any:
         """Returns the trials as a data frame of pandas: number, state, value, constraints, and hyperparameters.
 
-        A constraint's column has the prefix `constraints_`. A cell of a hyperparameter that is inactive is empty. A
+        If a trial has a standard error or a cost, so has the frame. A constraint's column has the prefix
+        `constraints_`. A cell of a hyperparameter that is inactive is empty. A
         hyperparameter that is called like one of the other columns, or `task`, has the prefix `params_`. `from_frame`
-        reads the frame with a column of task names.
+        reads the frame, with a column of task names or `task=None`.
 
         Raises:
           MissingExtraError: without pandas.
@@ -244,11 +262,13 @@ class StudyRecord:
         pandas = import_extra("pandas", "pandas", "pandas")
         constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
         values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
-        reserved_names = ("number", "state", *values, *constraints, "task")
+        optional = [name for name in ("stderr", "cost") if any(getattr(trial, name) is not None for trial in trials)]
+        reserved_names = ("number", "state", *values, *optional, *constraints, "task")
         columns = {name: f"params_{name}" if name in reserved_names else name for name in self.space}
         rows = [
             dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
             | {f"values_{name}": value for name, value in trial.values.items()}
+            | {name: getattr(trial, name) for name in optional}
             | {f"constraints_{name}": value for name, value in trial.constraints.items()}
             | {columns[name]: value for name, value in trial.params.items()}
             for trial in trials

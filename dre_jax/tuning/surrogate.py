@@ -24,7 +24,7 @@ from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.checkpoints.serialization import config_to_json, has_numbers, structure_to_json
 from dre_jax.methods.registry import entry_of
 from dre_jax.methods.start_configurations import start_rows
-from dre_jax.runtime.progress import show_reports
+from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.search.method import Method, decisions_of
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
@@ -37,7 +37,7 @@ from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.trial import DIRECTIONS
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Surrogate:
     """A method that has learned from past tasks of a search space.
 
@@ -72,6 +72,15 @@ class Surrogate:
     """Folder of the checkpoint that the surrogate was last saved to, or loaded from."""
     studies: PastStudies | None = None
     """Some rows of the past studies, for `sources`; None if it was trained on tables, or ships."""
+    constrained: bool = False
+    """Whether past trials violate constraints, see `Past.constrained`; trials of a study are then ranked like them."""
+
+    def __repr__(self) -> str:
+        """What a user tells surrogates apart by: without the numbers."""
+        fields = {"name": self.name, "hyperparameters": list(self.space), "n_tasks": len(self.facts.get("tasks", ()))}
+        known = {"direction": self.direction, "metric": self.metric, "path": self.path}
+        fields |= {name: value for name, value in known.items() if value is not None}
+        return f"Surrogate({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
 
     @cached_property
     def fingerprint(self) -> str:
@@ -185,7 +194,16 @@ class Surrogate:
         facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decisions}
         host_params = _on_host(entry.name, learner, params)
         return cls(
-            past.space, entry.name, learner, host_params, start, facts, past.direction, past.metric, studies=studies
+            past.space,
+            entry.name,
+            learner,
+            host_params,
+            start,
+            facts,
+            past.direction,
+            past.metric,
+            studies=studies,
+            constrained=past.constrained,
         )
 
     def sources(self, trials: Iterable[Evaluation], *, direction: str | None = None) -> Sources:
@@ -233,7 +251,7 @@ class Surrogate:
             raise DataError("the surrogate keeps no past studies: fit one to the past studies in this search space")
         tasks = self.studies.evaluations(self.space)
         past = past_of(space, tasks, direction="maximize", absent=absent, renamed=renamed)
-        return replace(past, direction=self.direction, metric=self.metric)
+        return replace(past, direction=self.direction, metric=self.metric, constrained=self.constrained)
 
     def for_space(
         self,
@@ -289,7 +307,12 @@ class Surrogate:
                 columns=self.space.columns,
                 facts=self.facts,
                 extra=checkpoint_extra(
-                    self.space, self.start, self.direction, self.metric, () if studies is None else studies.all_names
+                    self.space,
+                    self.start,
+                    self.direction,
+                    self.metric,
+                    () if studies is None else studies.all_names,
+                    constrained=self.constrained,
                 ),
                 extra_arrays={} if studies is None else studies.arrays(),
             ),
@@ -318,8 +341,10 @@ class Surrogate:
 
         Args:
           name: of the model: "svc", "random-forest", "xgboost", ...; `dre_jax.tuning.pretrained.FAMILIES` has all.
-          metric: name of the score that is tuned, as "accuracy", "neg_log_loss", "roc_auc", "r2" or "rmse". By default
-            error rates, or R2 of models for numbers alone, in either direction: what was better is better here.
+          metric: name of the score that is tuned, as "accuracy", "neg_log_loss", "roc_auc", "r2" or "rmse". Of another
+            score of scikit-learn, such as "f1_macro", it is that of the nearest metric, and a line on standard error
+            says so. By default error rates, or R2 of models for numbers alone, in either direction: what was better is
+            better here.
 
         Raises:
           ConfigError: for an unknown model or metric; the message names the available ones.
@@ -328,14 +353,21 @@ class Surrogate:
           >>> Surrogate.pretrained("svc", "accuracy").direction
           'maximize'
         """
-        from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, pretrained_path
+        from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, nearest_metric, pretrained_path
 
         if not isinstance(name, str) or name not in FAMILIES:
             raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
-        metrics, score = FAMILIES[name].metrics, find_metric(metric) if isinstance(metric, str) else None
+        metrics = FAMILIES[name].metrics
+        if not metrics:
+            raise ConfigError(f"{name} has a default search space, but no pretrained surrogate")
+        score = nearest = None
+        if isinstance(metric, str) and (score := find_metric(metric)) is None:
+            score = nearest = nearest_metric(metric)
         if metric is not None and (score is None or score.name not in metrics):
             rule = f"pretrained surrogates of {name} know the metrics {', '.join(metrics)}"
             raise ConfigError(f"{rule}, but got {metric!r}")
+        if nearest is not None:
+            say(f"no surrogate of {name} knows {metric}: that of {nearest.name}, the nearest metric, is used")
         surrogate = cls.load(pretrained_path(name, metrics[0] if score is None else score.name))
         return replace(surrogate, direction=None if score is None else score.direction, metric=metric)
 

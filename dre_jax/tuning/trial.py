@@ -121,11 +121,27 @@ class Trial:
         return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{more})"
 
 
-def checked_cost(cost: Any) -> float:
-    """Returns the cost of a trial as a number; raises `DataError` unless it is finite and positive."""
-    number = objective_value(cost, "the cost of a trial")
+def outcome_of(trial: Any) -> str:
+    """Returns the state of a trial of this library or of Optuna in lower case; "complete" for any other evaluation.
+
+    Example:
+      >>> outcome_of(Trial(0, {"x": 0.5})), outcome_of({"x": 0.5})
+      ('running', 'complete')
+    """
+    state = getattr(trial, "state", "complete")
+    return str(getattr(state, "name", state)).lower()
+
+
+def checked_cost(cost: Any, subject: str = "the cost of a trial") -> float:
+    """Returns the cost of a trial as a number; raises `DataError` unless it is finite and positive.
+
+    Args:
+      cost: a number.
+      subject: start of the message.
+    """
+    number = objective_value(cost, subject)
     if not 0 < number < math.inf:
-        raise DataError(f"the cost of a trial must be finite and positive, but got {number!r}")
+        raise DataError(f"{subject} must be finite and positive, but got {number!r}")
     return number
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import os
 import threading
 import time
 import warnings
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from dre_jax.checks import check_positive
+from dre_jax.checks import check_positive, check_whole
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning.trial import Trial
 
@@ -38,7 +39,9 @@ def evaluate_trials(
         raise ConfigError(f"the objective must be a function of a trial, but got {f!r}")
     if n_trials is None and timeout is None:
         raise ConfigError("optimize needs n_trials, timeout or both, but got none")
-    check_positive(n_trials=n_trials, timeout=timeout, n_jobs=n_jobs)
+    check_whole(n_trials=n_trials, n_jobs=n_jobs)
+    n_threads = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
+    check_positive(n_trials=n_trials, timeout=timeout, n_jobs=n_threads)
     if stop_when_gain_below is not None:
         optimizer.gain_is_below(stop_when_gain_below)  # checks the number and the method
     functions = (callbacks,) if callable(callbacks) else _items(callbacks)
@@ -52,8 +55,11 @@ def evaluate_trials(
     starts = itertools.count() if n_trials is None else iter(range(n_trials))
     deadline, stop = math.inf if timeout is None else time.monotonic() + timeout, threading.Event()
 
+    def is_late() -> bool:
+        return stop.is_set() or time.monotonic() >= deadline
+
     def is_over() -> bool:
-        if stop.is_set() or time.monotonic() >= deadline:
+        if is_late():
             return True
         return stop_when_gain_below is not None and bool(optimizer.gain_is_below(stop_when_gain_below))
 
@@ -69,7 +75,9 @@ def evaluate_trials(
 
     def work() -> None:
         while not is_over() and next(starts, None) is not None:
-            trial = optimizer.ask()
+            trial = optimizer.ask_unless(is_late)  # a suggestion takes time, most of all one that compiles
+            if trial is None:
+                return
             try:
                 trial = evaluate(trial)
                 for function in functions:
@@ -80,12 +88,12 @@ def evaluate_trials(
                     optimizer.tell_failed(trial)
                 raise
 
-    if n_jobs == 1:
+    if n_threads == 1:
         work()
         return
-    with ThreadPoolExecutor(n_jobs) as executor:
+    with ThreadPoolExecutor(n_threads) as executor:
         try:
-            for job in [executor.submit(work) for _ in range(n_jobs)]:
+            for job in [executor.submit(work) for _ in range(n_threads)]:
                 job.result()
         finally:
             stop.set()

@@ -81,6 +81,7 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     assert "minimize" in refused(*tune("echo", "{x}", **options, direction="minimize"))
     assert "each metric needs one" in refused(*tune("echo", "{x}", **options, surrogate="none"))
     assert "--curve" in refused(*tune("echo", "{x}", **options, curve="(.) (.)"))
+    assert cli(*tune("echo", "{x}", **options | {"metric": ["y", "x"]}))[0] == 0  # the order of metrics does not matter
     if where == "file":
         content = page.read_text()
         kinds = [f"{kind} of {name}" for name in ("x", "y") for kind in ("History", "Slices", "Importance")]
@@ -89,6 +90,14 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
         loaded = Optimizer.load(study)
         assert all(trial.values == {"x": trial["x"], "y": trial["x"]} for trial in loaded.trials)
         assert loaded.directions == {"x": "minimize", "y": "maximize"}
+
+
+def test_options_that_a_storage_does_not_have(tune, refused, tmp_path):
+    database = tmp_path / "tune.db"
+    storage = {"storage": f"sqlite:///{database}"}
+    assert "pass --curve without --storage" in refused(*tune("echo", "{x}", **storage, curve=r"(\d) (\d)"))
+    assert not database.exists()
+    assert "--silence goes with --storage" in refused(*tune("echo", "{x}", silence=5))
 
 
 def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):

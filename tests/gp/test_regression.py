@@ -23,7 +23,9 @@ KERNELS = {"matern52": Matern(LENGTH, nu=2.5), "squared_exponential": RBF(LENGTH
 
 fit = jax.jit(fit_gp, static_argnums=0)
 likelihood = jax.jit(jax.value_and_grad(gp.log_marginal_likelihood))
-gp_posterior, sample_leave_one_out = (jax.jit(f) for f in (gp.gp_posterior, gp.sample_leave_one_out))
+gp_posterior, leave_one_out, sample_leave_one_out = (
+    jax.jit(f) for f in (gp.gp_posterior, gp.leave_one_out, gp.sample_leave_one_out)
+)
 
 
 @pytest.fixture
@@ -84,6 +86,18 @@ def test_variances_of_responses_are_scikit_learns_alpha():
     prepared = jax.jit(gp.condition_on_history)(params(), x_slots, y_slots, where, padded)
     mean, _ = jax.jit(gp.predict_in_blocks)(params(), x_slots, prepared, jnp.asarray(new))
     np.testing.assert_allclose(mean, fitted.predict(new), rtol=1e-8)
+
+
+@pytest.mark.usefixtures("double")
+def test_leave_one_out_predictions_are_those_of_a_process_without_the_trial():
+    x, y, _ = points()
+    result = leave_one_out(params(), *slots(x, y))
+    for j in range(len(y)):
+        others = np.arange(len(y)) != j
+        process = oracles.fitted_process(params(jnp.float32), x[others], y[others])
+        mean, deviation = process.predict(x[j : j + 1], return_std=True)
+        assert float(result.mean[j]) == pytest.approx(mean[0], rel=1e-5)
+        assert float(result.deviation[j]) == pytest.approx((deviation[0] ** 2 + NOISE) ** 0.5, rel=1e-5)
 
 
 def test_leave_one_out_draws_have_the_moments_of_the_posterior():

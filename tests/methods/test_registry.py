@@ -1,12 +1,48 @@
 """Names of methods and what is said of them; what they do is in test_conformance.py."""
 
+from typing import get_args
+
 import jax
 import pytest
 
 from dre_jax import ConfigError, DataError, SearchSpace
+from dre_jax.losses import LOSSES
+from dre_jax.losses.order import PositionWeights
 from dre_jax.methods import METHODS, find
+from dre_jax.methods.dre.model_config import Context
 from dre_jax.methods.registry import ALIASES, real_name
+from dre_jax.search.acquisition import ACQUISITIONS
 from tests.error_messages import raises_line
+
+PAPER_METHODS = {
+    "DRE, and as published": ("dre", "dre-paper"),
+    "ablations of meta-learning": ("dre-no-finetune", "dre-ri"),
+    "ablations of the loss": ("regression", "pointwise", "pairwise", "listwise", "listwise-weighted"),
+    "these from random weights": tuple(
+        f"{loss}-ri" for loss in ("regression", "pointwise", "pairwise", "listwise", "listwise-weighted")
+    ),
+    "random search": ("random",),
+    "Gaussian processes": ("gp", "hebo", "metis"),
+    "deep kernels": ("dkgp", "fsbo", "dklm"),
+    "Bayesian networks": ("dngo", "bohamiann"),
+    "deep ensembles of 5 and 10": ("deep-ensemble", "deep-ensemble-10"),
+    "random forests": ("rf", "smac"),
+    "Parzen estimators": ("tpe", "tpe-multivariate"),
+    "from past tasks": ("rgpe", "tst", "taf", "gcp", "gcp-ts"),
+}
+"""All that the papers compare or explain. Nothing of it may be removed, however slow or weak."""
+
+
+@pytest.mark.parametrize("kind", PAPER_METHODS)
+def test_every_method_of_the_papers_is_registered(kind):
+    assert [name for name in PAPER_METHODS[kind] if name not in METHODS] == []
+
+
+def test_every_choice_that_the_papers_ablate_is_a_setting():
+    assert {"own", "shared", "none"} <= set(get_args(Context))
+    assert {"ei", "pi", "lcb", "mean_rank"} <= set(ACQUISITIONS)
+    assert {"listmle", "listnet", "ranknet", "subset_regression", "mean_squared_error"} <= set(LOSSES)
+    assert {"inverse_log", "inverse_linear", "attention", "none"} <= set(get_args(PositionWeights))
 
 
 @pytest.mark.parametrize("name", METHODS)

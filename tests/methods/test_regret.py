@@ -12,8 +12,12 @@ DEEP = {"meta_training.steps": 1500, "meta_training.learning_rate": 3e-3, "model
 # Settings, trials, designs, and the share of random search's mean regret that is allowed.
 CASES = {
     "gp": ({"fitting.steps": 25}, 8, 30, 0.6),
+    "metis": ({"fitting.steps": 60}, 8, 30, 1.0),
     "hebo": ({"fitting.steps": 30}, 8, 20, 0.6),
     "dngo": ({"network.hidden": (20,), "fitting.steps": 200, "fitting.learning_rate": 0.02}, 10, 6, 0.5),
+    "bohamiann": (
+        {"network.hidden": (6,), "chain.burn_in": 300, "chain.samples": 20, "chain.step_size": 0.01}, 10, 6, 0.5,
+    ),
     "deep-ensemble": ({"network.hidden": (16, 16), "fitting.steps": 300}, 10, 6, 0.5),
     "rgpe": (SOURCES | {"samples": 40}, 3, 6, 0.5),
     "tst": (SOURCES | {"bandwidth": 0.3}, 3, 6, 0.5),

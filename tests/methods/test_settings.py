@@ -18,9 +18,10 @@ SHORT = {"epochs": 7, "learning_rate": 0.0123, "acquisition": "pi"}
 FEWER = {
     "dre-no-finetune": {"acquisition"},
     "hedged-prior": {"acquisition"},
+    "bohamiann": {"learning_rate", "acquisition"},
     "random": set(),
     "gcp-ts": set(),
-    **{name: {"epochs", "learning_rate"} for name in ("hebo", "taf")},
+    **{name: {"epochs", "learning_rate"} for name in ("metis", "hebo", "taf")},
 }
 
 

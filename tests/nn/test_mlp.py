@@ -1,10 +1,11 @@
-"""Perceptrons."""
+"""Perceptrons, and mixtures of their predictions."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dre_jax.methods.baselines.shared import mixture_moments
 from dre_jax.nn.mlp import MLPConfig, apply, features, init, shapes, standard_columns
 from tests.oracles import forward
 
@@ -28,10 +29,17 @@ def test_equals_matrix_products(name, f):
     assert {key: value.shape for key, value in params.items()} == {k: s.shape for k, s in shapes(config, 3).items()}
 
 
-def test_columns_have_one_scale():
+def test_columns_have_one_scale_and_a_mixture_its_moments():
     x = np.random.default_rng(0).random((100_000, 2)).astype(np.float32)
     result = np.asarray(standard_columns(jnp.asarray(x)))
     np.testing.assert_allclose(result.mean(axis=0), 0.0, atol=0.02)
     np.testing.assert_allclose(result.std(axis=0), 1.0, atol=0.01)
     where = jnp.array([True, False])
     assert (standard_columns(jnp.full((2, 2), jnp.nan).at[0].set(1.0), where)[1] == 0).all()
+    means, variances = RNG.normal(size=(4, 3)), RNG.random((4, 3))
+    mean, variance = mixture_moments(jnp.asarray(means, jnp.float32), jnp.asarray(variances, jnp.float32))
+    # The thesis' form (its equation for the mixture).
+    np.testing.assert_allclose(mean, means.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(variance, (variances + means**2).mean(axis=0) - means.mean(axis=0) ** 2, rtol=1e-4)
+    shared = mixture_moments(jnp.asarray(means, jnp.float32), jnp.full((4, 1), 0.25))[1]
+    np.testing.assert_allclose(shared, means.var(axis=0) + 0.25, rtol=1e-4)

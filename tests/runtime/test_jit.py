@@ -28,8 +28,8 @@ def test_a_program_is_compiled_once_for_its_static_arguments_and_shapes():
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("", "--xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false"),
-        ("--a=1", "--a=1 --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false"),
+        ("", "--xla_cpu_parallel_codegen_split_count=2 --xla_cpu_use_fusion_emitters=false"),
+        ("--a=1", "--a=1 --xla_cpu_parallel_codegen_split_count=2 --xla_cpu_use_fusion_emitters=false"),
         ("--xla_cpu_use_fusion_emitters=true", "--xla_cpu_use_fusion_emitters=true"),
     ],
 )

@@ -11,10 +11,11 @@ from scipy.stats import zscore
 
 from dre_jax.methods import find
 from dre_jax.search import Candidates, Capabilities, Suggester, make_history
-from dre_jax.search.candidates import CandidateConfig, canonicalize, sobol_points
+from dre_jax.search.candidates import CandidateConfig, canonicalize
 from dre_jax.search.precision import precision_of, supports_double
 from dre_jax.search.proposals import TrialRecord, propose
 from dre_jax.search.refinement import choose_starts, refine
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.engine import Engine
 from tests.known_methods import Valued

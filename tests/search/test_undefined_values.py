@@ -59,6 +59,6 @@ def test_a_study():
     space = Space({"x": Float(0.0, 1.0), "z": Float(0.0, 1.0)})
     optimizer = Optimizer(space, Surrogate(space, "root", LATER, None))
     with pytest.raises(ConfigError, match=RULE):
-        optimizer.optimize(lambda trial: trial["x"], 8)
+        optimizer.optimize(lambda trial: trial["x"] + 0.1 * trial.number, 8)  # no two values are equal
     assert len(optimizer.trials) == 5
     assert Optimizer(space, Surrogate(space, "root", PARTLY, None)).ask()["x"] > 0.99

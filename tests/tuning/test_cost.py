@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from dre_jax import ConfigError, DataError, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning import engine as engine_module
 from dre_jax.tuning.cost import learn_cost, learn_past_cost
+from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.past.studies import keep_studies
 from tests.error_messages import raises_line
 from tests.known_methods import TaskMeans
@@ -19,13 +21,12 @@ def cost_at(x):
     return np.exp(3.0 * x)
 
 
-@pytest.mark.parametrize(("budget", "power"), [(None, 1.0), (4.0, 0.75)])
-def test_a_weight_is_the_inverse_of_the_cost_to_a_power(budget, power):
+@pytest.mark.parametrize("power", [1.0, 0.75])
+def test_a_weight_is_the_inverse_of_the_cost_to_a_power(power):
     points = np.random.default_rng(0).random((40, 2))
     costs = np.append(cost_at(points[1:, 0]), np.nan)
     points = np.roll(points, -1, axis=0)
-    budget = None if budget is None else budget * np.nansum(costs)
-    model = learn_cost(SPACE.layout, points, costs, budget, 192, np.float32)
+    model = learn_cost(SPACE.layout, points, costs, power, 192, np.float32)
     at = np.array([[0.1, 0.5], [0.5, 0.2], [0.9, 0.8]], np.float32)
     weights = np.asarray(model.log_weight(at))
     np.testing.assert_allclose(np.diff(weights), -power * 3.0 * np.diff(at[:, 0]), rtol=0.05, atol=0.02)
@@ -34,8 +35,25 @@ def test_a_weight_is_the_inverse_of_the_cost_to_a_power(budget, power):
 def test_costs_without_information():
     points = np.random.default_rng(0).random((10, 2))
     for costs in (np.full(10, 2.0), np.append([1.0, 2.0], np.full(8, np.nan))):
-        assert learn_cost(SPACE.layout, points, costs, None, 192, np.float32) is None
-    assert learn_cost(SPACE.layout, points, np.arange(1.0, 11.0), 55.0, 192, np.float32) is None, "all is spent"
+        assert learn_cost(SPACE.layout, points, costs, 1.0, 192, np.float32) is None
+    assert learn_cost(SPACE.layout, points, np.arange(1.0, 11.0), 0.0, 192, np.float32) is None, "all is spent"
+
+
+def test_failed_trials_spend_of_the_budget(monkeypatch, tmp_path):
+    shares = []
+    monkeypatch.setattr(engine_module, "learn_cost", lambda *arrays: shares.append(arrays[3]))
+    monkeypatch.setattr(Engine, "n_start", 1)
+    optimizer = Optimizer(SPACE, config=EngineConfig(budget=16.0))
+    optimizer.tell(optimizer.ask(), 1.0, cost=1.0)
+    optimizer.add({"x": 0.3, "y": 0.3}, 2.0, cost=1.0)  # while all values are equal, no cost is learned
+    assert optimizer.tell_failed(optimizer.ask(), cost=4.0).cost == 4.0
+    assert optimizer.tell(optimizer.ask(), float("nan"), cost=1.0).cost == 1.0
+    optimizer.add({"x": 0.1, "y": 0.1}, None, cost=1.0)
+    optimizer.save(tmp_path / "study.json")
+    Optimizer.load(tmp_path / "study.json").ask()
+    assert shares[-1] == 0.5
+    with raises_line(DataError, "the cost of a trial must be finite and positive, but got 0.0"):
+        optimizer.tell_failed(optimizer.ask(), cost=0.0)
 
 
 def search(costs_reported, tmp_path):
@@ -86,7 +104,7 @@ def test_past_studies_teach_relative_costs(sign, n):
     past = keep_studies(past_costs(sign).search_space(), jax.random.key(0))
     model = learn_past_cost(SPACE.layout, past, np.float32)
     points = np.random.default_rng(4).random((n, 2))
-    model = learn_cost(SPACE.layout, points, 7.0 * cost_at(points[:, 0]), None, 192, np.float32, model)
+    model = learn_cost(SPACE.layout, points, 7.0 * cost_at(points[:, 0]), 1.0, 192, np.float32, model)
     at = np.array([[0.1, 0.5], [0.5, 0.2], [0.9, 0.8]], np.float32)
     np.testing.assert_allclose(np.diff(np.asarray(model.log_weight(at))), -1.2, atol=0.05)
 

@@ -72,6 +72,12 @@ def test_a_study_continues_from_its_file_and_a_copy(study, tmp_path):
     assert [*again.to_frame().columns[:4]] == ["number", "state", "values_near", "values_far"]
 
 
+def test_several_objectives_have_no_curves():
+    optimizer = Optimizer(SPACE, directions=DIRECTIONS)
+    with pytest.raises(DataError, match="report needs a study of one objective"):
+        optimizer.report(optimizer.ask(), 1.0, step=1)
+
+
 @pytest.mark.thorough
 def test_parallel_trials_differ():
     optimizer = Optimizer(SPACE, directions=DIRECTIONS, config=EngineConfig(pending_strategy="max"))

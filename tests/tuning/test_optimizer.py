@@ -11,7 +11,21 @@ import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
-from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
+from dre_jax.tuning import (
+    Bool,
+    Categorical,
+    EngineConfig,
+    Float,
+    Int,
+    Optimizer,
+    PastCurves,
+    Space,
+    Surrogate,
+    Trial,
+    from_frame,
+    past_of,
+    trial_loop,
+)
 from dre_jax.tuning.engine import Suggestion
 from dre_jax.tuning.initial_design import N_START
 from tests.error_messages import error_table, raises_line
@@ -85,6 +99,24 @@ class TestTrials:
         assert frame["degree"].isna().tolist() == [True, True, False]
         assert len(from_frame(Optimizer(SPACE).to_frame().assign(task=[]), SPACE, direction="minimize")) == 0
 
+    def test_a_frame_has_all_that_was_told(self):
+        optimizer = Optimizer({"cost": Float(0.0, 1.0), "x": Float(0.0, 1.0)})
+        told = [(0.0, 1.0, 0.5, 3.0), (0.25, 2.0, None, 4.0), (0.5, 4.0, 0.25, None), (0.75, None, None, 5.0)]
+        for x, value, stderr, cost in told:
+            optimizer.add({"cost": x, "x": 1.0 - x}, value, stderr=stderr, cost=cost)
+        frame = optimizer.to_frame()
+        assert list(frame) == ["number", "state", "value", "stderr", "cost", "params_cost", "x"]
+        assert [
+            tuple(row)
+            for row in frame[["params_cost", "value", "stderr", "cost"]]
+            .astype(object)
+            .replace(math.nan, None)
+            .to_numpy()
+        ] == told
+        task = from_frame(frame, optimizer.space, direction="minimize", task=None).tasks["study"]
+        np.testing.assert_allclose(task.X, [[0.0, 1.0], [0.25, 0.75], [0.5, 0.5]])
+        np.testing.assert_array_equal(task.costs, [3.0, 4.0, math.nan])
+
     def test_the_best(self):
         for direction, best in (("minimize", 1), ("maximize", 3)):
             optimizer = Optimizer(LINE, direction=direction)
@@ -155,12 +187,11 @@ class TestSuggestions:
         optimizer = near(SPACE)
         optimizer.enqueue({"degree": 3, "lr": 0.1, "x": 0.5, "kernel": "poly"})
         optimizer.enqueue({"lr": 0.003})
-        optimizer.enqueue({"kernel": "rbf", "degree": 2})
+        optimizer.enqueue({"degree": 2})
         assert optimizer.ask().params == {"x": 0.5, "lr": 0.1, "kernel": "poly", "degree": 3}
         second, third, fourth = optimizer.ask(3)
         assert second["lr"] == 0.003
-        assert {"x", "lr", "kernel"} == set(third.keys())
-        assert third["kernel"] == "rbf"
+        assert (third["kernel"], third["degree"]) == ("poly", 2)
         assert fourth["lr"] != 0.003
 
     def test_failed_trials_and_their_neighbours_are_not_suggested_again(self):
@@ -234,6 +265,28 @@ class TestOptimize:
         optimizer.optimize(loss, timeout=1e-9)
         assert len(optimizer.trials) == 4
 
+    def test_no_trial_starts_after_the_time(self, monkeypatch):
+        """A suggestion that takes long, as one that compiles, starts no trial."""
+        optimizer = Optimizer(LINE)
+        optimizer.enqueue({"x": 0.5})
+        clock = iter([0.0, 1.0, 3.0])  # at the start, before the suggestion and after it
+        monkeypatch.setattr(trial_loop.time, "monotonic", lambda: next(clock))
+        optimizer.optimize(loss, timeout=2.0)
+        monkeypatch.undo()
+        assert optimizer.trials == ()
+        assert optimizer.ask()["x"] == 0.5  # nothing is lost
+
+    def test_as_many_threads_as_cores(self, monkeypatch):
+        monkeypatch.setattr(trial_loop.os, "cpu_count", lambda: 3)
+        barrier, optimizer = threading.Barrier(3, timeout=60), Optimizer(LINE)
+
+        def objective(trial):
+            barrier.wait()
+            return trial["x"]
+
+        optimizer.optimize(objective, 3, n_jobs=-1)
+        assert [trial.state for trial in optimizer.trials] == ["complete"] * 3
+
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_an_error_ends_the_loop(self, n_jobs):
         def objective(trial):
@@ -299,6 +352,25 @@ class TestThreads:
         assert [trial.state for trial in optimizer.trials] == ["complete", "running"]
 
 
+def test_texts_of_large_objects_are_short():
+    surrogate, curves = (
+        Surrogate.pretrained("svc", "accuracy"),
+        PastCurves({"a": [{i: -0.1 * i for i in range(50)}, {0: 1, 1: 2}, {0: 1, 1: 3}]}),
+    )
+    assert repr(surrogate).startswith("Surrogate(name='hedged-prior', hyperparameters=['kernel', 'C', ")
+    assert "direction='maximize', metric='accuracy'" in repr(surrogate)
+    assert repr(curves) == "PastCurves(n_tasks=1, n_curves={'a': 3})"
+    assert max(len(repr(surrogate)), len(str(curves))) < 400
+
+
+def test_a_data_frame_is_no_configuration():
+    optimizer, frame = Optimizer(LINE), Optimizer(LINE).to_frame()
+    with raises_line(DataError, "configurations must be mappings in a list, but got a data frame: pass frame.to_dict("):
+        optimizer.predict(frame)
+    with raises_line(DataError, "a configuration must map names to values, but got Empty DataFrame"):
+        optimizer.add(frame, 1.0)
+
+
 test_configurations = error_table(
     ConfigError,
     (lambda: Optimizer({}), "at least one name"),
@@ -317,7 +389,16 @@ test_configurations = error_table(
     (lambda: Optimizer(LINE).optimize(loss, 1, callbacks=3), "functions of the optimizer and a trial, but got 3"),
     (lambda: Optimizer(LINE).optimize(loss, 1, catch=["ValueError"]), "such as ValueError, but got 'ValueError'"),
     (lambda: Optimizer(LINE).optimize(loss, 1, catch=KeyboardInterrupt), "but got <class 'KeyboardInterrupt'"),
-    (lambda: Optimizer(LINE).optimize(loss, "a"), "n_trials must be positive, but got 'a'"),
+    (lambda: Optimizer(LINE).optimize(loss, "a"), "n_trials must be a whole number, but got 'a'"),
+    (lambda: Optimizer(LINE).optimize(loss, 1.5), "n_trials must be a whole number, but got 1.5"),
+    (lambda: Optimizer(LINE).optimize(loss, 1, n_jobs=1.5), "n_jobs must be a whole number, but got 1.5"),
+    (lambda: Optimizer(LINE).optimize(loss, 1, n_jobs=-2), "n_jobs must be positive, but got -2"),
+    (
+        lambda: past_of(LINE, {}, direction="minimize", absent="z"),
+        "absent must map names of hyperparameters, but got 'z'",
+    ),
+    (lambda: past_of(LINE, {}, direction="minimize", renamed="z"), "renamed must map names of hyperparameters, but"),
+    (lambda: from_frame({}, LINE, direction="minimize", renamed="z"), "renamed must map names of hyperparameters, but"),
     (lambda: Optimizer(LINE).gain_is_below("a"), "threshold of the expected gain must be positive, but got 'a'"),
     (lambda: EngineConfig(budget="a"), "budget > 0 must hold, but got budget=a"),
     (lambda: EngineConfig(max_history="a"), "max_history >= 2 must hold, but got max_history=a"),

@@ -3,18 +3,21 @@
 import importlib
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import optuna
 import pytest
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_iris
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.linear_model import Ridge
-from sklearn.metrics import get_scorer
+from sklearn.linear_model import Lasso, LogisticRegressionCV, Ridge
+from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, log_loss, make_scorer
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 from typer.testing import CliRunner
 
 from dre_jax.cli import app
@@ -22,8 +25,8 @@ from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 from dre_jax.tuning import Float, Optimizer, Surrogate
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.pretrained import FAMILIES, pretrained_path
-from dre_jax.tuning.pretrained.families import _HIGHER, find_metric, find_model
-from dre_jax.tuning.pretrained.surrogates import pretrained_study
+from dre_jax.tuning.pretrained.families import _HIGHER, find_metric, find_model, nearest_metric
+from dre_jax.tuning.pretrained.surrogates import pretrained_search, pretrained_study, score_name
 from dre_jax.tuning.sklearn import DRESearchCV
 
 NEAREST = {("max_depth", 64), ("max_features", 0.5), ("max_samples", 1.0), ("l2_regularization", 1e-4)}
@@ -105,10 +108,81 @@ def test_unknown_models_and_metrics():
         DRESearchCV(GaussianProcessClassifier()).fit(*load_iris(return_X_y=True))
     with pytest.warns(DataWarning, match=r"ridge includes what the estimator sets, alpha=3\.0: pass a space"):
         DRESearchCV(Ridge(alpha=3.0), n_iter=1).fit(*load_iris(return_X_y=True))
-    search = DRESearchCV(Ridge(), scoring="neg_median_absolute_error", n_iter=1, random_state=0)
-    with pytest.warns(DataWarning, match=r"but got 'neg_median_absolute_error': the search starts without past tasks"):
-        search.fit(*load_iris(return_X_y=True))
-    assert search.surrogate_ is None
+    with pytest.raises(ConfigError, match=r"linear-svc has a default search space, but no pretrained surrogate"):
+        Surrogate.pretrained("linear-svc")
+    with pytest.warns(DataWarning, match=r"but got 'f1': the search starts without past tasks"):
+        assert pretrained_search(ExtraTreesClassifier(), None, "f1")[1] is None
+
+
+def test_names_of_all_scores_of_scikit_learn():
+    """Scores of clusters, of likelihoods and of several labels are no scores of the models that ship."""
+    names = [name for name in get_scorer_names() if find_metric(name) is None and nearest_metric(name) is None]
+    clusters = ("rand", "mutual_info", "completeness", "homogeneity", "v_measure", "fowlkes", "likelihood_ratio")
+    assert [name for name in names if not any(one in name for one in clusters)] == []
+    for name in get_scorer_names():  # the sign is what scikit-learn negates
+        scorer = get_scorer(name)
+        metric = find_metric(score_name(scorer)) or nearest_metric(score_name(scorer))
+        if name not in names and metric is not None:
+            assert (metric.direction == "maximize") == (scorer._sign > 0), name
+
+
+@pytest.mark.parametrize(
+    ("scoring", "metric", "line"),
+    [
+        ("f1_macro", "error", "no surrogate of svc knows f1_macro: that of error, the nearest metric, is used\n"),
+        (make_scorer(accuracy_score), "error", ""),
+        (make_scorer(log_loss, greater_is_better=False, response_method="predict_proba"), "log_loss", ""),
+        (lambda model, X, y: model.score(X, y), "error", "no surrogate of svc knows <lambda>: that of error is used\n"),
+    ],
+)
+def test_the_nearest_metric_is_used_and_said(capsys, scoring, metric, line):
+    _, surrogate = pretrained_search(SVC(), None, scoring)
+    expected = replace(Surrogate.pretrained("svc", metric), direction="maximize", metric=surrogate.metric)
+    assert surrogate.fingerprint == expected.fingerprint
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", line and f"dre_jax: {line}")
+
+
+class _MySVC(SVC):
+    def __init__(self, name, C=1.0, kernel="rbf", gamma="scale", degree=3, coef0=0.0):
+        super().__init__(C=C, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
+        self.name = name
+
+
+class _FixedKernel(SVC):
+    def __init__(self, C=1.0):
+        super().__init__(C=C)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "prefix"),
+    [
+        (TransformedTargetRegressor(make_pipeline(StandardScaler(), Ridge())), "ridge", "regressor__ridge__"),
+        (OneVsRestClassifier(SVC()), "svc", "estimator__"),
+        (make_pipeline(StandardScaler(), OneVsRestClassifier(LinearSVC())), "linear-svc", "onevsrestclassifier__"),
+        (_MySVC("mine"), "svc", ""),
+        (_FixedKernel(), None, ""),
+        (Lasso(), None, ""),
+        (LogisticRegressionCV(), None, ""),
+        (TransformedTargetRegressor(), None, ""),
+    ],
+)
+def test_models_in_other_estimators_and_subclasses(estimator, name, prefix):
+    model = find_model(estimator)
+    assert (model and model.family.name) == name
+    if model:
+        assert model.prefix.startswith(prefix)
+        space, surrogate = pretrained_search(estimator, None, None)
+        assert set(space) <= set(estimator.get_params())
+        assert (surrogate is None) == (name == "linear-svc")
+
+
+def test_a_linear_machine_has_a_space(capsys):
+    search = DRESearchCV(LinearSVC(random_state=0), n_iter=1, random_state=0).fit(*load_iris(return_X_y=True))
+    assert set(search.best_params_) == {"C", "max_iter", "class_weight"}
+    assert (
+        capsys.readouterr().err == "dre_jax: no past tasks of linear-svc ship: the search starts without past tasks\n"
+    )
 
 
 def test_a_search_needs_no_space():

@@ -12,14 +12,14 @@ from dre_jax.search.candidates import (
     canonicalize,
     default_candidates,
     draw_step_numbers,
-    sobol_points,
     steps_from,
 )
 from dre_jax.search.history import make_history
 from dre_jax.search.layout import unit_cube
 from dre_jax.search.proposals import propose
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
-from dre_jax.tuning.initial_design import coordinates_of
+from dre_jax.tuning.space.completion import coordinates_of
 from dre_jax.tuning.trial_record import trial_record
 from tests.known_methods import Valued
 

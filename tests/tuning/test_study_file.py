@@ -126,7 +126,7 @@ def trial(**changes):
         (content(**trial(value=...)), "trial 0"),
         (content(**trial(value=math.nan)), "trial 0"),
         (content(**trial(value=10**400)), "whole study"),
-        (content(**trial(cost=-1.0)), "a cost is positive and finite, with a value"),
+        (content(**trial(cost=-1.0)), "a cost is positive and finite, of a trial that ended"),
         (content(**trial(stderr=-1.0)), "a standard error is a finite number from 0"),
         (content(**trial(constraints={"a": math.inf})), "constraint 'a'"),
         (content(**trial(state="failed", value=..., constraints={"a": 1.0})), "a trial with constraints is complete"),

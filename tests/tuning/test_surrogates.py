@@ -16,7 +16,7 @@ from dre_jax.errors import CheckpointError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
-from dre_jax.search.candidates import sobol_points
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DRESampler, to_optuna
@@ -52,10 +52,11 @@ def surrogate(past):
     return Surrogate.fit(past, method="gcp", settings=QUICK, seed=1)
 
 
-def test_a_terminal_or_a_function_shows_the_progress_of_a_fit(past, monkeypatch, capsys):
+def test_a_line_a_terminal_or_a_function_shows_the_progress_of_a_fit(past, monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm")
     fit, shown = partial(Surrogate.fit, past, method="gcp", settings=QUICK), []
     fit()
+    assert capsys.readouterr() == ("", "dre_jax: gcp: compiling, and learning from 3 past tasks\n")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fit(quiet=True)
     fit(progress=shown.append)

@@ -23,7 +23,7 @@ from jax import Array
 
 from dre_jax.checks import AtLeastOne, Checked, Positive
 from dre_jax.errors import ConfigError
-from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll
+from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll, mixture_moments
 from dre_jax.methods.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, init, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch
@@ -89,20 +89,6 @@ class DeepEnsemble(ByResponse, NoMetaLearning, Checked):
         """Returns the means and variances of all members at f[n, D], f[M, n] each."""
         outputs = jax.vmap(apply, in_axes=(None, 0, None))(self.network, members, x)
         return outputs[..., 0], jax.nn.softplus(outputs[..., 1]) + self.least_variance
-
-
-def mixture_moments(means: Array, variances: Array) -> tuple[Array, Array]:
-    """Returns the mean and variance, two f[n], of a mixture of equal parts, f[M, n] (law of total variance).
-
-    The mean of the variances and the variance of the means are added, so that nothing cancels.
-
-    Example:
-      >>> mean, variance = mixture_moments(jnp.array([[1.0], [3.0]]), jnp.array([[0.5], [0.5]]))
-      >>> mean.tolist(), variance.tolist()
-      ([2.0], [1.5])
-    """
-    mean = jnp.mean(means, axis=0)
-    return mean, jnp.mean(variances + (means - mean[None, :]) ** 2, axis=0)
 
 
 _FIVE = Entry(

@@ -59,6 +59,21 @@ class FromSources:
         return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
 
 
+def mixture_moments(means: Array, variances: Array) -> tuple[Array, Array]:
+    """Returns the mean and variance, two f[n], of a mixture of equal parts with means f[M, n] (law of total variance).
+
+    The variances of the parts broadcast against the means. Their mean and the variance of the means are added, so that
+    nothing cancels.
+
+    Example:
+      >>> mean, variance = mixture_moments(jnp.array([[1.0], [3.0]]), jnp.array([[0.5], [0.5]]))
+      >>> mean.tolist(), variance.tolist()
+      ([2.0], [1.5])
+    """
+    mean = jnp.mean(means, axis=0)
+    return mean, jnp.mean(variances + (means - mean[None, :]) ** 2, axis=0)
+
+
 def gaussian_nll(mean: Array, response: Array, variance: Array) -> Array:
     """Returns ln(variance)/2 + (response - mean)^2 / (2 variance) of each item (Lakshminarayanan et al. 2017).
 

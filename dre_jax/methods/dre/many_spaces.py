@@ -170,10 +170,11 @@ def stack_tables(tasks_of_spaces: Sequence[Mapping[str, Task]]) -> TaskTable:
     """Returns the tables of search spaces, padded to one size, with the spaces in front."""
     tables = [build_host_table(tasks) for tasks in tasks_of_spaces]
 
-    def stack(*leaves: np.ndarray) -> np.ndarray:
+    def stack(*leaves: Any) -> np.ndarray:
         result = np.zeros((len(leaves), *map(max, zip(*map(np.shape, leaves), strict=True))), leaves[0].dtype)
         for i, leaf in enumerate(leaves):
-            result[(i, *(slice(n) for n in leaf.shape))] = leaf
+            own: tuple[Any, ...] = (i, *map(slice, leaf.shape))
+            result[own] = leaf
         return result
 
     return jax.device_put(jax.tree.map(stack, *tables))

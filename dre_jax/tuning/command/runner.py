@@ -57,6 +57,9 @@ class FileOptimizer(Optimizer):
         """The running trials."""
         return [trial for trial in self.trials if trial.state == "running"]
 
+    def keep_alive(self) -> None:
+        """Does nothing, as no other process uses the file."""
+
     def write(self) -> None:
         """Saves the study in its file."""
         self.save(self.path)
@@ -154,11 +157,15 @@ def run_trials(
         logs_of_trial = logs and logs / str(trial.number)
         return Command(arguments, timeout=timeout, metrics=metrics, logs=logs_of_trial, curve=pattern)
 
-    def is_over() -> bool:
-        is_late = study.n_started >= trials or time.monotonic() >= deadline
-        return is_late or (stop_when_gain_below is not None and study.gain_is_below(stop_when_gain_below))
+    def is_late() -> bool:
+        return time.monotonic() >= deadline
 
-    return _run(study, start, is_over, workers)
+    def is_over() -> bool:
+        if study.n_started >= trials or is_late():
+            return True
+        return stop_when_gain_below is not None and study.gain_is_below(stop_when_gain_below)
+
+    return _run(study, start, is_over, is_late, workers)
 
 
 class _Job(NamedTuple):
@@ -173,19 +180,23 @@ def _run(
     study: FileOptimizer | SharedStudy,
     start: Callable[[Trial, int], Command],
     is_over: Callable[[], bool],
+    is_late: Callable[[], bool],
     workers: int,
 ) -> Generator[Progress]:
     resumed_trials = study.interrupted_trials
     jobs: list[_Job] = []
-    next_trial: Future[Trial] | None = None
+    next_trial: Future[Trial | None] | None = None
     has_repeated = False
     # A thread computes suggestions: compilation must not delay a time-out.
     with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as executor, contextlib.ExitStack() as at_end:
         at_end.callback(lambda: terminate([job.command for job in jobs]))
         while True:
+            study.keep_alive()
             ended_trials = tuple(_tell(study, jobs))
+            trial = None
             if next_trial is not None and next_trial.done():
                 trial, next_trial = next_trial.result(), None
+            if trial is not None:
                 others = (one.params for one in study.trials if one.number != trial.number and one.state != "failed")
                 if not has_repeated and trial.params in others:
                     has_repeated = True
@@ -198,7 +209,10 @@ def _run(
                 study.write()
             guard.set_groups(job.command.group for job in jobs)
             if next_trial is None and len(jobs) < workers and (resumed_trials or not is_over()):
-                next_trial = executor.submit(resumed_trials.pop, 0) if resumed_trials else executor.submit(study.ask)
+                if resumed_trials:
+                    next_trial = executor.submit(resumed_trials.pop, 0)
+                else:
+                    next_trial = executor.submit(study.ask_unless, is_late)
             yield Progress(tuple((job.trial, job.command.seconds) for job in jobs), ended_trials)
             if not jobs and next_trial is None:
                 return

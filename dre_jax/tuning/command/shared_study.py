@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
-import platform
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from dre_jax.checks import check_positive
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
+from dre_jax.tuning.command.worker_identity import SILENCE, is_lost, new_worker, seconds_between_signs
 from dre_jax.tuning.objectives.engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
+from dre_jax.tuning.optuna.trials import RETRIED
 from dre_jax.tuning.past.optuna_studies import address_without_password, open_storage, storage_errors
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trial import State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
-_BEAT, _SILENCE = 30.0, 600.0
-"""Seconds between two signs of life of a running trial, and without one after which its machine counts as down."""
-_SPACE, _WORKER, _ALIVE, _RETRY = "dre_jax:space", "dre_jax:worker", "dre_jax:alive", "dre_jax:retried"
+MAX_ATTEMPTS = 3
+"""Maximum number of times that a configuration is started whose processes are lost."""
+_SPACE, _WORKER, _ALIVE, _ATTEMPT = "dre_jax:space", "dre_jax:worker", "dre_jax:alive", "dre_jax:attempt"
+_HAS_ENDED = optuna.exceptions.UpdateFinishedTrialError
 _STORAGE_ERRORS = (OSError, optuna.exceptions.StorageInternalError)
 _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.RUNNING: "running"}
 
@@ -37,8 +39,9 @@ _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.
 class SharedStudy:
     """A study of a storage, for `dre_jax.tuning.command.runner.run_trials`.
 
-    A trial of a process that has ended without a result, or of a machine that has been silent for ten minutes, is told
-    as failed, and its configuration runs again.
+    A trial of a process that has ended without a result, or has given no sign of life for a time, is told as failed,
+    and its configuration runs again, `MAX_ATTEMPTS` times at most. It is no failure for the model of failures, except
+    for the last time. A trial that another process has ended is passed over.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class SharedStudy:
         *,
         directions: Mapping[str, str | None] = ANY_DIRECTION,
         seed: int | None = None,
+        silence: float = SILENCE,
     ) -> None:
         """Opens a study of a storage, or creates it.
 
@@ -60,10 +64,13 @@ class SharedStudy:
           surrogate: knowledge of past tasks; of several objectives by name.
           directions: by metric, "" for a single one; None takes the study's, "minimize" for a new one.
           seed: of the suggestions of this process; by default random ones.
+          silence: seconds without a sign of life after which other processes count this one as lost.
 
         Raises:
+          ConfigError: for a silence that is not positive.
           DataError: for a storage that cannot be used, or a study of another space, objectives or direction.
         """
+        check_positive(silence=silence)
         self.space = space
         self._translation = translation_of(space)
         self._address = address_without_password(storage)
@@ -80,10 +87,11 @@ class SharedStudy:
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
             raise DataError(f"{name} must be a study of the space given, but it is one of another space")
         self._study.set_user_attr(_SPACE, content)
-        self._worker = f"{platform.node()} {os.getpid()}"
-        self._read_at = self._beat_at = -math.inf
+        self._worker = new_worker(silence)
+        self._own_trials: dict[int, int] = {}  # numbers of the running trials of this process, and the storage's
+        self._read_at = self._sign_at = -math.inf
         self._trials: tuple[Trial, ...] = ()
-        self._n_retried = 0
+        self._n_again = 0
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -91,15 +99,17 @@ class SharedStudy:
         if time.monotonic() - self._read_at > _REFRESH:
             frozen_trials = [trial for trial in self._read_trials() if trial.state != TrialState.WAITING]
             self._trials = tuple(map(self._to_trial, frozen_trials))
-            self._n_retried = sum(_RETRY in trial.user_attrs for trial in frozen_trials)
+            self._n_again = sum(
+                trial.user_attrs.get(RETRIED, False) or self._runs_again(trial) for trial in frozen_trials
+            )
             self._read_at = time.monotonic()
-            self._beat(frozen_trials)
+        self.keep_alive()
         return self._trials
 
     @property
     def n_started(self) -> int:
-        """Number of trials that have started, without those that run again."""
-        return len(self.trials) - self._n_retried
+        """Number of trials that have started, without those that run again or will."""
+        return len(self.trials) - self._n_again
 
     @property
     def interrupted_trials(self) -> list[Trial]:
@@ -108,27 +118,49 @@ class SharedStudy:
 
     def ask(self) -> Trial:
         """Returns the next trial. Raises `DataError` if the storage fails."""
-        params: Params = {}
+        return cast(Trial, self.ask_unless(lambda: False))
+
+    def ask_unless(self, is_late: Callable[[], bool]) -> Trial | None:
+        """Returns the next trial; None, and its configuration waits, if it is late once the trial is suggested."""
         with storage_errors(self._address, _STORAGE_ERRORS):
-            self._retry_abandoned()
-            trial = self._study.ask()
-            trial.set_user_attr(_WORKER, self._worker)
-            trial.set_user_attr(_ALIVE, time.time())
-            for name in self.space.sequence:
-                if self.space.is_active(name, params):
-                    value = _suggest(trial, name, self._translation.distributions[name])
-                    params[name] = self._translation.from_optuna_value(name, value)
-        self._read_at = -math.inf
-        return Trial(trial.number, {name: params[name] for name in self.space if name in params})
+            self._retry_lost()
+            while True:
+                trial = self._study.ask()
+                self._own_trials[trial.number] = trial._trial_id
+                try:
+                    params = self._suggest(trial)
+                except _HAS_ENDED:  # by another process: the next one
+                    self._own_trials.pop(trial.number, None)
+                    continue
+                self._read_at = -math.inf
+                if is_late():
+                    self._own_trials.pop(trial.number, None)
+                    self._run_again(self._study.get_trials(deepcopy=False)[trial.number], attempt=1)
+                    return None
+                return Trial(trial.number, {name: params[name] for name in self.space if name in params})
+
+    def _suggest(self, trial: optuna.Trial) -> Params:
+        """Returns the configuration of a trial that has started, in the order of `Space.sequence`."""
+        params: Params = {}
+        trial.set_user_attr(_ALIVE, time.time())
+        trial.set_user_attr(_WORKER, self._worker)
+        for name in self.space.sequence:
+            if self.space.is_active(name, params):
+                value = _suggest(trial, name, self._translation.distributions[name])
+                params[name] = self._translation.from_optuna_value(name, value)
+        return params
 
     def tell(self, trial: int, value: float | Mapping[str, float] | None) -> Trial:
         """Reports the value of a trial of this process, or those of several objectives; None if it failed."""
         self._read_at = -math.inf
+        self._own_trials.pop(trial, None)
         values = [value[name] for name in self.named_directions] if isinstance(value, Mapping) else value
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
         with storage_errors(self._address, _STORAGE_ERRORS):
-            # Already ended, if this machine was silent for so long that another process runs the trial again.
-            return self._to_trial(self._study.tell(trial, values, state=state, skip_if_finished=True))
+            # Already ended, if this process was silent for so long that another one runs the trial again.
+            with contextlib.suppress(_HAS_ENDED):
+                return self._to_trial(self._study.tell(trial, values, state=state, skip_if_finished=True))
+            return self._to_trial(self._study.get_trials(deepcopy=False)[trial])
 
     def tell_failed(self, trial: int) -> Trial:
         """Reports that a trial of this process failed."""
@@ -141,15 +173,16 @@ class SharedStudy:
     def write(self) -> None:
         """Does nothing, as the storage is written at once."""
 
-    def _beat(self, trials: Sequence[FrozenTrial]) -> None:
-        """Gives signs of life of the running trials of this process."""
-        if time.monotonic() - self._beat_at > _BEAT:
-            for trial in trials:
-                if trial.state == TrialState.RUNNING and trial.user_attrs.get(_WORKER) == self._worker:
-                    if_ended = contextlib.suppress(optuna.exceptions.UpdateFinishedTrialError)  # since it was read
-                    with storage_errors(self._address, _STORAGE_ERRORS), if_ended:
-                        self._study._storage.set_trial_user_attr(trial._trial_id, _ALIVE, time.time())
-            self._beat_at = time.monotonic()
+    def keep_alive(self) -> None:
+        """Gives signs of life of the running trials of this process; call it often."""
+        if time.monotonic() - self._sign_at > seconds_between_signs(self._worker):
+            self._sign_at = time.monotonic()
+            for number, identifier in list(self._own_trials.items()):
+                try:
+                    with storage_errors(self._address, _STORAGE_ERRORS):
+                        self._study._storage.set_trial_user_attr(identifier, _ALIVE, time.time())
+                except _HAS_ENDED:
+                    self._own_trials.pop(number, None)
 
     def _read_trials(self) -> Sequence[FrozenTrial]:
         with storage_errors(self._address, _STORAGE_ERRORS):
@@ -167,14 +200,30 @@ class SharedStudy:
         objectives = dict(zip(self.named_directions, trial.values or (), strict=False))
         return Trial(trial.number, values, state, _values=objectives)
 
-    def _retry_abandoned(self) -> None:
-        """Tells trials of ended processes as failed, and adds their configurations to those that wait."""
+    def _is_lost(self, trial: FrozenTrial) -> bool:
+        """Returns whether the process of a running trial is lost: another one than this."""
+        worker, sign_of_life = trial.user_attrs.get(_WORKER), trial.user_attrs.get(_ALIVE, math.inf)
+        return trial.state == TrialState.RUNNING and worker != self._worker and is_lost(worker, sign_of_life)
+
+    def _runs_again(self, trial: FrozenTrial) -> bool:
+        """Returns whether the process of a running trial is lost, and its configuration may be started again."""
+        return self._is_lost(trial) and trial.user_attrs.get(_ATTEMPT, 1) < MAX_ATTEMPTS
+
+    def _retry_lost(self) -> None:
+        """Tells trials of lost processes as failed, and adds their configurations to those that wait."""
         for trial in self._read_trials():
-            if trial.state == TrialState.RUNNING and _is_abandoned(trial.user_attrs):
-                with contextlib.suppress(Exception):  # another process was faster
-                    self._study._storage.set_trial_user_attr(trial._trial_id, _RETRY, True)
-                    self._study.tell(trial.number, state=TrialState.FAIL)
-                    self._study.enqueue_trial(trial.params)
+            if self._is_lost(trial):
+                with contextlib.suppress(_HAS_ENDED, ValueError):  # another process was faster
+                    if self._runs_again(trial):
+                        self._run_again(trial, trial.user_attrs.get(_ATTEMPT, 1) + 1)
+                    else:
+                        self._study.tell(trial.number, state=TrialState.FAIL)
+
+    def _run_again(self, trial: FrozenTrial, attempt: int) -> None:
+        """Tells a running trial as failed, and adds its configuration to those that wait."""
+        self._study._storage.set_trial_user_attr(trial._trial_id, RETRIED, True)
+        self._study.tell(trial.number, state=TrialState.FAIL)
+        self._study.enqueue_trial(trial.params, user_attrs={_ATTEMPT: attempt})
 
 
 @optuna_logs_at("WARNING")
@@ -214,17 +263,3 @@ def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> 
     suggest = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
     numbers: Any = distribution
     return suggest(name, numbers.low, numbers.high, step=numbers.step, log=numbers.log)
-
-
-def _is_abandoned(attributes: Mapping[str, Any]) -> bool:
-    """Returns whether the process of a running trial has ended, or another machine's has been silent for too long."""
-    node, _, process = attributes.get(_WORKER, "").rpartition(" ")
-    if node != platform.node():
-        return bool(time.time() - attributes.get(_ALIVE, math.inf) > _SILENCE)
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # of another user
-        pass
-    return False

@@ -16,7 +16,7 @@ from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
 from dre_jax.search.candidates import default_candidates
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine import Engine, ranked_like_past
 from dre_jax.tuning.engine_config import EngineConfig, default_method
 from dre_jax.tuning.initial_design import N_START
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_values
@@ -99,14 +99,19 @@ class ObjectivesEngine(Engine):
         feasible = np.array([one.is_feasible for one in observations])
         empty = (0, capacity - len(rows))
         arrays = (
-            np.stack([np.pad(column, empty) for column in scaled_values[rows].T]),
-            np.stack([np.pad(tie_levels(column), empty) for column in values[rows].T]),
+            np.stack([np.pad(column, empty) for column in self._ranked_like_past(observations, scaled_values)[rows].T]),
+            np.stack([np.pad(tie_levels(a), empty) for a in self._ranked_like_past(observations, values)[rows].T]),
             np.arange(capacity) < len(rows),
             boxes_above(scaled_values, responses, feasible, capacity),
         )
         arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
         member_params = self._params or (None,) * len(self.surrogates)
         return ObjectiveParams(member_params, *jax.device_put(arrays))
+
+    def _ranked_like_past(self, observations: Sequence[Trial], values: np.ndarray) -> np.ndarray:
+        """Returns values f64[n, M], of which those of infeasible trials are ranked like the past of each objective."""
+        columns = zip(self.surrogates.values(), values.T, strict=True)
+        return np.stack([ranked_like_past(one, observations, column) for one, column in columns], axis=1)
 
     @cached_property
     def _candidates(self) -> Any:

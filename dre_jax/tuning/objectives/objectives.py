@@ -39,7 +39,7 @@ def check_directions(directions: Any) -> dict[str, str]:
 
 def require_directions(study: str, directions: Mapping[str, str], expected: Mapping[str, str | None]) -> None:
     """Raises `DataError` if a study has other objectives than expected, or another direction where one is."""
-    if list(directions) != list(expected):
+    if set(directions) != set(expected):
         own, others = (", ".join(filter(None, names)) or "one metric" for names in (directions, expected))
         raise DataError(f"{study} must be a study of {others}, but is one of {own}")
     for name, direction in expected.items():

@@ -27,8 +27,8 @@ def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None
     others, and `optuna.importance.get_param_importances`.
 
     Args:
-      optimizer: the trials, with their reports, constraints and several objectives. A trial that was stopped counts
-        as pruned.
+      optimizer: the trials, with their reports, constraints and several objectives; standard errors and costs are
+        attributes of the user. A trial that was stopped counts as pruned. What is enqueued waits in the study too.
       storage: of the study; by default its memory. A dashboard reads a database.
       name: of the study.
 
@@ -45,6 +45,8 @@ def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None
     """
     directions = optimizer.named_directions.values()
     study = study_of_trials(optimizer.space, optimizer.trials, directions, storage=storage, name=name)
+    for values in optimizer.enqueued:
+        study.enqueue_trial(translation_of(optimizer.space).to_optuna_values(values))
     if optimizer.directions:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -75,7 +77,9 @@ def _to_frozen_trial(trial: Trial, translation: Translation) -> FrozenTrial:
         values=values or None,
         params=translation.to_optuna_values(trial.params),
         distributions={one: translation.distributions[one] for one in trial.params},
-        user_attrs={f"constraint {one}": value for one, value in trial.constraints.items()},
-        system_attrs={"constraints": list(trial.constraints.values())} if trial.constraints else {},
+        user_attrs={
+            name: value for name, value in (("stderr", trial.stderr), ("cost", trial.cost)) if value is not None
+        },
+        constraints=trial.constraints or None,
         intermediate_values={int(step): value for step, value in trial.reports.items()},
     )

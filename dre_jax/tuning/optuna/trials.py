@@ -17,6 +17,8 @@ from dre_jax.tuning.optuna.distributions import Translation
 from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.trial import State, Trial
 
+RETRIED = "dre_jax:retried"
+"""User attribute of a failed trial: whether it failed because its process was lost, and runs again as another trial."""
 _KEY = "dre:relative_params"
 POSTERIOR = "dre:posterior"
 """System attribute of a pruned trial: posterior mean and standard deviation of its final value, by `DREPruner`."""
@@ -55,9 +57,16 @@ class TrialReader:
 def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, directions: Mapping[str, str]) -> list[Trial]:
     """Returns the trials of a study whose configuration can be read.
 
-    With several objectives, a pruned trial has no values, so it counts as failed.
+    With several objectives, a pruned trial has no values, so it counts as failed. A trial of a lost process that runs
+    again as another trial is left out: it says nothing of its configuration.
     """
-    started_trials = ((trial, reader.read(trial)) for trial in trials if trial.state != TrialState.WAITING)
+    trials = list(trials)
+    again = numbers_of_retried(trials)
+    started_trials = (
+        (trial, reader.read(trial))
+        for trial in trials
+        if trial.state != TrialState.WAITING and trial.number not in again
+    )
     readable = [(trial, params) for trial, params in started_trials if params is not None]
     several, sign = len(directions) > 1, 1.0 if directions.get("") == "maximize" else -1.0
     finished_trials = [trial for trial, _ in readable if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
@@ -73,6 +82,16 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, directions: 
             fields = {"value": sign * next(values), "stderr": _posterior(trial)[1]}
         read.append(Trial(trial.number, params, state, _constraints=trial.constraints, **fields))
     return read
+
+
+def numbers_of_retried(trials: Iterable[FrozenTrial]) -> set[int]:
+    """Returns the numbers of failed trials that run again: by `dre-jax tune`, or by a callback of Optuna."""
+    retried: set[int] = set()
+    for trial in trials:
+        retried.update(trial.system_attrs.get("retry_history", ()))  # by `RetryHeartbeatStaleTrialCallback`
+        if trial.user_attrs.get(RETRIED, False):
+            retried.add(trial.number)
+    return retried
 
 
 def latest_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ Curve = Mapping[float, float]
 _MIN_CURVES = 3
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PastCurves:
     """Learning curves of past studies of a model: how its curves go on, whatever the configurations.
 
@@ -42,6 +43,11 @@ class PastCurves:
         last = {name: {curve[max(curve)] for curve in curves} for name, curves in usable.items()}
         tasks = {name: curves for name, curves in usable.items() if len(curves) >= _MIN_CURVES and len(last[name]) > 1}
         object.__setattr__(self, "tasks", tasks)
+
+    def __repr__(self) -> str:
+        """The studies and how many curves they have: without the numbers."""
+        counts = {name: len(curves) for name, curves in self.tasks.items()}
+        return f"PastCurves(n_tasks={len(counts)}, n_curves={reprlib.repr(counts)})"
 
     def __len__(self) -> int:
         """The number of studies."""

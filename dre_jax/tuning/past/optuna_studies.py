@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dre_jax.errors import DataError, DreError, import_extra
 from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
@@ -34,7 +32,7 @@ def from_studies(
 ) -> Past:
     """Returns past tasks from Optuna studies.
 
-    Every study has its own direction. Only complete trials count; those that violate constraints rank below all others.
+    Every study has its own direction. Only complete trials count; `past_of` says how those that violate constraints do.
     Values of inactive hyperparameters are dropped. The cost of a trial is its duration in seconds.
 
     Args:
@@ -91,24 +89,11 @@ def _read_evaluations(study: Study, changes: SpaceChanges, objective: int) -> It
 
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     sign = 1.0 if study.directions[objective].name == "MAXIMIZE" else -1.0
-    values = [sign * trial.values[objective] for trial in trials]
-    violations = [sum(value for value in trial.constraints.values() if value > 0) for trial in trials]
-    for trial, value in zip(trials, _infeasible_last(np.array(values), np.array(violations)), strict=True):
+    for trial in trials:
         seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
-        yield Evaluated(changes.without_inactive(trial.params), value, seconds if seconds > 0 else None)
-
-
-def _infeasible_last(values: np.ndarray, violations: np.ndarray) -> list[float]:
-    """Returns the values with those that violate constraints below all others, in the order of their violations."""
-    feasible = violations == 0
-    if feasible.all() or not len(values):
-        return [float(value) for value in values]
-    finite = values[feasible & np.isfinite(values)].clip(-1e300, 1e300)  # so that their span is finite
-    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-    span = max(high - low, 1e-9 * max(abs(low), abs(high))) or 1.0
-    values = np.clip(values, low - span, high + span)
-    rank = np.unique(violations, return_inverse=True)[1]
-    return [float(value) for value in np.where(feasible, values, low - span * (2.0 + rank / len(values)))]
+        cost = seconds if seconds > 0 else None
+        params = changes.without_inactive(trial.params)
+        yield Evaluated(params, sign * trial.values[objective], cost, trial.constraints)
 
 
 def unused_name(name: str, names: Iterable[str]) -> str:
@@ -169,20 +154,21 @@ def open_storage(address: str, *, create: bool = False) -> BaseStorage:
       DataError: if there is no file.
     """
     from optuna.storages import JournalStorage, RDBStorage
-    from optuna.storages.journal import JournalFileBackend
+
+    from dre_jax.tuning.past.journal import WholeLineJournal
 
     if "://" in address and not address.startswith("sqlite:///"):
         return RDBStorage(address)
     path = Path(address.removeprefix("sqlite:///"))
     if create and not path.exists():
-        return RDBStorage(address) if "://" in address else JournalStorage(JournalFileBackend(address))
+        return RDBStorage(address) if "://" in address else JournalStorage(WholeLineJournal(address))
     if not path.is_file():
         raise DataError(f"{path}: there is no file with Optuna's studies")
     with path.open("rb") as stream:
         is_database = stream.read(16).startswith(b"SQLite format 3")
     if is_database or "://" in address:
         return RDBStorage(f"sqlite:///{path}", skip_table_creation=True)
-    return JournalStorage(JournalFileBackend(str(path)))
+    return JournalStorage(WholeLineJournal(str(path)))
 
 
 def address_without_password(address: str) -> str:

@@ -24,7 +24,7 @@ class SpaceChanges:
 
     Raises:
       DataError: for an unknown hyperparameter, or a value of `absent` that its hyperparameter does not take.
-      ConfigError: if two old names have the same new one.
+      ConfigError: if two old names have the same new one, or for what is no mapping.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -43,6 +43,9 @@ class SpaceChanges:
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise ConfigError(f"the search space must be a Space, but got {show(self.space)}")
+        for name in ("absent", "renamed"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise ConfigError(f"{name} must map names of hyperparameters, but got {show(getattr(self, name))}")
         self.space.check_names([*self.absent, *self.renamed.values()])
         self.space.check_part(self.values)
         if len(set(self.renamed.values())) < len(self.renamed):

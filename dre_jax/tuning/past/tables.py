@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,10 +10,16 @@ from typing import Any
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
+from dre_jax.tuning.past.overlap import SpaceChanges
+from dre_jax.tuning.past.table_columns import TableColumns, find_columns, outcomes_of, read_constraints, read_number
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.scalars import plain_value, to_list
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.table_cells import is_empty, read_cells
+from dre_jax.tuning.trial import checked_cost
+
+ONE_STUDY = "study"
+"""Name of the past task of a table without a column of task names."""
 
 
 def from_frame(
@@ -20,7 +27,7 @@ def from_frame(
     space: Space,
     *,
     direction: str,
-    task: str = "task",
+    task: str | None = "task",
     value: str = "value",
     cost: str | None = None,
     absent: Mapping[str, Any] | None = None,
@@ -28,15 +35,23 @@ def from_frame(
 ) -> Past:
     """Returns past tasks from a data frame.
 
+    The table may be `Optimizer.to_frame()` or the `trials_dataframe()` of an Optuna study as it is:
+
+    - the column of a hyperparameter may have the prefix `params_`;
+    - if the cells of a column `state` are states of trials, those that are not complete are excluded, and the column
+      `cost` or `duration` has the costs;
+    - the columns of constraints have the prefix `constraints_`, or Optuna's `system_attrs_constraints`; `past_of` says
+      how they count.
+
     Args:
       frame: pandas', polars', or a mapping of names to columns: a row a trial, a column a hyperparameter, and two more.
         Other columns are ignored. An empty cell (None, NaN, no text) is a hyperparameter that is inactive, or a trial
         without a value.
       space: the search space.
       direction: "minimize" or "maximize".
-      task: the column of task names.
+      task: the column of task names; None if all rows are of one study.
       value: the column of values.
-      cost: the column of costs, such as seconds; an empty cell is an unknown one. None for none.
+      cost: the column of costs, such as seconds; an empty cell is an unknown one. None for that of an export, if any.
       absent: hyperparameters that may have no column, with the values that earlier models had, as in `past_of`.
       renamed: new names of columns by their old ones.
 
@@ -63,21 +78,21 @@ def from_csv(
     space: Space,
     *,
     direction: str,
-    task: str = "task",
+    task: str | None = "task",
     value: str = "value",
     cost: str | None = None,
     absent: Mapping[str, Any] | None = None,
     renamed: Mapping[str, str] | None = None,
 ) -> Past:
-    r"""Returns past tasks from a CSV file.
+    r"""Returns past tasks from a CSV file, which may be an export as in `from_frame`.
 
     Args:
       path: of the file, UTF-8, plain or gzip. Spaces around names and values are ignored.
       space: the search space.
       direction: "minimize" or "maximize".
-      task: the column of task names.
+      task: the column of task names; None if all rows are of one study.
       value: the column of values.
-      cost: the column of costs, such as seconds; an empty cell is an unknown one. None for none.
+      cost: as in `from_frame`.
       absent: as in `from_frame`.
       renamed: new names of columns by their old ones.
 
@@ -111,48 +126,91 @@ def _read(
     source: str,
     *,
     direction: str,
-    task: str,
+    task: str | None,
     value: str,
     cost: str | None,
     absent: Mapping[str, Any] | None,
     renamed: Mapping[str, str] | None,
 ) -> Past:
     """Returns past tasks from the columns of a table."""
-    plain = (name.strip() if isinstance(name, str) else name for name in headers)
-    names = [(renamed or {}).get(name, name) for name in plain]
-    own = [task, value] if cost is None else [task, value, cost]
-    if duplicate := next((name for name in own if name in space), None):
-        raise DataError(f"{source}: {duplicate!r} must be a column of its own, but is a hyperparameter")
-    for name in (*own, *space):
-        if names.count(name) > 1:
-            raise DataError(f"{source}: a column must occur once, but {name!r} occurs {names.count(name)} times")
-        if name not in names and name not in (absent or {}):
-            remedy = f"; absent={{{name!r}: None}} says that past tasks do not have this hyperparameter"
-            hint = remedy if name in space else ""
-            rule = f"{source} must have the columns {', '.join([*own, *space])}"
-            raise DataError(f"{rule}, but has no {name!r}{hint}")
-    all_columns, present = read_columns(), [name for name in (*own, *space) if name in names]
-    columns = {name: [*to_list(all_columns[names.index(name)])] for name in present}
-    lengths = [len(column) for column in columns.values()]
+    changes = SpaceChanges(space, absent or {}, renamed or {})
+    found = find_columns(headers, space, changes.renamed)
+    _check_columns(found, space, source, [name for name in (task, value, cost) if name is not None], changes.absent)
+    all_columns = read_columns()
+
+    def cells(place: int) -> list[Any]:
+        return [*to_list(all_columns[place])]
+
+    values = cells(found.others[value][0])
+    names = [ONE_STUDY] * len(values) if task is None else cells(found.others[task][0])
+    outcomes = None if found.state is None else outcomes_of(cells(found.state))
+    default_cost = None if outcomes is None else found.exported_cost
+    cost_name = default_cost if cost is None else cost
+    costs = [None] * len(values) if cost_name is None else cells(found.others[cost_name][0])
+    params = {name: cells(places[0]) for name, places in found.hyperparameters.items()}
+    constraints = {name: cells(place) for name, place in found.constraints.items()}
+    lengths = [len(column) for column in (names, values, costs, *params.values(), *constraints.values())]
     if len(set(lengths)) > 1:
         raise DataError(f"columns must be equally long, but have {lengths} rows")
-    columns |= {name: [None] * lengths[0] for name in space if name not in columns}
     tasks: dict[str, list[Evaluated]] = {}
-    unreadable: dict[str, list[str]] = {}
-    for i, (task_cell, cell) in enumerate(zip(columns[task], columns[value], strict=True)):
-        if is_empty(task_cell):
+    unfinished, unreadable = dict[str, list[str]](), dict[str, list[str]]()
+    for i, name in enumerate(names):
+        if is_empty(name):
             raise DataError(f"{source}: every row must name its task, but row {i + 1} does not")
-        trials = tasks.setdefault(str(task_cell), [])
-        cost_cell = None if cost is None else columns[cost][i]
-        try:
-            number = float("nan") if is_empty(cell) else float(plain_value(cell))
-            seconds = None if is_empty(cost_cell) else float(plain_value(cost_cell))
-        except (OverflowError, TypeError, ValueError):
-            rule = f"{value} must be a number, but got {cell!r}"
-            rule = rule if cost is None else f"{value} and {cost} must be numbers, but got {cell!r} and {cost_cell!r}"
-            unreadable.setdefault(str(task_cell), []).append(rule)
+        trials = tasks.setdefault(str(name), [])
+        if outcomes is not None and outcomes[i] != "complete":
+            unfinished.setdefault(str(name), []).append(f"a trial must be complete, but is {outcomes[i]}")
             continue
-        trials.append(Evaluated(read_cells(space, {name: columns[name][i] for name in space}), number, seconds))
-    exclusions = [Exclusion.of_trials(name, reasons) for name, reasons in unreadable.items()]
+        row = {one: params[one][i] if one in params else None for one in space}
+        try:
+            number = _value(values[i], value)
+            seconds = _cost(costs[i], cost_name, is_default=cost is None)
+            limits = read_constraints({one: column[i] for one, column in constraints.items()})
+        except DataError as error:
+            unreadable.setdefault(str(name), []).append(f"row {i + 1}: {error}")
+            continue
+        trials.append(Evaluated(read_cells(space, row), number, seconds, limits))
+    exclusions = [
+        Exclusion.of_trials(name, reasons) for one in (unreadable, unfinished) for name, reasons in one.items()
+    ]
     metric = None if value == "value" else value
     return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)
+
+
+def _check_columns(
+    found: TableColumns, space: Space, source: str, own: Sequence[str], absent: Mapping[str, Any]
+) -> None:
+    """Raises `DataError` if a column is missing or occurs twice."""
+    if duplicate := next((name for name in own if name in space and name not in found.others), None):
+        raise DataError(f"{source}: {duplicate!r} must be a column of its own, but is a hyperparameter")
+    for name in (*own, *space):
+        places = found.others.get(name, []) if name in own else found.hyperparameters.get(name, [])
+        if len(places) > 1:
+            raise DataError(f"{source}: a column must occur once, but {name!r} occurs {len(places)} times")
+        if not places and (name in own or name not in absent):
+            hint = ""
+            if name == "task":
+                hint = ": task=None (--task '') reads the table as the trials of one study"
+            elif name in space:
+                hint = f"; absent={{{name!r}: None}} says that past tasks do not have this hyperparameter"
+            rule = f"{source} must have the columns {', '.join([*own, *space])}"
+            raise DataError(f"{rule}, but has no {name!r}{hint}")
+
+
+def _value(cell: Any, column: str) -> float:
+    try:
+        return math.nan if is_empty(cell) else float(plain_value(cell))
+    except (OverflowError, TypeError, ValueError):
+        raise DataError(f"{column} must be a number, but got {cell!r}") from None
+
+
+def _cost(cell: Any, column: str | None, *, is_default: bool) -> float | None:
+    """Returns the cost in a cell, None if it is unknown; in a column that the caller did not name, also if it is 0."""
+    if column is None or is_empty(cell):
+        return None
+    try:
+        return checked_cost(read_number(cell))
+    except (DataError, OverflowError, TypeError, ValueError):
+        if is_default:
+            return None
+        raise DataError(f"{column} must be a finite, positive number, but got {cell!r}") from None

@@ -13,10 +13,11 @@ from dre_jax.checks import one_of
 from dre_jax.data.checks import show
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
+from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import DIRECTIONS, checked_cost, objective_value
+from dre_jax.tuning.trial import DIRECTIONS, checked_cost, objective_value, outcome_of
 
 MIN_CONFIGURATIONS = 3
 """Minimum number of different configurations with a value of a past task."""
@@ -37,6 +38,8 @@ class Evaluated(NamedTuple):
     """In the task's own direction; may be infinite."""
     cost: float | None = None
     """Of the evaluation, above 0, in any unit that the task's other costs have; None if it is unknown."""
+    constraints: Mapping[str, float] | None = None
+    """By name, at most 0 where they are satisfied; None for none."""
 
 
 class Exclusion(NamedTuple):
@@ -82,6 +85,8 @@ class Past:
     """Hyperparameters of the space that past tasks do not have, with the names of these tasks."""
     unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Hyperparameters that only past tasks have, with the names of these tasks; their values are not used."""
+    constrained: bool = False
+    """Whether trials violate constraints, which ranks them below all others of their task."""
 
     def __post_init__(self) -> None:
         if self.direction is not None:
@@ -140,10 +145,14 @@ def past_of(
     Tasks may have hyperparameters of their own, which are dropped, and may lack hyperparameters of the search space. If
     no trial of a task has a hyperparameter, it is encoded as inactive in this task; `Surrogate.fit` warns of both.
 
+    Trials that violate constraints rank below all others of their task, the larger the violation the lower; the trials
+    of a study with a surrogate of such tasks are compared with them in the same order.
+
     Args:
       space: the search space.
-      tasks: trials by task name. Trials with NaN are skipped; infinities become the worst or the best value. The
-        costs of trials, where there are any, inform a study whose trials have costs.
+      tasks: trials by task name: `Evaluated`, or trials of an `Optimizer` or of Optuna, of which those that are not
+        complete are excluded. Trials with NaN are skipped; infinities become the worst or the best value. The costs of
+        trials, where there are any, inform a study whose trials have costs.
       direction: "minimize" or "maximize"; a study that uses a surrogate of these tasks must have the same direction.
       metric: name of the values, for messages.
       exclusions: earlier exclusions.
@@ -157,8 +166,8 @@ def past_of(
 
     Raises:
       ConfigError: for an unknown direction, or two old names of a hyperparameter.
-      DataError: for a value that is no number, a cost that is not finite and positive, and for an unknown
-        hyperparameter or a value that it does not take in `absent` and `renamed`.
+      DataError: for a value that is no number, and for an unknown hyperparameter or a value that it does not take in
+        `absent` and `renamed`.
 
     Example:
       >>> from dre_jax.tuning import Float, Space
@@ -177,6 +186,7 @@ def past_of(
     encoding = with_absence(space, absent_from)
     encoded_tasks: dict[str, Task] = {}
     all_exclusions = list(exclusions)
+    constrained = False
     for name, task in read.items():
         if task.is_foreign:
             rule = f"a task must have a hyperparameter of the space, {', '.join(space)}"
@@ -184,12 +194,16 @@ def past_of(
             continue
         if task.misfits:
             all_exclusions.append(Exclusion.of_trials(name, task.misfits))
+        if task.unfinished:
+            all_exclusions.append(Exclusion.of_trials(name, task.unfinished))
         rows = encoding.encode_rows([trial.params for trial in task.trials])
-        values, costs = np.array([trial[1:] for trial in task.trials], np.float64).reshape(-1, 2).T
-        if reason := _unusable(rows, values):
+        values, costs = (np.array([trial[i] for trial in task.trials], np.float64) for i in (1, 2))
+        violations = np.array([violation_of(trial) for trial in task.trials])
+        responses = rank_infeasible_last(values * (1.0 if direction == "maximize" else -1.0), violations)
+        if reason := _unusable(rows, responses):
             all_exclusions.append(Exclusion(name, reason))
             continue
-        responses = values * (1.0 if direction == "maximize" else -1.0)
+        constrained = constrained or bool(violations.any())
         encoded_tasks[name] = Task(
             name, rows.astype(np.float32), clip_responses(responses), None if np.isnan(costs).all() else costs
         )
@@ -201,6 +215,7 @@ def past_of(
         metric,
         {name: names for name, of in absent_from.items() if (names := [one for one in of if one in encoded_tasks])},
         _tasks_by_name({name: task.unknown for name, task in read.items() if name in encoded_tasks}),
+        constrained,
     )
 
 
@@ -210,7 +225,9 @@ class _ReadTask(NamedTuple):
     trials: list[Evaluated]
     """Those that fit, with new names and values of the declared types."""
     misfits: list[str]
-    """Why the others do not fit."""
+    """Why others do not fit."""
+    unfinished: list[str]
+    """Why others have no final value."""
     absent: list[str]
     unknown: list[str]
     is_foreign: bool
@@ -218,30 +235,34 @@ class _ReadTask(NamedTuple):
 
 
 def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _ReadTask:
-    updates: list[tuple[Mapping[str, Any] | DataError, float, float | None]] = []
-    names = dict[str, None]()
-    for trial in trials:
+    updates: list[tuple[DataError | None, Evaluated]] = []
+    names, unfinished = dict[str, None](), list[str]()
+    for i, trial in enumerate(trials):
         if not hasattr(trial, "value"):
             raise DataError(f"a trial of past task {name!r} must be an Evaluated, but is {show(trial)}")
+        if (outcome := outcome_of(trial)) != "complete":
+            unfinished.append(f"a trial must be complete, but is {outcome}")
+            continue
         value = objective_value(trial.value, f"the value of every trial of past task {name!r}")
         if math.isnan(value):
             continue
         cost = getattr(trial, "cost", None)
-        cost = None if cost is None else checked_cost(cost)
         try:
-            updates.append((changes.update_params(trial.params), value, cost))
+            cost = None if cost is None else checked_cost(cost, f"trial {i}: the cost of a trial")
+            params = changes.update_params(trial.params)
+            updates.append((None, Evaluated(params, value, cost, getattr(trial, "constraints", None))))
             names |= dict.fromkeys(trial.params)
         except DataError as error:
-            updates.append((error, value, cost))
-    configurations = [params for params, *_ in updates if isinstance(params, Mapping)]
+            updates.append((error, trial))
+    configurations = [trial.params for error, trial in updates if error is None]
     absent, unknown = absent_names(changes.space, configurations), changes.unknown(names)
     is_foreign = bool(unknown) and not any(configurations) and len(configurations) == len(updates)
-    task = _ReadTask([], [], absent, unknown, is_foreign)
-    for params, value, cost in updates:
+    task = _ReadTask([], [], unfinished, absent, unknown, is_foreign)
+    for misfit, trial in updates:
         try:
-            if isinstance(params, DataError):
-                raise params
-            task.trials.append(Evaluated(changes.space.check_values(params, absent), value, cost))
+            if misfit is not None:
+                raise misfit
+            task.trials.append(trial._replace(params=changes.space.check_values(trial.params, absent)))
         except DataError as error:
             task.misfits.append(str(error))
     return task
@@ -256,12 +277,12 @@ def _tasks_by_name(names: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return tasks
 
 
-def _unusable(rows: np.ndarray, values: np.ndarray) -> str | None:
+def _unusable(rows: np.ndarray, responses: np.ndarray) -> str | None:
     """Returns why nothing can be learned from a task, or None."""
     n_different = len({row.tobytes() for row in rows})
     if n_different < MIN_CONFIGURATIONS:
         rule = f"a task must have at least {MIN_CONFIGURATIONS} different configurations with a value"
         return f"{rule}, but has {n_different}"
-    if len(set(values.tolist())) < 2:
+    if len(set(responses.tolist())) < 2:
         return "a task must have values that differ, but all are equal"
     return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
@@ -22,7 +23,25 @@ _HIGHER |= {f"roc_auc_{kind}{weights}": "auc" for kind in ("ovr", "ovo") for wei
 _HIGHER |= {"neg_log_loss": "log_loss", "neg_mean_absolute_error": "mae"}
 _HIGHER |= {"neg_mean_squared_error": "r2", "neg_root_mean_squared_error": "r2"}
 _LOWER = {"error": "error", "error_rate": "error", "log_loss": "log_loss", "logloss": "log_loss"}
-_LOWER |= {"mae": "mae", "mean_absolute_error": "mae", "mse": "r2", "rmse": "r2", "mean_squared_error": "r2"}
+_LOWER |= {"zero_one_loss": "error", "mae": "mae", "mean_absolute_error": "mae", "mse": "r2", "rmse": "r2"}
+_LOWER |= {"mean_squared_error": "r2", "root_mean_squared_error": "r2"}
+_NEAREST = {
+    "error": "balanced_accuracy cohen_kappa f1 fbeta hamming_loss jaccard matthews_corrcoef precision recall "
+    "top_k_accuracy",
+    "auc": "average_precision",
+    "log_loss": "brier brier_score_loss d2_brier d2_log_loss hinge_loss",
+    "r2": "d2_tweedie explained_variance max_error mean_gamma_deviance mean_poisson_deviance mean_squared_log_error "
+    "mean_tweedie_deviance root_mean_squared_log_error",
+    "mae": "d2_absolute_error d2_pinball mape mean_absolute_percentage_error mean_pinball_loss median_absolute_error",
+}
+"""Other scores by the metric that is nearest, without ``neg_``, ``_score`` and the kind of average."""
+_NEAREST_METRIC = {score: metric for metric, scores in _NEAREST.items() for score in scores.split()}
+_WRAPPED = {
+    "TransformedTargetRegressor": "regressor",
+    **dict.fromkeys(("OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier"), "estimator"),
+    **dict.fromkeys(("MultiOutputClassifier", "MultiOutputRegressor", "CalibratedClassifierCV"), "estimator"),
+}
+"""Estimators of scikit-learn that hold another one, with its name in `set_params`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +63,7 @@ class Family:
     regressor: str | None = None
     """Module and class of the estimator for numbers."""
     excluded: Sequence[str] = ()
-    """Metrics without a surrogate: on data sets left out, its first suggestion was behind the default."""
+    """Metrics without a surrogate: none was made, or its first suggestion was behind the default on other data."""
     budget: str | None = None
     """The hyperparameter that a fit's cost is proportional to, such as the number of trees."""
 
@@ -118,6 +137,8 @@ class KnownModel(NamedTuple):
 
     estimator: Any
     family: Family
+    kind: type
+    """The class of the family, which is that of the estimator or one that it inherits from."""
     is_classifier: bool
     prefix: str
     """What precedes its parameters in `set_params`: the names of a pipeline's steps."""
@@ -130,24 +151,62 @@ def find_metric(name: str) -> KnownMetric | None:
       >>> find_metric("neg_log_loss")
       KnownMetric(name='log_loss', direction='maximize')
     """
+    name = name.removesuffix("_score")
     if name in _HIGHER:
         return KnownMetric(_HIGHER[name], "maximize")
     return KnownMetric(_LOWER[name], "minimize") if name in _LOWER else None
 
 
+def nearest_metric(name: str) -> KnownMetric | None:
+    """Returns the metric that orders models most like a score of scikit-learn that no surrogate knows; None without.
+
+    Example:
+      >>> nearest_metric("f1_macro"), nearest_metric("median_absolute_error")
+      (KnownMetric(name='error', direction='maximize'), KnownMetric(name='mae', direction='minimize'))
+    """
+    score = re.sub(r"_(micro|macro|weighted|samples)$", "", name.removesuffix("_score"))
+    metric = _NEAREST_METRIC.get(score.removeprefix("neg_"))
+    if metric is None:
+        return None
+    is_lower = re.search(r"(error|loss|deviance|mape)$", score) and not score.startswith(("neg_", "d2_"))
+    return KnownMetric(metric, "minimize" if is_lower else "maximize")
+
+
 def find_model(estimator: Any) -> KnownModel | None:
-    """Returns the model of an estimator, or of a pipeline's last step; None if it is unknown."""
-    prefix = ""
-    while type(estimator).__name__ == "Pipeline" and getattr(estimator, "steps", None):
-        step, estimator = estimator.steps[-1]
-        prefix += f"{step}__"
-    kind = type(estimator)
-    for family in FAMILIES.values():
-        for path in (family.classifier, family.regressor):
-            # Libraries move classes between modules, but not out of their package.
-            if path and (path.partition(".")[0], path.rpartition(".")[2]) == (
-                kind.__module__.partition(".")[0],
-                kind.__name__,
-            ):
-                return KnownModel(estimator, family, path == family.classifier, prefix)
+    """Returns the model of an estimator, of the one that it holds, or of a pipeline's last step; None if unknown.
+
+    A subclass of a known model is that model if it has the parameters of its search space. A library's own subclasses
+    of its models are other models, as `Lasso` is of `ElasticNet`.
+    """
+    prefix, for_classes = "", False
+    while inner := _inner(estimator):
+        for_classes |= type(estimator).__name__.endswith(("Classifier", "ClassifierCV"))
+        prefix += f"{inner[0]}__"
+        estimator = inner[1]
+    if not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        return None
+    for kind, family, path in _known_bases(type(estimator)):
+        if set(family.space) <= set(estimator.get_params(deep=False)):
+            return KnownModel(estimator, family, kind, for_classes or path == family.classifier, prefix)
     return None
+
+
+def _inner(estimator: Any) -> tuple[str, Any] | None:
+    """Returns the estimator that another one holds, after its name; None if there is none."""
+    names = [kind.__name__ for kind in type(estimator).__mro__]
+    if "Pipeline" in names and getattr(estimator, "steps", None):
+        return tuple(estimator.steps[-1][:2])
+    attribute = next((_WRAPPED[name] for name in names if name in _WRAPPED), "")
+    inner = getattr(estimator, attribute, None) if attribute else None
+    return None if inner is None else (attribute, inner)
+
+
+def _known_bases(kind: type) -> Iterator[tuple[type, Family, str]]:
+    """Yields the families of a class with the class of the family and its path, of one family or none."""
+    for family in FAMILIES.values():
+        for path in filter(None, (family.classifier, family.regressor)):
+            package, name = path.partition(".")[0], path.rpartition(".")[2]
+            # Libraries move classes between modules, but not out of their package.
+            bases = (one for one in kind.__mro__ if one.__module__.partition(".")[0] == package and hasattr(one, "fit"))
+            if (base := next(bases, None)) is not None and base.__name__ == name:
+                yield base, family, path

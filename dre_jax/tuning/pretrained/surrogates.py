@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataWarning
-from dre_jax.tuning.pretrained.families import FAMILIES, KnownModel, find_model
+from dre_jax.runtime.progress import say
+from dre_jax.tuning.pretrained.families import FAMILIES, KnownModel, find_metric, find_model, nearest_metric
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
 
@@ -42,13 +43,15 @@ def pretrained_search(estimator: Any, space: Space | None, scoring: Any) -> tupl
     Args:
       estimator: a model, or a pipeline that ends with one.
       space: the one to search; None for the default of the model.
-      scoring: name of the score, None for that of the estimator; anything else is unknown.
+      scoring: name of the score, a scorer, or None for the score of the estimator. The surrogate of a score that none
+        was made of is that of the nearest metric, or the model's first one; a line on standard error says so.
 
     Raises:
       ConfigError: without a space, for an unknown model.
 
     Warns:
-      DataWarning: if the score is unknown, or, without a space, the estimator sets hyperparameters that are searched.
+      DataWarning: if the model has no surrogate of the score's metric, or, without a space, the estimator sets
+        hyperparameters that are searched.
     """
     model = find_model(estimator)
     if model is None:
@@ -62,16 +65,41 @@ def pretrained_search(estimator: Any, space: Space | None, scoring: Any) -> tupl
     default = prefixed_space(model.family.space, model.prefix)
     if space is not None and default.mismatches(space):
         return space, None
-    if scoring is None:
-        scoring = "accuracy" if model.is_classifier else "r2"
-    _, surrogate = pretrained_study(model.family.name, str(scoring), None)
-    surrogate = None if surrogate is None else with_prefix(surrogate, model.prefix)
+    name = model.family.name
+    if not model.family.metrics:
+        say(f"no past tasks of {name} ship: the search starts without past tasks")
+        return (default if space is None else space), None
+    metric = "accuracy" if model.is_classifier else "r2"
+    score = metric if scoring is None else score_name(scoring)
+    if find_metric(score) or nearest_metric(score):
+        metric = score
+    elif metric_of_default := find_metric(metric):
+        say(f"no surrogate of {name} knows {score}: that of {metric_of_default.name} is used")
+    _, surrogate = pretrained_study(name, metric, None)
+    if surrogate is not None:
+        # All scores of scikit-learn are maximised: a scorer of an error has its negative.
+        surrogate = replace(with_prefix(surrogate, model.prefix), direction="maximize")
     return (default if space is None else space), surrogate
+
+
+def score_name(scoring: Any) -> str:
+    """Returns the name of a score: of its function, for a scorer of `sklearn.metrics.make_scorer`.
+
+    Example:
+      >>> from sklearn.metrics import accuracy_score, make_scorer
+      >>> score_name("f1"), score_name(make_scorer(accuracy_score))
+      ('f1', 'accuracy_score')
+    """
+    if isinstance(scoring, str):
+        return scoring
+    function = getattr(scoring, "_score_func", scoring)
+    function = getattr(function, "func", function)  # of functools.partial
+    return str(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def _set_values(model: KnownModel) -> list[str]:
     """Returns the hyperparameters of the default space that an estimator has other values of than its class."""
-    own, default = model.estimator.get_params(), type(model.estimator)().get_params()
+    own, default = model.estimator.get_params(), model.kind().get_params()
     return [f"{name}={own[name]!r}" for name in model.family.space if own[name] != default[name]]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.data.checks import show
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import SpaceLayout
@@ -62,7 +63,8 @@ class Space(Mapping[str, Parameter]):
 
         Raises:
           ConfigError: for an empty space, a name that is none, a condition on a hyperparameter that is not there, has
-            no such value, has no levels, or depends on itself, or a rule that is not about the hyperparameters.
+            no such value, has no levels, or depends on itself, a rule that is not about the hyperparameters, or default
+            values that a rule forbids.
         """
         if not isinstance(parameters, Mapping) or not parameters:
             raise ConfigError(f"a space must map at least one name to a hyperparameter, but got {parameters!r}")
@@ -81,8 +83,11 @@ class Space(Mapping[str, Parameter]):
             check_code(name, self._parameters[name], code)
         self.sequence = _parents_first(self._parameters)
         """The names with parents first; points have this order."""
+        if not isinstance(rules, Iterable):
+            raise ConfigError(f"the rules of a space must be a list of them, but got {rules!r}")
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
         """Forbidden combinations and orders of numbers."""
+        self._check_defaults()
         columns = [
             column
             for name, parameter in self._parameters.items()
@@ -156,6 +161,14 @@ class Space(Mapping[str, Parameter]):
         """Returns whether a configuration satisfies all rules."""
         return all(rule.allows(params) for rule in self.rules)
 
+    def _check_defaults(self) -> None:
+        defaults = {name: parameter.default for name, parameter in self._parameters.items() if parameter.has_default}
+        active = {name: value for name, value in defaults.items() if self.is_active(name, defaults)}
+        for rule in self.rules:
+            if not rule.allows(active):
+                values = {name: active[name] for name in rule.names}
+                raise ConfigError(f"default values must satisfy {str(rule)!r}, but are {values!r}")
+
     def _check_rules(self, params: Params) -> None:
         for rule in self.rules:
             if not rule.allows(params):
@@ -172,7 +185,7 @@ class Space(Mapping[str, Parameter]):
           DataError: as `check` does, but for rules.
         """
         if not isinstance(params, Mapping):
-            raise DataError(f"a configuration must map names to values, but got {params!r}")
+            raise DataError(f"a configuration must map names to values, but got {show(params)}")
         self.check_names(params)
         checked_params: Params = {}
         missing: set[str] = set()
@@ -198,7 +211,7 @@ class Space(Mapping[str, Parameter]):
             values that a rule forbids.
         """
         if not isinstance(params, Mapping):
-            raise DataError(f"a configuration must map names to values, but got {params!r}")
+            raise DataError(f"a configuration must map names to values, but got {show(params)}")
         self.check_names(params)
         checked_params = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
         self._check_rules(checked_params)

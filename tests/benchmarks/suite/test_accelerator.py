@@ -61,6 +61,8 @@ def test_rows_and_their_order():
         "meta-train-step-1",
         "epoch-430-history-30",
         "epoch-430-scan",
+        "epoch-430-tf32",
+        "meta-train-step-1-spaces-13",
         "epoch-1",
         "epoch-13",
         "epoch-64",
@@ -71,7 +73,8 @@ def test_rows_and_their_order():
     ]
     assert list(rows) == names
     assert {name: row.variables for name, row in rows.items() if row.variables} == {
-        "epoch-430-scan": {"DRE_JAX_CUDA": "0"}
+        "epoch-430-scan": {"DRE_JAX_CUDA": "0"},
+        "epoch-430-tf32": {"DRE_JAX_CUDA_PRECISION": "tf32"},
     }
 
 

@@ -250,8 +250,8 @@ def chosen(past):
     cases = {"six tasks": past, "one short task": few(past, 1, 10)}
     before = training_steps.descend_priors._cache_size()
     result = {name: train_priors(CONFIG, CHOSEN, tasks, KEY) for name, tasks in cases.items()}
-    # Members and folds are trained by one program, for each of two shapes.
-    assert training_steps.descend_priors._cache_size() - before == 2
+    # Members and folds are trained by one program, for each of two shapes; another module may have compiled it before.
+    assert training_steps.descend_priors._cache_size() - before <= 2
     return result
 
 

@@ -32,8 +32,21 @@ def test_trials_of_the_study(tmp_path):
     assert [trial.value for trial in study.trials] == [trial.value for trial in optimizer.trials]
     assert [trial.state.name for trial in study.trials] == ["COMPLETE", "COMPLETE", "FAIL", "RUNNING"]
     assert study.trials[0].intermediate_values == {3: optimizer.trials[0].value}
-    sizes = [trial["x"] - 0.5 for trial in optimizer.trials[:2]]
-    assert [trial.system_attrs["constraints"] for trial in study.trials[:2]] == [[size] for size in sizes]
+    assert [trial.constraints for trial in study.trials] == [trial.constraints for trial in optimizer.trials]
+    assert study.trials[0].constraints.keys() == {"size"}
+
+
+@pytest.mark.usefixtures("quiet_optuna")
+def test_what_waits_and_what_a_trial_cost():
+    optimizer = Optimizer(SPACE, seed=0)
+    optimizer.add({"x": 0.5, "k": None}, 1.0, stderr=0.25, cost=3.0)
+    optimizer.enqueue({"x": 0.25, "k": "a"})
+    optimizer.enqueue({"n": 3})
+    study = to_study(optimizer)
+    assert study.trials[0].user_attrs == {"stderr": 0.25, "cost": 3.0}
+    distributions = study.trials[0].distributions | {"n": optuna.distributions.IntDistribution(1, 5)}
+    first, second = study.ask(distributions), study.ask(distributions)
+    assert (first.params["x"], first.params["k"], second.params["n"]) == (0.25, "a", 3)
 
 
 @pytest.mark.usefixtures("quiet_optuna")

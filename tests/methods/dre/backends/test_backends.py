@@ -1,5 +1,6 @@
 """The choice of a backend: by platform, and by what each supports."""
 
+import importlib
 from functools import partial
 
 import jax
@@ -11,7 +12,7 @@ from dre_jax.data import Task, build_table
 from dre_jax.errors import ConfigError
 from dre_jax.methods.dre import FineTuneConfig, MetaTrainConfig, ModelConfig, init
 from dre_jax.methods.dre.backends import BACKENDS, cuda, why_not
-from dre_jax.methods.dre.backends.cuda.library import Decision
+from dre_jax.methods.dre.backends.cuda.decision import Decision
 from dre_jax.methods.dre.backends.cuda.plan import Limits
 from dre_jax.methods.dre.backends.provenance import backend
 from dre_jax.methods.dre.fine_tuning import fine_tune, request_for
@@ -24,7 +25,8 @@ MODEL, CALL = ModelConfig(members=2, hidden=(8, 8), phi=(8, 8), rho=(4,)), "dre_
 def an_h100(monkeypatch):
     """The decision of a process that has a GPU and all that the kernel needs; nothing is compiled or launched."""
     decision = Decision(Limits(90, 232_448, 233_472, 132), None)
-    monkeypatch.setattr("dre_jax.methods.dre.backends.cuda.steps.decision", lambda: decision)
+    module = importlib.import_module("dre_jax.methods.dre.backends.cuda.decision")
+    monkeypatch.setattr(module, "decision", lambda: decision)
     monkeypatch.setattr("dre_jax.methods.dre.backends.cuda.steps.add_kernel", lambda plan, limits: 1)
 
 

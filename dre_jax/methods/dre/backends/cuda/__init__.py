@@ -5,11 +5,11 @@ block of threads trains one member of one run from its first step to its last: w
 Adam's moments in registers, products on tensor cores. Runs, search spaces and members are the grid.
 
 `plan.py` shares out a multiprocessor's memory, `kernel.cu` and the files beside it are the kernel, `compile.py`
-compiles them with NVRTC, `launch.cc` is what XLA calls, `library.py` builds that, `steps.py` is the function in JAX.
+compiles them with NVRTC, `launch.cc` is what XLA calls, `library.py` builds that, `steps.py` is the function in JAX,
+and `decision.py` says whether and for what it is used.
 """
 
 from dre_jax.methods.dre.backends.cuda.compile import fingerprint
-from dre_jax.methods.dre.backends.cuda.library import decision, precision
-from dre_jax.methods.dre.backends.cuda.steps import steps_for, take_steps, why_not
+from dre_jax.methods.dre.backends.cuda.decision import decision, precision, steps_for, why_not
 
-__all__ = ["decision", "fingerprint", "precision", "steps_for", "take_steps", "why_not"]
+__all__ = ["decision", "fingerprint", "precision", "steps_for", "why_not"]

@@ -1,4 +1,5 @@
-// The instructions of the GPU that the other files use. `tests/methods/dre/backends/cuda/emulate.h` has the same on a CPU.
+// The instructions of the GPU that the other files use. `tests/methods/dre/backends/cuda/emulate.h` has the same on a
+// CPU.
 
 #define DEVICE __device__ __forceinline__
 #define SHARED_MEMORY(name) extern __shared__ __align__(128) char name[]

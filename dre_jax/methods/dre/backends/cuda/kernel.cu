@@ -1,8 +1,8 @@
 // All steps of training in one launch: a block of WARPS warps trains a member of a run from the first step to the last.
 //
-// `plan.py` writes the sizes, the layout of the parameters and `struct Shared` in front of this file. Weights, activations
-// and lists are in shared memory, Adam's moments in registers. The last warp computes the deep set; the others share the
-// tiles of 16 rows of the query. What does not fit is in `scratch`, in global memory.
+// `plan.py` writes the sizes, the layout of the parameters and `struct Shared` in front of this file. Weights,
+// activations and lists are in shared memory, Adam's moments in registers. The last warp computes the deep set; the
+// others share the tiles of 16 rows of the query. What does not fit is in `scratch`, in global memory.
 //
 // Scores, list and deep set of one list: 13 barriers with four hidden layers.
 
@@ -48,6 +48,8 @@ constexpr int TOP = LAYERS - 1;
 constexpr int H_TOP = HIDDEN[TOP];
 constexpr int DEEP_WARP = WARPS - 1;
 constexpr int DEEP_AT_ONCE = S == 32 && KP > 16 ? 2 : 1;
+// The chain of the deep set's gradients begins beside the first layer's gradient, by sums that do not wait for it.
+constexpr bool EARLY_SUMS = DEEP && PASSES == 1 && LAYERS > 1;
 static_assert(PASSES == 1 || BUFFERS > LAYERS, "several passes need one more buffer");
 
 using TopTile = Tile<H_TOP / 8>;
@@ -57,7 +59,7 @@ struct Block {
   const Args& a;
   float* h;  // BUFFERS of QP rows: activations of the scorer, then gradients
   Optimiser optimiser;
-  int run, member, tid, lane, warp;
+  int run, member, part, tid, lane, warp;  // part: of the lists of a step, which GROUP blocks share
   // Of the list at hand:
   int n_support, n_query, now;
   Step step;
@@ -72,8 +74,10 @@ struct Block {
   DEVICE const float* small(int offset) { return s.w + MATRICES + offset; }
   DEVICE int first_row(int pass, int t) { return 16 * (warp + QUERY_WARPS * (pass * AT_ONCE + t)); }
   DEVICE bool has_rows(int pass) { return warp < QUERY_WARPS && first_row(pass, 0) < n_query; }
+  // The block's lists of a step: part, part + GROUP, and so on.
+  DEVICE int lists_of_step() { return (a.lists - part + GROUP - 1) / GROUP; }
   DEVICE long long list_index(int item) {
-    const int step_number = item / a.lists, list = item - step_number * a.lists;
+    const int count = lists_of_step(), step_number = item / count, list = part + (item - step_number * count) * GROUP;
     const int owners = a.own_lists ? a.members : 1, owner = a.own_lists ? member : 0;
     return (((long long)step_number * owners) + owner) * a.lists + list;
   }
@@ -148,7 +152,8 @@ struct Block {
       sum = share * warp_sum(sum);
       if (lane == 0) s.mean_response[0] = sum;
       __syncwarp();
-      for (int o = lane; o < PHI[0]; o += 32) s.chain_bias[o] = small(CHAIN_BIAS_AT[0])[o] + sum * small(RESPONSE_AT)[o];
+      for (int o = lane; o < PHI[0]; o += 32)
+        s.chain_bias[o] = small(CHAIN_BIAS_AT[0])[o] + sum * small(RESPONSE_AT)[o];
     }
     __syncwarp();
     each<0, CHAIN>([&](auto layer) {
@@ -221,7 +226,8 @@ struct Block {
 
   // Members with one deep set add up the gradients of its output. Each then takes the same step of a copy of its own.
   DEVICE void sum_over_members(int item, float* d) {
-    float* exchange = a.scratch + HEADER + (long long)a.runs * a.members * SCRATCH + (long long)run * (2 * a.members * S + 32);
+    float* exchange = a.scratch + HEADER + (long long)a.runs * a.members * GROUP * SCRATCH +
+                      (long long)run * (2 * a.members * S + 32);
     unsigned* arrived = (unsigned*)(exchange + 2 * a.members * S);
     float* slots = exchange + (item & 1) * a.members * S;  // a member is at most one list ahead of the others
     for (int o = lane; o < S; o += 32) store_for_all(slots + member * S + o, d[o]);
@@ -249,10 +255,9 @@ struct Block {
         constexpr int I = decltype(layer)::value;
         const float* in = s.ph + (I - 1) * KP * S;
         const float* grad = s.ph + (I + 1 < PHI_ROWS ? PHI_ROWS + I : I) * KP * S;
-        weight_gradient<PHI[I - 1], PHI[I], false>([&](int r, int f) { return in[at(r, f)]; }, grad, steps, nullptr,
-                                                   s.w + PHI_AT[I], m + PHI_OWNED_AT[I], v + PHI_OWNED_AT[I],
-                                                   PHI_OWNED_AT[I], step, optimiser, s.gs + PHI_BIAS_AT[I], nullptr,
-                                                   warp, lane);
+        weight_gradient<PHI[I - 1], PHI[I], false>(
+            [&](int r, int f) { return in[at(r, f)]; }, grad, steps, nullptr, s.w + PHI_AT[I], m + PHI_OWNED_AT[I],
+            v + PHI_OWNED_AT[I], PHI_OWNED_AT[I], step, optimiser, s.gs + PHI_BIAS_AT[I], nullptr, warp, lane);
       });
       const float* x = s.xs + now * KP * XS;
       const float* grad = s.ph + (PHI_ROWS > 1 ? PHI_ROWS : 0) * KP * S;
@@ -332,8 +337,10 @@ struct Block {
 
   template <bool EQUAL>
   DEVICE void layers(Tile<HIDDEN[0] / 8> (&t)[AT_ONCE], TopTile (&top)[AT_ONCE], int pass) {
-    if constexpr (EQUAL) equal_layers(t, top, pass);
-    else next_layers<0>(t, top, pass);
+    if constexpr (EQUAL)
+      equal_layers(t, top, pass);
+    else
+      next_layers<0>(t, top, pass);
   }
 
   DEVICE void scores(const TopTile (&t)[AT_ONCE], int pass) {
@@ -379,15 +386,6 @@ struct Block {
     }
   }
 
-  DEVICE void last_gradients() {
-    for (int o = tid; o < H_TOP; o += THREADS) {
-      float sum = 0.0f;
-#pragma unroll
-      for (int i = 0; i < QUERY_WARPS; ++i) sum += s.part[i * S + o];
-      s.gs[OUT_AT + o] = sum;
-    }
-  }
-
   // The gradient of layer `l`'s weights, [IN, OUT], from its outputs' gradient.
   template <int IN, int OUT>
   DEVICE void layer_weights(int l, int w_at, float* m, float* v, int index) {
@@ -405,8 +403,10 @@ struct Block {
       if (!has_rows(pass)) break;
 #pragma unroll
       for (int i = 0; i < AT_ONCE; ++i) {
-        if constexpr (PASSES > 1) load(t[i], gradient_buffer(l), first_row(pass, i), QP, lane);
-        else store(t[i], gradient_buffer(l), first_row(pass, i), QP, lane);
+        if constexpr (PASSES > 1)
+          load(t[i], gradient_buffer(l), first_row(pass, i), QP, lane);
+        else
+          store(t[i], gradient_buffer(l), first_row(pass, i), QP, lane);
         next[i].clear();
       }
       product<AT_ONCE, OUT / 8, IN / 8, true>(next, t, s.w + w_at, lane);
@@ -417,7 +417,7 @@ struct Block {
       }
     }
     __syncthreads();
-    if (l == TOP) last_gradients();
+    if (l == TOP) add_parts(s.gs + OUT_AT, H_TOP, tid, THREADS);
   }
 
   // In the last layer's place there are activations, and of several passes those of the layer before: wait.
@@ -470,8 +470,10 @@ struct Block {
 
   template <bool EQUAL>
   DEVICE void all_layers_back(TopTile (&t)[AT_ONCE]) {
-    if constexpr (EQUAL) equal_layers_back(t);
-    else layers_back<TOP>(t);
+    if constexpr (EQUAL)
+      equal_layers_back(t);
+    else
+      layers_back<TOP>(t);
   }
 
   DEVICE void first_weights(Tile<HIDDEN[0] / 8> (&t)[AT_ONCE]) {
@@ -480,18 +482,45 @@ struct Block {
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) store(t[i], gradient_buffer(0), first_row(0, i), QP, lane);
       }
+      if constexpr (EARLY_SUMS) sum_columns(t);
       __syncthreads();
+      if (EARLY_SUMS && warp == DEEP_WARP) add_parts(s.gs + HIDDEN_BIAS_AT[0], HIDDEN[0], lane, 32);
     }
     if constexpr (LAYERS == 1) {
       if constexpr (PASSES > 1) __syncthreads();
-      last_gradients();
+      add_parts(s.gs + OUT_AT, H_TOP, tid, THREADS);
     }
     weight_gradient<D8, HIDDEN[0], false>([&](int r, int f) { return s.x[at_x(r, f)]; }, gradient_buffer(0),
                                           (n_query + 7) >> 3, nullptr, s.w + HIDDEN_AT[0], m + HIDDEN_OWNED_AT[0],
                                           v + HIDDEN_OWNED_AT[0], HIDDEN_OWNED_AT[0], step, optimiser,
-                                          s.gs + HIDDEN_BIAS_AT[0], nullptr, warp, lane);
+                                          EARLY_SUMS ? nullptr : s.gs + HIDDEN_BIAS_AT[0], nullptr, warp, lane);
     await_copies();  // the next list is there
-    __syncthreads();
+    if constexpr (!EARLY_SUMS) __syncthreads();
+  }
+
+  // The warp's part of the sums over a gradient's rows.
+  template <int N>
+  DEVICE void sum_columns(const Tile<N> (&t)[AT_ONCE]) {
+    float sums[2 * N];
+#pragma unroll
+    for (int j = 0; j < 2 * N; ++j) {
+      sums[j] = 0.0f;
+#pragma unroll
+      for (int i = 0; i < AT_ONCE; ++i)
+        if (has_rows(0)) sums[j] += t[i].v[j >> 1][j & 1] + t[i].v[j >> 1][2 + (j & 1)];
+    }
+    if (warp < QUERY_WARPS) store_column_sums<N>(sums, s.part + warp * S, lane);
+  }
+
+  // Adds up the warps' parts of sums over columns; of the threads that call it, each has some of them.
+  DEVICE void add_parts(float* to, int columns, int thread, int threads) {
+    for (int o = thread; o < columns; o += threads) {
+      float sum = 0.0f;
+#pragma unroll
+      for (int i = 0; i < QUERY_WARPS; ++i) sum += s.part[i * S + o];
+      to[o] = sum;
+    }
+    __syncwarp();
   }
 
   // ---- the rows of a list
@@ -538,29 +567,71 @@ struct Block {
   DEVICE void visit_owned(F f) {
     each<0, LAYERS>([&](auto layer) {
       constexpr int L = decltype(layer)::value, IN = L ? HIDDEN[L ? L - 1 : 0] : D8;
-      visit_pieces<IN, HIDDEN[L]>(warp, lane, [&](int i, int r, int c) { f(HIDDEN_OWNED_AT[L] + i, HIDDEN_AT[L] + r * S + c); });
+      visit_pieces<IN, HIDDEN[L]>(warp, lane,
+                                  [&](int i, int r, int c) { f(HIDDEN_OWNED_AT[L] + i, HIDDEN_AT[L] + r * S + c); });
     });
     if constexpr (DEEP) {
       each<0, PHI_ROWS>([&](auto layer) {
         constexpr int I = decltype(layer)::value, IN = I ? PHI[I ? I - 1 : 0] : D8;
-        visit_pieces<IN, PHI[I]>(warp, lane, [&](int i, int r, int c) { f(PHI_OWNED_AT[I] + i, PHI_AT[I] + r * S + c); });
+        visit_pieces<IN, PHI[I]>(warp, lane,
+                                 [&](int i, int r, int c) { f(PHI_OWNED_AT[I] + i, PHI_AT[I] + r * S + c); });
       });
       each<0, CHAIN>([&](auto layer) {
         constexpr int I = decltype(layer)::value;
-        visit_outer<CHAIN_IN[I], CHAIN_OUT[I]>(tid, [&](int i, int r, int c) { f(CHAIN_OWNED_AT[I] + i, CHAIN_AT[I] + r * S + c); });
+        visit_outer<CHAIN_IN[I], CHAIN_OUT[I]>(
+            tid, [&](int i, int r, int c) { f(CHAIN_OWNED_AT[I] + i, CHAIN_AT[I] + r * S + c); });
       });
     }
+  }
+
+  // What the blocks of a member exchange, in the half `which`: gradients, then those of small parameters, then the
+  // loss.
+  DEVICE float* exchanged(int block, int which) {
+    float* first = a.scratch + HEADER + ((long long)run * a.members + member) * GROUP * SCRATCH;
+    return first + (long long)block * SCRATCH + GRADIENT_AT + which * EXCHANGED;
+  }
+
+  // Adds up the gradients of the blocks that share the lists of a member; each then takes the same step of its own
+  // copy.
+  DEVICE void step_of_group(int step_number, float& loss) {
+    const int which = step_number & 1;  // a block is at most one step ahead of the others
+    float* own = exchanged(part, which);
+    for (int i = tid; i < SMALL; i += THREADS) own[OWNED * THREADS + i] = s.sum_gs[i];
+    if (warp == DEEP_WARP && lane == 0) own[OWNED * THREADS + SMALL] = loss;
+    unsigned* arrived = (unsigned*)(exchanged(0, 0) + 2 * EXCHANGED);
+    __threadfence();
+    __syncthreads();
+    if (tid == 0) {
+      atomicAdd(arrived, 1u);
+      while (load_of_all(arrived) < (unsigned)(step_number + 1) * GROUP) pause();
+      __threadfence();
+    }
+    __syncthreads();
+    const auto sum_of = [&](int place) {
+      float sum = 0.0f;
+#pragma unroll 4
+      for (int block = 0; block < GROUP; ++block) sum += load_of_all((const float*)exchanged(block, which) + place);
+      return sum;
+    };
+    visit_owned([&](int i, int place) {
+      float& weight = s.w[at(place / S, place % S)];
+      step_of_weight(weight, sum_of(i * THREADS + tid), m[MOMENTS_IN_REGISTERS ? i : 0],
+                     v[MOMENTS_IN_REGISTERS ? i : 0], i, step, optimiser);
+    });
+    for (int i = tid; i < SMALL; i += THREADS) s.sum_gs[i] = sum_of(OWNED * THREADS + i);
+    loss = sum_of(OWNED * THREADS + SMALL);
+    optimiser.gradient = exchanged(part, which ^ 1);
+  }
+
+  // Adds up the small parameters' gradients over the block's lists.
+  DEVICE void add_small() {
+    for (int i = tid; i < SMALL; i += THREADS) s.sum_gs[i] = step.first ? s.gs[i] : s.sum_gs[i] + s.gs[i];
   }
 
   DEVICE void small_steps() {
 #pragma unroll
     for (int i = tid; i < SMALL; i += THREADS) {
-      float g = s.gs[i];
-      if constexpr (SEVERAL_LISTS) {
-        if (!step.first) g += s.sum_gs[i];
-        s.sum_gs[i] = g;
-        if (!step.last) continue;
-      }
+      const float g = SEVERAL_LISTS ? s.sum_gs[i] : s.gs[i];
       float first = s.ms[i], second = s.vs[i];
       s.w[MATRICES + i] = adam(s.w[MATRICES + i], g, first, second, step);
       s.ms[i] = first, s.vs[i] = second;
@@ -573,17 +644,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
   Shared& s = *(Shared*)memory;
   const int tid = threadIdx.x;
   int number = blockIdx.x;
-  if constexpr (SHARED) {  // blocks that wait for each other are numbered in the order in which they begin
+  if constexpr (SHARED || GROUP > 1) {  // blocks that wait for each other are numbered in the order in which they begin
     if (tid == 0) s.number[0] = atomicAdd((int*)a.scratch, 1);
     __syncthreads();
     number = s.number[0];
     __syncthreads();
   }
   float m[MOMENTS_IN_REGISTERS ? OWNED : 1], v[MOMENTS_IN_REGISTERS ? OWNED : 1];
-  // Warps of the blocks on a multiprocessor take turns in the role that has no rows of the query.
-  const int role = ((tid >> 5) + blockIdx.x) % WARPS;
+  // Warps of the blocks on a multiprocessor take turns in the role that has no rows of the query. In blocks that add up
+  // their gradients, a thread owns the same weights.
+  const int role = ((tid >> 5) + (GROUP > 1 ? 0 : blockIdx.x)) % WARPS;
   float* scratch = a.scratch + HEADER + (long long)number * SCRATCH;
-  Block b = {s, a, ACTIVATIONS_SHARED ? s.h : scratch, {}, number / a.members, number % a.members, tid, tid & 31, role};
+  const int run_and_member = number / GROUP;
+  Block b = {s,
+             a,
+             ACTIVATIONS_SHARED ? s.h : scratch,
+             {},
+             run_and_member / a.members,
+             run_and_member % a.members,
+             number % GROUP,
+             tid,
+             tid & 31,
+             role};
   b.m = m, b.v = v;
   b.optimiser = {scratch + MOMENTS_AT, scratch + GRADIENT_AT, tid};
 
@@ -606,8 +688,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
   }
   b.visit_owned([&](int i, int place) {
     const float p = first ? first[place] : 0.0f, q = second ? second[place] : 0.0f;
-    if constexpr (MOMENTS_IN_REGISTERS) m[i] = p, v[i] = q;
-    else b.optimiser.moments[2 * i * THREADS + tid] = p, b.optimiser.moments[(2 * i + 1) * THREADS + tid] = q;
+    if constexpr (MOMENTS_IN_REGISTERS)
+      m[i] = p, v[i] = q;
+    else
+      b.optimiser.moments[2 * i * THREADS + tid] = p, b.optimiser.moments[(2 * i + 1) * THREADS + tid] = q;
   });
 
   b.copy_list(0, 0);
@@ -620,13 +704,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
   const float share = 1.0f / (float)a.lists;
   const long long step_sizes = b.of_run(11, a.steps), step_floors = b.of_run(12, a.steps);
   float loss = 0.0f;
-  const int items = a.steps * a.lists;
+  const int lists = b.lists_of_step(), items = a.steps * lists;
   int step_number = 0, list_number = 0;
 #pragma unroll 1
   for (int item = 0; item < items; ++item) {
     b.now = item & 1;
     b.n_query = s.counts[2 * b.now], b.n_support = s.counts[2 * b.now + 1];
-    b.step = {a.size[step_sizes + step_number], a.floor[step_floors + step_number], list_number == 0, list_number == a.lists - 1};
+    b.step = {a.size[step_sizes + step_number], a.floor[step_floors + step_number], list_number == 0,
+              list_number == lists - 1};
     if (item + 1 < items) b.copy_list(item + 1, b.now ^ 1);
 
     TopTile top[AT_ONCE];
@@ -643,9 +728,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
     }
     __syncthreads();  // the scores are ready
     if (b.warp == DEEP_WARP) {
-      const float list_loss = listmle(s.scores, s.weight + b.now * QP, s.bounds + b.now * QP, s.score_gradient, s.scan, b.n_query, share, a.losses != nullptr, b.lane);
+      const float list_loss = listmle(s.scores, s.weight + b.now * QP, s.bounds + b.now * QP, s.score_gradient, s.scan,
+                                      b.n_query, share, a.losses != nullptr, b.lane);
       loss = list_number == 0 ? share * list_loss : loss + share * list_loss;
-      if (a.losses && b.step.last && b.lane == 0)
+      if (GROUP == 1 && a.losses && b.step.last && b.lane == 0)
         a.losses[((long long)b.run * a.steps + step_number) * a.members + b.member] = loss;
     }
     __syncthreads();  // and so are their gradients
@@ -674,30 +760,51 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
       if (b.lane == 0) s.gs[OUT_BIAS_AT] = sum;
     }
     b.all_layers_back<EQUAL_WIDTHS != 0>(top);
-    if (item + 1 < items) b.copy_rows(b.now ^ 1);  // over the rows of the query, which are not needed any longer
+    const auto copy_next = [&] {  // over the rows of the query, which are not needed any longer
+      if (item + 1 < items) b.copy_rows(b.now ^ 1);
+    };
     if constexpr (DEEP) {
+      if constexpr (!EARLY_SUMS) copy_next();
       if (b.warp == DEEP_WARP) b.deep_backward(item);
       __syncthreads();
+      if constexpr (EARLY_SUMS) copy_next();
       b.deep_weights();
       __syncthreads();
+    } else {
+      copy_next();
     }
-    b.small_steps();
+    if constexpr (SEVERAL_LISTS) b.add_small();
+    if constexpr (GROUP > 1) {
+      if (b.step.last) {
+        __syncthreads();  // all gradients of the block are added up
+        b.step_of_group(step_number, loss);
+        if (a.losses && b.part == 0 && tid == 0)
+          a.losses[((long long)b.run * a.steps + step_number) * a.members + b.member] = loss;
+        __syncthreads();
+      }
+    }
+    if (b.step.last) b.small_steps();
     await_copies();
-    if (++list_number == a.lists) list_number = 0, ++step_number;
+    if (++list_number == lists) list_number = 0, ++step_number;
     __syncthreads();
   }
 
+  if (b.part) return;
   float* new_params = a.new_params + (long long)b.run * parameters + own;
   for (int i = tid; i < MATRICES; i += THREADS) new_params[i] = s.w[at(i / S, i % S)];
   for (int i = tid; i < SMALL; i += THREADS) new_params[MATRICES + i] = s.w[MATRICES + i];
   if (a.new_first) {
-    float *new_first = a.new_first + (long long)b.run * parameters + own, *new_second = a.new_second + (long long)b.run * parameters + own;
+    float *new_first = a.new_first + (long long)b.run * parameters + own,
+          *new_second = a.new_second + (long long)b.run * parameters + own;
     for (int i = tid; i < PARAMETERS; i += THREADS) new_first[i] = new_second[i] = 0.0f;
     __syncthreads();
     for (int i = tid; i < SMALL; i += THREADS) new_first[MATRICES + i] = s.ms[i], new_second[MATRICES + i] = s.vs[i];
     b.visit_owned([&](int i, int place) {
-      if constexpr (MOMENTS_IN_REGISTERS) new_first[place] = m[i], new_second[place] = v[i];
-      else new_first[place] = b.optimiser.moments[2 * i * THREADS + tid], new_second[place] = b.optimiser.moments[(2 * i + 1) * THREADS + tid];
+      if constexpr (MOMENTS_IN_REGISTERS)
+        new_first[place] = m[i], new_second[place] = v[i];
+      else
+        new_first[place] = b.optimiser.moments[2 * i * THREADS + tid],
+        new_second[place] = b.optimiser.moments[(2 * i + 1) * THREADS + tid];
     });
   }
 }

@@ -2,8 +2,10 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -17,7 +19,9 @@ struct Driver {
   int (*cuInit)(unsigned);
   int (*cuDeviceGet)(int*, int);
   int (*cuDeviceGetAttribute)(int*, int, int);
-  int (*cuCtxGetCurrent)(void**);
+  int (*cuStreamGetCtx)(void*, void**);
+  int (*cuCtxPushCurrent)(void*);
+  int (*cuCtxPopCurrent)(void**);
   int (*cuModuleLoadData)(void**, const void*);
   int (*cuModuleGetFunction)(void**, void*, const char*);
   int (*cuFuncSetAttribute)(void*, int, int);
@@ -26,7 +30,8 @@ struct Driver {
                         void**);
 };
 
-constexpr int MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
+// CUfunction_attribute
+constexpr int MAX_DYNAMIC_SHARED_SIZE_BYTES = 8, PREFERRED_SHARED_MEMORY_CARVEOUT = 9;
 
 struct Kernel {
   std::string cubin;
@@ -54,24 +59,47 @@ struct Args {
   int runs, steps, members, lists, own_lists;
 };
 
-std::string failed(const char* call, int status) {
-  return std::string(call) + " of the CUDA driver returned the error " + std::to_string(status);
+void check(const char* call, int status) {
+  if (status)
+    throw std::runtime_error(std::string(call) + " of the CUDA driver returned the error " + std::to_string(status));
 }
 
-// Returns the kernel's function in the context of this thread; null, and why, if there is none.
-void* function_of(Kernel& kernel, std::string& why) {
-  void* context = nullptr;
-  if (const int status = driver.cuCtxGetCurrent(&context)) return why = failed("cuCtxGetCurrent", status), nullptr;
+// The stream's context is this thread's while the object lives: XLA may call from any thread.
+class InContextOf {
+ public:
+  explicit InContextOf(void* stream) {
+    check("cuStreamGetCtx", driver.cuStreamGetCtx(stream, &context_));
+    check("cuCtxPushCurrent", driver.cuCtxPushCurrent(context_));
+  }
+  ~InContextOf() {
+    void* popped = nullptr;
+    driver.cuCtxPopCurrent(&popped);
+  }
+  void* context() const { return context_; }
+
+ private:
+  void* context_ = nullptr;
+};
+
+Kernel& kernel_of(int64_t number) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto entry = kernels.find(number);
+  if (entry == kernels.end())
+    throw std::runtime_error("this process has not compiled the CUDA kernel of the program: trace the program here");
+  return entry->second;
+}
+
+// The kernel's function in the current context, which it is loaded into at the first call.
+void* function_of(Kernel& kernel, void* context) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (void* known = kernel.functions[context]) return known;
   void *module = nullptr, *function = nullptr;
-  if (const int status = driver.cuModuleLoadData(&module, kernel.cubin.data()))
-    return why = failed("cuModuleLoadData", status), nullptr;
-  if (const int status = driver.cuModuleGetFunction(&function, module, "take_steps"))
-    return why = failed("cuModuleGetFunction", status), nullptr;
-  if (const int status =
-          driver.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(kernel.shared_bytes)))
-    return why = failed("cuFuncSetAttribute", status), nullptr;
+  check("cuModuleLoadData", driver.cuModuleLoadData(&module, kernel.cubin.data()));
+  check("cuModuleGetFunction", driver.cuModuleGetFunction(&function, module, "take_steps"));
+  const int bytes = static_cast<int>(kernel.shared_bytes);
+  check("cuFuncSetAttribute", driver.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
+  // All of a multiprocessor's cache that can be shared memory is, so that two blocks fit; in percent.
+  check("cuFuncSetAttribute", driver.cuFuncSetAttribute(function, PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
   return kernel.functions[context] = function;
 }
 
@@ -87,40 +115,57 @@ using Result = ffi::ResultBuffer<ffi::F32>;
 
 ffi::Error launch(void* stream, F32 params, F32 first, F32 second, F32 x, S32 support, F32 support_response,
                   S32 n_support, S32 query, U32 bounds, F32 weight, S32 n_query, F32 size, F32 floor, Result new_params,
-                  Result new_first, Result new_second, Result losses, Result scratch, int64_t kernel, bool zeroed) {
-  const auto entry = kernels.find(kernel);
-  if (entry == kernels.end())
-    return ffi::Error(ffi::ErrorCode::kFailedPrecondition,
-                      "this process has not compiled the CUDA kernel of the program: trace the program here");
-  std::string why;
-  void* function = function_of(entry->second, why);
-  if (!function) return ffi::Error(ffi::ErrorCode::kInternal, why);
-
+                  Result new_first, Result new_second, Result losses, Result scratch, int64_t kernel, int64_t group,
+                  bool zeroed) {
   const auto lists = query.dimensions();  // [runs, steps, members or 1, lists, slots]
   const int runs = static_cast<int>(new_params->dimensions()[0]);
-  Args args{params.typed_data(), data_or_null(first), data_or_null(second), x.typed_data(), data_or_null(support),
-            data_or_null(support_response), n_support.typed_data(), query.typed_data(), bounds.typed_data(),
-            weight.typed_data(), n_query.typed_data(), size.typed_data(), floor.typed_data(),
-            new_params->typed_data(), data_or_null(*new_first), data_or_null(*new_second), data_or_null(*losses),
-            scratch->typed_data(), x.dimensions()[1], 0, runs, static_cast<int>(lists[1]),
-            static_cast<int>(params.dimensions()[1]), static_cast<int>(lists[3]), lists[2] != 1};
+  Args args{params.typed_data(),
+            data_or_null(first),
+            data_or_null(second),
+            x.typed_data(),
+            data_or_null(support),
+            data_or_null(support_response),
+            n_support.typed_data(),
+            query.typed_data(),
+            bounds.typed_data(),
+            weight.typed_data(),
+            n_query.typed_data(),
+            size.typed_data(),
+            floor.typed_data(),
+            new_params->typed_data(),
+            data_or_null(*new_first),
+            data_or_null(*new_second),
+            data_or_null(*losses),
+            scratch->typed_data(),
+            x.dimensions()[1],
+            0,
+            runs,
+            static_cast<int>(lists[1]),
+            static_cast<int>(params.dimensions()[1]),
+            static_cast<int>(lists[3]),
+            lists[2] != 1};
   const int64_t axes[] = {params.dimensions()[0],    first.dimensions()[0],   second.dimensions()[0],
                           x.dimensions()[0],         support.dimensions()[0], support_response.dimensions()[0],
                           n_support.dimensions()[0], query.dimensions()[0],   bounds.dimensions()[0],
                           weight.dimensions()[0],    n_query.dimensions()[0], size.dimensions()[0],
                           floor.dimensions()[0]};
   for (unsigned i = 0; i < sizeof(axes) / sizeof(*axes); ++i) args.has_runs |= static_cast<unsigned>(axes[i] != 1) << i;
-  if (zeroed) {
-    const auto address = reinterpret_cast<uint64_t>(args.scratch);
-    if (const int status = driver.cuMemsetD8Async(address, 0, scratch->size_bytes(), stream))
-      return ffi::Error(ffi::ErrorCode::kInternal, failed("cuMemsetD8Async", status));
+  try {
+    const InContextOf current(stream);
+    Kernel& compiled = kernel_of(kernel);
+    void* function = function_of(compiled, current.context());
+    if (zeroed) {
+      const auto address = reinterpret_cast<uint64_t>(args.scratch);
+      check("cuMemsetD8Async", driver.cuMemsetD8Async(address, 0, scratch->size_bytes(), stream));
+    }
+    void* parameters[] = {&args};
+    const unsigned blocks = static_cast<unsigned>(runs * args.members * group);
+    check("cuLaunchKernel", driver.cuLaunchKernel(function, blocks, 1, 1, compiled.threads, 1, 1, compiled.shared_bytes,
+                                                  stream, parameters, nullptr));
+    return ffi::Error::Success();
+  } catch (const std::exception& error) {
+    return ffi::Error(ffi::ErrorCode::kInternal, error.what());
   }
-  void* parameters[] = {&args};
-  const unsigned blocks = static_cast<unsigned>(runs * args.members);
-  if (const int status = driver.cuLaunchKernel(function, blocks, 1, 1, entry->second.threads, 1, 1,
-                                               entry->second.shared_bytes, stream, parameters, nullptr))
-    return ffi::Error(ffi::ErrorCode::kInternal, failed("cuLaunchKernel", status));
-  return ffi::Error::Success();
 }
 
 #ifdef WITHOUT_STREAM  // on a CPU, with a driver that emulates a GPU, XLA has no stream
@@ -140,10 +185,27 @@ struct WithoutStream<ffi::Error (*)(void*, A...)> {
 }  // namespace
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(DreJaxCudaSteps, HANDLER,
-                              BINDING.Arg<F32>().Arg<F32>().Arg<F32>().Arg<F32>().Arg<S32>().Arg<F32>().Arg<S32>()
-                                  .Arg<S32>().Arg<U32>().Arg<F32>().Arg<S32>().Arg<F32>().Arg<F32>()
-                                  .Ret<F32>().Ret<F32>().Ret<F32>().Ret<F32>().Ret<F32>()
-                                  .Attr<int64_t>("kernel").Attr<bool>("zeroed"));
+                              BINDING.Arg<F32>()
+                                  .Arg<F32>()
+                                  .Arg<F32>()
+                                  .Arg<F32>()
+                                  .Arg<S32>()
+                                  .Arg<F32>()
+                                  .Arg<S32>()
+                                  .Arg<S32>()
+                                  .Arg<U32>()
+                                  .Arg<F32>()
+                                  .Arg<S32>()
+                                  .Arg<F32>()
+                                  .Arg<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Ret<F32>()
+                                  .Attr<int64_t>("kernel")
+                                  .Attr<int64_t>("group")
+                                  .Attr<bool>("zeroed"));
 
 // Opens the driver; returns the name of what it lacks, or null.
 extern "C" const char* dre_jax_open_driver(const char* path) {
@@ -153,7 +215,9 @@ extern "C" const char* dre_jax_open_driver(const char* path) {
       {&driver.cuInit, "cuInit"},
       {&driver.cuDeviceGet, "cuDeviceGet"},
       {&driver.cuDeviceGetAttribute, "cuDeviceGetAttribute"},
-      {&driver.cuCtxGetCurrent, "cuCtxGetCurrent"},
+      {&driver.cuStreamGetCtx, "cuStreamGetCtx"},
+      {&driver.cuCtxPushCurrent, "cuCtxPushCurrent_v2"},
+      {&driver.cuCtxPopCurrent, "cuCtxPopCurrent_v2"},
       {&driver.cuModuleLoadData, "cuModuleLoadData"},
       {&driver.cuModuleGetFunction, "cuModuleGetFunction"},
       {&driver.cuFuncSetAttribute, "cuFuncSetAttribute"},

@@ -1,8 +1,9 @@
-// Gradients of the weights, and Adam. The thread that sums a weight's gradient owns its moments, in registers if they fit.
+// Gradients of the weights, and Adam. The thread that sums a weight's gradient owns its moments, in registers if they
+// fit.
 
 struct Step {
   float size, floor;
-  bool first, last;  // of the lists of a step
+  bool first, last;  // of the block's lists of a step
 };
 
 struct Optimiser {
@@ -17,16 +18,9 @@ DEVICE float adam(float p, float g, float& m, float& v, const Step& step) {
   return p - step.size * quick_div(m, quick_sqrt(v) + step.floor);
 }
 
-// Adds g to the gradient of the thread's weight number `index`, and updates the weight after the last list.
-DEVICE void update(float& weight, float g, float& m, float& v, int index, const Step& step, const Optimiser& o) {
-  if constexpr (SEVERAL_LISTS) {
-    float& sum = o.gradient[index * THREADS + o.tid];
-    if (!step.first) g += sum;
-    if (!step.last) {
-      sum = g;
-      return;
-    }
-  }
+// Adam's step of the thread's weight number `index`.
+DEVICE void step_of_weight(float& weight, float g, float& m, float& v, int index, const Step& step,
+                           const Optimiser& o) {
   if constexpr (MOMENTS_IN_REGISTERS) {
     weight = adam(weight, g, m, v, step);
   } else {
@@ -36,7 +30,22 @@ DEVICE void update(float& weight, float g, float& m, float& v, int index, const 
   }
 }
 
-// How the warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * WARPS + warp` each turn.
+// Adds g to the gradient of the thread's weight number `index`, and updates the weight after the last list. Blocks that
+// share the lists of a member add up their gradients first.
+DEVICE void update(float& weight, float g, float& m, float& v, int index, const Step& step, const Optimiser& o) {
+  if constexpr (SEVERAL_LISTS) {
+    float& sum = o.gradient[index * THREADS + o.tid];
+    if (!step.first) g += sum;
+    if (GROUP > 1 || !step.last) {
+      sum = g;
+      return;
+    }
+  }
+  step_of_weight(weight, g, m, v, index, step, o);
+}
+
+// How the warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * WARPS + warp` each
+// turn.
 template <int IN, int OUT>
 struct Pieces {
   static constexpr int HIGH = (IN + 15) / 16;
@@ -63,8 +72,8 @@ DEVICE void visit_pieces(int warp, int lane, F f) {
 }
 
 // The gradient of W [IN, OUT] over rows 0 to 8 `steps` of inputs and of gradients; then `update`.
-// `input(r, f)` reads feature f of row r. `sums` gets the sums of the gradients' columns; `weighted`, with WEIGHTED, the
-// sums weighted by `row_weight`.
+// `input(r, f)` reads feature f of row r. `sums`, if not null, gets the sums of the gradients' columns; `weighted` the
+// sums weighted by `row_weight`, if WEIGHTED.
 template <int IN, int OUT, bool WEIGHTED, class Input>
 DEVICE void weight_gradient(Input input, const float* grad, int steps, const float* row_weight, float* w, float* m,
                             float* v, int index, const Step& step, const Optimiser& o, float* sums, float* weighted,
@@ -116,7 +125,7 @@ DEVICE void weight_gradient(Input input, const float* grad, int steps, const flo
       for (int i = 0; i < 4; ++i) acc[n][i] += low[n][i] + lower[n][i];
       sum[n] += __shfl_xor_sync(ALL_LANES, sum[n], 1);
       sum[n] += __shfl_xor_sync(ALL_LANES, sum[n], 2);
-      if (c == 0 && feature == 0) sums[column + 8 * n + g] = sum[n];
+      if (c == 0 && feature == 0 && sums) sums[column + 8 * n + g] = sum[n];
       if constexpr (WEIGHTED) {
         weighted_sum[n] += __shfl_xor_sync(ALL_LANES, weighted_sum[n], 1);
         weighted_sum[n] += __shfl_xor_sync(ALL_LANES, weighted_sum[n], 2);

@@ -38,8 +38,8 @@ class Sizes(NamedTuple):
     support: int
     """Slots; the same for the query."""
     query: int
-    several_lists: bool
-    """Whether a step has several lists."""
+    lists: int = 1
+    """Of a step."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,13 @@ class Plan:
     scratch: int
     """Floats of a block in global memory."""
     shares_deep_set: bool
+    group: int
+    """Blocks that share the lists of a member's step."""
+
+    @property
+    def blocks_wait(self) -> bool:
+        """Whether blocks wait for each other; their counters in global memory must be zero at the start."""
+        return self.shares_deep_set or self.group > 1
 
     def number(self, architecture: int) -> int:
         """Returns a number of 63 bits for the kernel on an architecture, the same in every process."""
@@ -71,7 +78,7 @@ class Plan:
     def scratch_floats(self, runs: int, members: int) -> int:
         """Returns the floats of global memory that a launch needs."""
         exchange = runs * (2 * members * self.stride + 32) if self.shares_deep_set else 0
-        return _HEADER + runs * members * self.scratch + exchange
+        return _HEADER + runs * members * self.group * self.scratch + exchange
 
 
 def round_up(n: int, step: int) -> int:
@@ -96,20 +103,22 @@ def why_unsupported(model: ModelConfig, sizes: Sizes) -> str | None:
 def plan_for(
     model: ModelConfig, sizes: Sizes, limits: Limits, blocks: int, precision: Precision = "float32"
 ) -> Plan | None:
-    """Returns the plan for a launch of so many blocks, one a run and member; None if a block's weights do not fit.
+    """Returns the plan for so many runs and members, ``blocks``; None if a block's weights do not fit.
 
     Few blocks get eight warps each; otherwise a block has four, and two blocks share a multiprocessor where they fit.
-    Activations that do not fit in shared memory lie in global memory.
+    The lists of a step are shared by several blocks of a member, as far as there are multiprocessors. Activations that
+    do not fit in shared memory lie in global memory.
 
     Example:
       >>> h100 = Limits(90, 232_448, 233_472, 132)
-      >>> plan = plan_for(ModelConfig(), Sizes(16, 21, 84, several_lists=False), h100, blocks=4300)
+      >>> plan = plan_for(ModelConfig(), Sizes(16, 21, 84), h100, blocks=4300)
       >>> plan.threads, plan.shared_bytes, plan.parameters
       (128, 114704, 10144)
     """
     warps = 8 if blocks <= limits.multiprocessors else 4
+    group = 1 if model.context == "shared" else max(1, min(sizes.lists, limits.multiprocessors // blocks))
     for in_shared_memory in (True, False):
-        draft = _Draft(model, sizes, precision, warps, in_shared_memory)
+        draft = _Draft(model, sizes, precision, warps, in_shared_memory, group)
         if draft.shared_bytes <= limits.shared_bytes:
             return draft.plan(limits)
     return None
@@ -124,6 +133,7 @@ class _Draft:
     precision: Precision
     warps: int
     activations_shared: bool
+    group: int
 
     @property
     def deep(self) -> bool:
@@ -255,7 +265,7 @@ class _Draft:
             ("float", "gs", small),
             ("float", "ms", small),
             ("float", "vs", small),
-            ("float", "sum_gs", small if self.sizes.several_lists else 4),
+            ("float", "sum_gs", small if self.sizes.lists > 1 else 4),
             ("float", "scores", 32 * self.items),
             ("float", "score_gradient", 32 * self.items),
             ("float", "scan", 64 * self.items),
@@ -278,7 +288,14 @@ class _Draft:
         owned = sum(self.owned.values()) * self.threads
         activations = 0 if self.activations_shared else self.buffers * self.query * self.stride
         moments = 0 if self.moments_in_registers else 2 * owned
-        return [activations, moments, owned if self.sizes.several_lists else 0]
+        gradients = owned if self.sizes.lists > 1 else 0
+        return [activations, moments, 2 * self.exchanged + 32 if self.group > 1 else gradients]
+
+    @property
+    def exchanged(self) -> int:
+        """Floats that a block of a group shows to the others: gradients of all its parameters, and the loss."""
+        small = self.places[-1] - self.matrices
+        return sum(self.owned.values()) * self.threads + small + 32
 
     def plan(self, limits: Limits) -> Plan:
         room = limits.shared_bytes_of_all // (self.shared_bytes + 1024)
@@ -293,6 +310,7 @@ class _Draft:
             shared_bytes=self.shared_bytes,
             scratch=sum(self.scratch_parts),
             shares_deep_set=self.model.context == "shared",
+            group=self.group,
         )
 
     def _constants(self, blocks: int) -> Iterator[str]:
@@ -318,7 +336,7 @@ class _Draft:
             DEEP=self.deep,
             SHARED=self.model.context == "shared",
             SPLIT=self.precision == "float32",
-            SEVERAL_LISTS=self.sizes.several_lists,
+            SEVERAL_LISTS=(self.sizes.lists > 1),
             ACTIVATIONS_SHARED=self.activations_shared,
             MOMENTS_IN_REGISTERS=self.moments_in_registers,
             OWNED=sum(owned.values()),
@@ -334,6 +352,8 @@ class _Draft:
             OUT_AT=vectors("out_kernel"),
             OUT_BIAS_AT=vectors("out_bias"),
             RESPONSE_AT=vectors("phi_0_kernel_response") if self.deep else 0,
+            GROUP=self.group,
+            EXCHANGED=self.exchanged,
             HEADER=_HEADER,
             SCRATCH=sum(self.scratch_parts),
             MOMENTS_AT=self.scratch_parts[0],

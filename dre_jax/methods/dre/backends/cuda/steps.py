@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.custom_batching import custom_vmap
 
-from dre_jax.methods.dre.backends.cuda.library import CALL, add_kernel, decision, precision
+from dre_jax.methods.dre.backends.cuda.library import CALL, add_kernel
 from dre_jax.methods.dre.backends.cuda.plan import (
     Limits,
     Plan,
@@ -20,9 +18,7 @@ from dre_jax.methods.dre.backends.cuda.plan import (
     Sizes,
     plan_for,
     round_up,
-    why_unsupported,
 )
-from dre_jax.methods.dre.backends.request import StepRequest
 from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -37,48 +33,6 @@ class _Launch(NamedTuple):
     limits: Limits
     precision: Precision
     params_only: bool
-
-
-MOST_LISTS = 16
-"""Lists of a step: a block takes one after the other, where XLA takes them side by side."""
-
-
-def why_not(request: StepRequest) -> str | None:
-    """Returns why the kernel does not take such steps, in a few words; None if it does.
-
-    Supported is ListMLE in float32, with layers and columns of up to 64, lists of up to 512, and deep sets of the
-    members' own, shared, or none.
-    """
-    model, limits = request.model, decision().limits
-    if limits is None:
-        return decision().why_not
-    if request.loss != "listmle":
-        return f"the loss {request.loss} is not supported"
-    if request.dtype != jnp.float32:
-        return "numbers are not float32"
-    if request.is_averaged:
-        return "devices share the lists of a member"
-    if model.context == "shared" and request.own_lists:
-        return "members share a deep set, but not their lists"
-    if model.context == "shared" and model.members > limits.multiprocessors:
-        return "members that share a deep set must run side by side"
-    if request.lists_per_step > MOST_LISTS:
-        return f"a step has more than {MOST_LISTS} lists"
-    return why_unsupported(model, sizes_of(request)) or (
-        None if plan_for(model, sizes_of(request), limits, model.members) else "the weights do not fit in shared memory"
-    )
-
-
-def steps_for(request: StepRequest) -> Callable[..., tuple[tuple[EnsembleParams, Moments], Array]]:
-    """Returns `take_steps` on this process's device, for what `why_not` accepts."""
-    limits = decision().limits
-    assert limits is not None
-    return partial(take_steps, request.model, limits, precision(), params_only=request.params_only)
-
-
-def sizes_of(request: StepRequest) -> Sizes:
-    """Returns the sizes that a plan needs."""
-    return Sizes(request.columns, request.support, request.query, several_lists=request.lists_per_step > 1)
 
 
 def take_steps(
@@ -108,7 +62,7 @@ def take_steps(
       params_only: whether only the parameters of the result are used; the moments of ``start`` must be zero then.
     """
     n_lists, support = lists.support.shape[-2:]
-    shape = Sizes(x.shape[1], support, lists.query.shape[-1], several_lists=n_lists > 1)
+    shape = Sizes(x.shape[1], support, lists.query.shape[-1], n_lists)
     launch = _Launch(model, shape, limits, precision, params_only)
     plan = _plan(launch, 1)
     params, moments = start
@@ -180,7 +134,9 @@ def _call(launch: _Launch, runs: int, arrays: tuple[Array, ...]) -> tuple[Array,
     results = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
     call = jax.ffi.ffi_call(CALL, results)
     number = add_kernel(plan, launch.limits)
-    return tuple(call(*arrays, kernel=np.int64(number), zeroed=np.bool_(plan.shares_deep_set)))[:4]
+    return tuple(call(*arrays, kernel=np.int64(number), group=np.int64(plan.group), zeroed=np.bool_(plan.blocks_wait)))[
+        :4
+    ]
 
 
 def pack(plan: Plan, params: EnsembleParams, members: int) -> Array:

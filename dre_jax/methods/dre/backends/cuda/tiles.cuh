@@ -1,8 +1,8 @@
 // Products on tensor cores: tiles of 16 rows in the registers of a warp, weights in shared memory.
 //
 // mma.m16n8k8.tf32 has factors of 11 bits. With SPLIT, each factor is the sum of two such numbers, and three products
-// give nearly float32. The C fragment of a layer is the A fragment of the next one if the columns of each eight are taken
-// in the order 0, 2, 4, 6, 1, 3, 5, 7, so a tile passes all layers in registers.
+// give nearly float32. The C fragment of a layer is the A fragment of the next one if the columns of each eight are
+// taken in the order 0, 2, 4, 6, 1, 3, 5, 7, so a tile passes all layers in registers.
 //
 // Rows of S floats are swizzled, column ^ 8 * phase(row): no access below has bank conflicts.
 

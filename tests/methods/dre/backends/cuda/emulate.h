@@ -1,5 +1,6 @@
-// Runs the kernel on a CPU: each thread of a block is a fiber, in place of device.cuh. Warps continue in random order, and
-// one gets ahead of the others, which exposes missing barriers. Several blocks run side by side, which wait for each other.
+// Runs the kernel on a CPU: each thread of a block is a fiber, in place of device.cuh. Warps continue in random order,
+// and one gets ahead of the others, which exposes missing barriers. Several blocks run side by side, which wait for
+// each other.
 #pragma once
 #include <ucontext.h>
 
@@ -64,7 +65,8 @@ inline Warp& warp() { return now->block->warps[now->thread / 32]; }
 inline void warp_barrier() {
   Warp& w = warp();
   const int mine = w.generation;
-  if (++w.arrived == 32) w.arrived = 0, ++w.generation, ++progress;
+  if (++w.arrived == 32)
+    w.arrived = 0, ++w.generation, ++progress;
   else
     while (w.generation == mine) yield();
 }
@@ -132,7 +134,8 @@ struct Index {
 inline void __syncthreads() {
   emu::Block& block = *emu::now->block;
   const int mine = block.generation;
-  if (++block.arrived == (int)block.fibers.size()) block.arrived = 0, ++block.generation, ++emu::progress;
+  if (++block.arrived == (int)block.fibers.size())
+    block.arrived = 0, ++block.generation, ++emu::progress;
   else
     while (block.generation == mine) emu::yield();
 }

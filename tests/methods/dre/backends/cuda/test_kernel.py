@@ -1,5 +1,6 @@
 """The CUDA kernel, as a CPU emulates it, against the scan in float64."""
 
+import importlib
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +14,7 @@ from dre_jax import native
 from dre_jax.data import Task, build_table
 from dre_jax.methods.dre import FineTuneConfig, LossConfig, MetaTrainConfig, ModelConfig, Support, init, scores
 from dre_jax.methods.dre.backends import scan
+from dre_jax.methods.dre.backends.cuda.decision import check_launch
 from dre_jax.methods.dre.backends.cuda.steps import take_steps
 from dre_jax.methods.dre.fine_tuning import draw_epochs
 from dre_jax.methods.dre.lists import draw_steps_bits, read_lists
@@ -128,23 +130,27 @@ def centred_scores(model, params, x):
     return result - result.mean(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_meta_training_is_that_of_the_scan(own):
+@pytest.mark.parametrize(
+    ("own", "n_lists", "multiprocessors"),
+    [(True, 2, 1), (True, 5, 6), pytest.param(False, 2, 132, marks=thorough)],
+    ids=["one block a member", "two blocks share five lists", "two blocks, shared lists"],
+)
+def test_meta_training_is_that_of_the_scan(own, n_lists, multiprocessors):
     """Several lists a step, tasks of several sizes, and moments that go on from portion to portion."""
     rng, columns, steps = np.random.default_rng(0), 5, 6
     tasks = {f"{n}": Task(f"{n}", rng.random((n, columns), np.float32), rng.integers(0, n, n) / n) for n in (6, 30, 90)}
-    config = MetaTrainConfig(lists_per_step=2, own_lists=own, n_support=5, n_query=20)
-    model, data = SMALL, build_table(tasks)
+    config = MetaTrainConfig(lists_per_step=n_lists, own_lists=own, n_support=5, n_query=20)
+    model, data, device = SMALL, build_table(tasks), limits(multiprocessors=multiprocessors)
 
     @jax.jit
     def draw(key):
         return read_lists(data, draw_steps_bits(key, jnp.arange(steps), model.members, config), config)
 
     arguments = with_start(model, columns, data.x, data.response, draw(jax.random.key(2)), sizes_of(steps, still=True))
-    assert_same_gradients(by_kernel(model, arguments), by_scan(model, arguments))
+    assert_same_gradients(by_kernel(model, arguments, device), by_scan(model, arguments))
     x, response, start, lists, _ = arguments
     moving = sizes_of(steps, still=False)
-    result, losses = by_kernel(model, (x, response, start, lists, moving))
+    result, losses = by_kernel(model, (x, response, start, lists, moving), device)
     (expected, _), expected_losses = by_scan(model, (x, response, start, lists, moving))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-3)
     before, after, goal = (centred_scores(model, params, x[:20]) for params in (start[0], result[0], expected))
@@ -152,7 +158,9 @@ def test_meta_training_is_that_of_the_scan(own):
     assert np.abs(after - goal).max() < 1e-2 * np.abs(goal - before).max()
     carry = start
     for part in (slice(0, 2), slice(2, 6)):
-        carry, _ = by_kernel(model, (x, response, carry, *jax.tree.map(lambda a, part=part: a[part], (lists, moving))))
+        carry, _ = by_kernel(
+            model, (x, response, carry, *jax.tree.map(lambda a, part=part: a[part], (lists, moving))), device
+        )
     chex.assert_trees_all_equal(carry, result)
 
 
@@ -221,4 +229,11 @@ def test_an_error_of_the_driver_is_one_line(monkeypatch):
     arguments = with_start(model, 3, *epochs_of(config, history(40, 3, 48)), sizes_of(2, still=True))
     monkeypatch.setenv("EMULATED_CUDA_ERROR", "719")
     with pytest.raises(jax.errors.JaxRuntimeError, match="cuLaunchKernel of the CUDA driver returned the error 719"):
-        jax.block_until_ready(by_kernel(model, arguments))
+        jax.block_until_ready(by_kernel(model, arguments, limits(multiprocessors=1)))
+
+
+def test_a_launch_is_checked_before_the_kernel_is_used(monkeypatch):
+    check_launch(limits())
+    monkeypatch.setattr(importlib.import_module("dre_jax.methods.dre.backends.cuda.decision"), "_LOSS", 4.1)
+    with pytest.raises(ValueError, match=r"must give .* and 4.1, but gave .* and 4.018"):
+        check_launch(limits())

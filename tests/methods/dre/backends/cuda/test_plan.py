@@ -1,14 +1,15 @@
 """Layouts of the CUDA kernel by device, and what NVRTC makes of them, without a GPU."""
 
+import importlib
 import re
 from dataclasses import fields
 
 import pytest
 
 from dre_jax.methods.dre import LossConfig, ModelConfig
-from dre_jax.methods.dre.backends.cuda import library, why_not
+from dre_jax.methods.dre.backends.cuda import why_not
 from dre_jax.methods.dre.backends.cuda.compile import compile_source, load_nvrtc, source
-from dre_jax.methods.dre.backends.cuda.library import Decision
+from dre_jax.methods.dre.backends.cuda.decision import Decision
 from dre_jax.methods.dre.backends.cuda.plan import Limits, Sizes, plan_for
 from dre_jax.methods.dre.backends.request import StepRequest
 
@@ -20,7 +21,7 @@ DEVICES = {
     "B200": Limits(100, 232_448, 233_472, 148),
     "RTX 5090": Limits(120, 101_376, 102_400, 170),
 }
-LONG, SHORT = Sizes(16, 21, 84, several_lists=False), Sizes(16, 6, 24, several_lists=False)
+LONG, SHORT = Sizes(16, 21, 84), Sizes(16, 6, 24)
 MANY = 4300  # runs and members
 
 
@@ -54,6 +55,13 @@ def test_few_blocks_get_more_warps():
     assert len({plan.parameters for plan in plans}) == 1  # parameters are packed before the batch is known
 
 
+def test_blocks_of_a_member_share_the_lists_of_a_step():
+    groups = [plan_for(ModelConfig(), LONG._replace(lists=n), DEVICES["H100"], 10).group for n in (1, 4, 100)]
+    assert groups == [1, 4, 13]
+    assert plan_for(ModelConfig(), LONG._replace(lists=100), DEVICES["H100"], 130).group == 1
+    assert plan_for(ModelConfig(context="shared"), LONG._replace(lists=100), DEVICES["H100"], 10).group == 1
+
+
 def request(**others):
     sizes = {"columns": 16, "rows": 105, "support": 21, "query": 84, "lists_per_step": 1}
     defaults = {"model": ModelConfig(), "loss": "listmle", "own_lists": False, "params_only": True}
@@ -62,8 +70,9 @@ def request(**others):
 
 def test_what_the_kernel_does_not_support(monkeypatch):
     assert why_not(request()) == "it is for NVIDIA GPUs, and JAX computes on cpu"
-    monkeypatch.setattr(library, "decision", lambda: Decision(DEVICES["H100"], None))
-    monkeypatch.setattr("dre_jax.methods.dre.backends.cuda.steps.decision", library.decision)
+    decision = Decision(DEVICES["H100"], None)
+    module = importlib.import_module("dre_jax.methods.dre.backends.cuda.decision")
+    monkeypatch.setattr(module, "decision", lambda: decision)
     assert why_not(request()) is None
     assert why_not(request(model=ModelConfig(context="shared"))) is None
     for others, reason in (
@@ -72,7 +81,7 @@ def test_what_the_kernel_does_not_support(monkeypatch):
         ({"model": ModelConfig(rho=(65, 4))}, "a layer is wider than 64"),
         ({"columns": 65}, "there are more than 64 columns"),
         ({"query": 513}, "a list is longer than 512"),
-        ({"lists_per_step": 100}, "a step has more than 16 lists"),
+        ({"lists_per_step": 209}, "a step has more than 208 lists"),
         ({"dtype": "float64"}, "numbers are not float32"),
         ({"is_averaged": True}, "devices share the lists of a member"),
         (
@@ -103,7 +112,7 @@ def _has_nvrtc():
 
 
 SHARED = ModelConfig(context="shared")
-SEVERAL = LONG._replace(several_lists=True)
+SEVERAL = LONG._replace(lists=4)
 
 
 @pytest.mark.skipif(not _has_nvrtc(), reason="NVRTC is not installed: pip install nvidia-cuda-nvrtc")
@@ -112,6 +121,7 @@ SEVERAL = LONG._replace(several_lists=True)
     [
         ("H100", ModelConfig(), LONG, MANY, 1500),
         ("H100", ModelConfig(), SHORT, 10, 100),
+        pytest.param("H100", ModelConfig(), SEVERAL, 10, 300, marks=pytest.mark.thorough),
         pytest.param("A100", ModelConfig(), LONG, MANY, 1500, marks=pytest.mark.thorough),
         pytest.param("B200", ModelConfig(), LONG, 10, 200, marks=pytest.mark.thorough),
         ("RTX 5090", SHARED, SEVERAL, MANY, 1500),

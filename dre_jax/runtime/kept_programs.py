@@ -1,0 +1,186 @@
+"""Compiled programs that later processes load without tracing them again.
+
+JAX's own cache keeps executables by the text of a program, so a process must trace and lower the program before it can
+look: seconds for a suggestion. A program here has the name of what its text depends on: the library's files, versions,
+settings of JAX, the processor, the static arguments, and the shapes of the others. Programs that depend on anything
+else are not kept: arguments of other classes than the library's, or arrays of other devices than the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import inspect
+import os
+import pickle
+import platform
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import serialize_executable
+from jax.experimental.compilation_cache import compilation_cache
+
+from dre_jax.runtime.reports import report_progress
+
+_PACKAGE = Path(__file__).parents[1]
+_FOLDER = "programs"
+_DEVICE = "jax_default_device"
+
+
+class KeptPrograms:
+    """The compiled programs of a function, in memory and in a folder.
+
+    Args:
+      jitted: what `jax.jit` made of the function.
+      function: of a module of the library; programs of any other are not kept.
+      static: names of the static arguments.
+      purpose: what the program computes, if a line on standard error is to say that it is compiled.
+    """
+
+    def __init__(self, jitted: Any, function: Callable[..., Any], static: tuple[str, ...], purpose: str = "") -> None:
+        self._jitted, self._static, self._purpose = jitted, static, purpose
+        self._names = tuple(inspect.signature(function).parameters)
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._is_known = self._name.startswith("dre_jax.") and "<locals>" not in self._name
+        self.programs: dict[Any, Callable[..., Any]] = {}
+        """By static arguments, structure, shapes and settings."""
+
+    def __call__(self, folder: Path, *args: Any, **kwargs: Any) -> Any:
+        """Returns the value of the function; its program is from memory, the folder, or compiled and kept there."""
+        arguments = dict(zip(self._names, args, strict=False)) | kwargs
+        static = {name: value for name, value in arguments.items() if name in self._static}
+        dynamic = {name: value for name, value in arguments.items() if name not in static}
+        leaves, structure = jax.tree.flatten(dynamic)
+        is_default = getattr(jax.config, _DEVICE) is None
+        if not self._is_known or not is_default or not all(map(_is_plain, leaves)):
+            return self._jitted(*args, **kwargs)
+        shapes = tuple((leaf.shape, str(leaf.dtype), getattr(leaf, "weak_type", False)) for leaf in leaves)
+        key = (*static.items(), structure, shapes, _in_double_precision())
+        if key not in self.programs:
+            self.programs[key] = self._load(folder, static, dynamic, (structure, shapes))
+        return self.programs[key](**dynamic)
+
+    def _load(self, folder: Path, static: dict[str, Any], dynamic: dict[str, Any], form: Any) -> Callable[..., Any]:
+        """Returns a program from the folder; else compiles it, and keeps it if a name can tell it from others."""
+        try:
+            text = f"{self._name} {describe(static)} {form}"
+        except TypeError:
+            return self._compile(static, dynamic)
+        if " at 0x" in text:  # an object without a description
+            return self._compile(static, dynamic)
+        path = folder / _FOLDER / hashlib.sha256(f"{text} {_surroundings()}".encode()).hexdigest()
+        with contextlib.suppress(Exception):  # absent, damaged, or of another machine: compiled again
+            payload, out_structure = pickle.loads(path.read_bytes())
+            _load_lapack()
+            in_structure = jax.tree.structure(((), dynamic))
+            program: Callable[..., Any] = serialize_executable.deserialize_and_load(
+                payload, in_structure, out_structure
+            )
+            return program
+        if self._purpose:
+            report_progress(f"compiling {self._purpose}, which takes seconds and is kept for later processes")
+        lowered = self._jitted.lower(**static, **dynamic)
+        if any(not call.startswith("lapack_") for call in re.findall(r"custom_call @(\w+)", lowered.as_text())):
+            return lowered.compile()  # calls functions that a later process may not have loaded
+        with _without_jax_cache():  # an executable that JAX has loaded cannot be kept again
+            compiled = lowered.compile()
+        with contextlib.suppress(Exception):  # structures that cannot be pickled, a full disk: kept in memory alone
+            payload, _, out_structure = serialize_executable.serialize(compiled)
+            _write(path, pickle.dumps((payload, out_structure)))
+        return compiled
+
+    def _compile(self, static: dict[str, Any], dynamic: dict[str, Any]) -> Any:
+        return self._jitted.lower(**static, **dynamic).compile()
+
+
+@contextlib.contextmanager
+def _without_jax_cache() -> Iterator[None]:
+    """Disables JAX's cache inside the block."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()  # whether there is one is looked at once
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+        compilation_cache.reset_cache()
+
+
+@cache
+def _load_lapack() -> None:
+    """Loads the functions that factorise, which JAX does when it lowers a program that calls them."""
+    jax.jit(jnp.linalg.cholesky).lower(np.eye(1, dtype=np.float32))
+
+
+def describe(value: Any) -> str:
+    """Returns a text that differs where values do.
+
+    Raises:
+      TypeError: for anything but numbers, texts, types of arrays, and collections and records of the library of these.
+
+    Example:
+      >>> describe((1, None, {"a": 2.5}))
+      "(1, None, {'a': 2.5})"
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str, bytes):
+        return repr(value)
+    if kind in (tuple, list, frozenset):
+        items = sorted(map(describe, value)) if kind is frozenset else map(describe, value)
+        return f"({', '.join(items)})"
+    if isinstance(value, Mapping) and kind is dict:
+        return "{" + ", ".join(f"{describe(name)}: {describe(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return str(np.dtype(value))
+    fields = getattr(value, "_fields", None)
+    if dataclasses.is_dataclass(value):
+        fields = tuple(field.name for field in dataclasses.fields(value))
+    if fields is None or kind.__module__.partition(".")[0] != "dre_jax":
+        raise TypeError(f"no description of {kind.__name__}")
+    return f"{kind.__module__}.{kind.__qualname__}{describe({name: getattr(value, name) for name in fields})}"
+
+
+def _is_plain(leaf: Any) -> bool:
+    """Returns whether an argument is an array of the host or of the first device."""
+    if isinstance(leaf, jax.Array):
+        return leaf.devices() == {jax.devices()[0]}
+    return isinstance(leaf, (np.ndarray, np.generic))
+
+
+def _in_double_precision() -> bool:
+    return jax.dtypes.canonicalize_dtype(np.float64) == np.float64
+
+
+def _surroundings() -> str:
+    """Returns what compiled programs depend on, beside their functions and arguments."""
+    settings = {name: value for name, value in jax.config.values.items() if "cache" not in name}
+    return f"{_installation()} {sorted(settings.items())} {_in_double_precision()} {os.environ.get('XLA_FLAGS')}"
+
+
+@cache
+def _installation() -> str:
+    """Returns the library's files, the versions of the libraries that compile, and the processor."""
+    files = sorted(_PACKAGE.rglob("*.py"))
+    state = [(str(file.relative_to(_PACKAGE)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    versions = [version(name) for name in ("jax", "jaxlib", "flax", "numpy")]
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    features = {line for line in lines if line.startswith(("flags", "Features", "model name"))}
+    return f"{state} {versions} {platform.machine()} {platform.processor()} {sorted(features)} {jax.device_count()}"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file completely or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    os.replace(file.name, path)

@@ -1,0 +1,107 @@
+"""Parts of configurations: what they need of other hyperparameters, and whether a configuration has them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.sobol import sobol_points
+from dre_jax.tuning.space.conditions import Interval, describe_conditions
+from dre_jax.tuning.space.rules import allowed_points
+from dre_jax.tuning.space.scalars import Choice
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.space.values import nearest_value, number_of
+
+_POINTS = 64  # drawn at first for the rules
+_MAX_VALUES = 10_000  # that are listed
+
+
+def coordinates_of(space: Space, values: Mapping[str, Any]) -> np.ndarray:
+    """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
+    return np.array([space.coordinate(name, values[name]) if name in values else np.nan for name in space.sequence])
+
+
+def fix_coordinates(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
+    """Returns a point f64[P] with the coordinates that are fixed, those that are not NaN."""
+    return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
+
+
+def complete_part(space: Space, params: Mapping[str, Any]) -> Params:
+    """Returns a part of a configuration with the values of other hyperparameters for which it is active.
+
+    Args:
+      space: the search space.
+      params: values by name.
+
+    Raises:
+      DataError: as `Space.check_part`, and for values that no configuration of the space has together.
+
+    Example:
+      >>> from dre_jax.tuning import Categorical, Int
+      >>> space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
+      >>> complete_part(space, {"degree": 3})
+      {'kernel': 'poly', 'degree': 3}
+    """
+    part = space.check_part(params)
+    reason = "the conditions of others exclude them"
+    for completed in _active_parts(space, part):
+        if has_configuration(space, completed):
+            return {name: completed[name] for name in space if name in completed}
+        reason = f"the rules exclude them: {', '.join(map(str, space.rules))}"
+    for name in part:
+        alternatives = space[name].alternatives
+        if alternatives and not space.is_active(name, part, space.keys() - part.keys()):
+            reason = f"{name!r} is active only for {describe_conditions(alternatives)}"
+    raise DataError(f"a configuration must be able to have {part!r}, but {reason}")
+
+
+def has_configuration(space: Space, part: Mapping[str, Any]) -> bool:
+    """Returns whether some configuration has values, which are active together."""
+    fixed = coordinates_of(space, part)
+    try:
+        allowed_points(space.layout, lambda n: fix_coordinates(sobol_points(n, len(space), 0), fixed), _POINTS, fixed)
+    except ConfigError:
+        return False
+    return True
+
+
+def _active_parts(space: Space, part: Params) -> Iterator[Params]:
+    """Yields a part with values of other hyperparameters, in all ways in which it is active."""
+    inactive = next((name for name in space.sequence if name in part and not space.is_active(name, part)), None)
+    if inactive is None:
+        yield part
+        return
+    for conditions in space[inactive].alternatives:
+        parents = [parent for parent, _ in conditions]
+        for combination in itertools.product(*(_values(space, part, *one) for one in conditions)):
+            yield from _active_parts(space, part | dict(zip(parents, combination, strict=True)))
+
+
+def _values(space: Space, part: Params, parent: str, values: tuple[Choice, ...] | Interval) -> list[Choice]:
+    """Returns the values of a hyperparameter that fulfil a condition, the default first; of an interval, one more."""
+    parameter = space[parent]
+    if parent in part:
+        number = number_of(parameter, part[parent])
+        allowed = values if isinstance(values, Interval) else [number_of(parameter, one) for one in values]
+        return [part[parent]] if number in allowed else []
+    candidates = [_middle(space, parent, values)] if isinstance(values, Interval) else list(values)
+    defaults = [parameter.default] if parameter.has_default and parameter.default in values else []
+    return [*defaults, *(value for value in candidates if value in values and value not in defaults)]
+
+
+def _middle(space: Space, name: str, interval: Interval) -> Choice:
+    """Returns a value in the middle of an interval; if there is none, one near it."""
+    parameter: Any = space[name]
+    part = space.layout.parts[space.sequence.index(name)]
+    ends = [parameter.low if interval.above is None else interval.above]
+    ends += [parameter.high if interval.below is None else interval.below]
+    coordinates = part.coordinates(np.clip(ends, parameter.low, parameter.high).astype(np.float64))
+    middle = float(part.values(np.mean(coordinates)))
+    if 0 < part.levels <= _MAX_VALUES:
+        inside = [value for value in part.all_values() if value in interval]
+        middle = float(inside[len(inside) // 2]) if inside else middle
+    return nearest_value(parameter, middle)

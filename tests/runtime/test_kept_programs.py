@@ -1,0 +1,130 @@
+"""Compiled programs that later processes load: the same values, without tracing, and never those of another program."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.runtime.kept_programs import KeptPrograms, describe
+from dre_jax.runtime.progress import say_reports, show_reports
+from dre_jax.runtime.reports import listening, report_progress, report_result
+from dre_jax.search.candidates import CandidateConfig
+
+
+class Pair(NamedTuple):
+    first: jax.Array
+    second: jax.Array
+
+
+@pytest.fixture
+def make():
+    """Returns a function that makes a `KeptPrograms`, as a new process would, and the list of what it traced."""
+    traced = []
+
+    def new():
+        def power(x, y, exponent, scale=None):  # another function, as JAX remembers what it has traced
+            traced.append(exponent)
+            total = x.first**exponent + jnp.linalg.cholesky(x.second) @ y
+            return Pair(total, jax.random.normal(jax.random.key(0)) if scale is None else total * scale)
+
+        power.__module__, power.__qualname__ = "dre_jax.test", "power"
+        return KeptPrograms(jax.jit(power, static_argnames="exponent"), power, ("exponent",))
+
+    return new, traced
+
+
+ARRAYS = Pair(jnp.arange(3.0), jnp.eye(3)), np.ones(3, np.float32)
+
+
+def test_a_second_process_traces_nothing(make, tmp_path):
+    new, traced = make
+    first, second = new(), new()
+    for programs in (first, second, second):
+        np.testing.assert_array_equal(programs(tmp_path, *ARRAYS, 2).first, [1.0, 2.0, 5.0])
+    assert traced == [2]
+    assert isinstance(second(tmp_path, *ARRAYS, exponent=2), Pair)
+
+
+def test_other_arguments_are_other_programs(make, tmp_path):
+    new, traced = make
+    new()(tmp_path, *ARRAYS, 2)
+    pair, y = ARRAYS
+    for arguments in (
+        (pair, y, 3),
+        (pair, y, 2, np.float32(2.0)),
+        (Pair(jnp.ones(2), jnp.eye(2)), np.ones(2, np.float32), 2),
+    ):
+        n = len(traced)
+        expected = new()._jitted(*arguments)
+        np.testing.assert_array_equal(new()(tmp_path, *arguments).first, expected.first)
+        assert len(traced) == n + 2
+    assert len(list((tmp_path / "programs").iterdir())) == 4
+
+
+def test_a_damaged_file_is_replaced(make, tmp_path):
+    new, traced = make
+    new()(tmp_path, *ARRAYS, 2)
+    (file,) = (tmp_path / "programs").iterdir()
+    file.write_bytes(b"damaged")
+    np.testing.assert_array_equal(new()(tmp_path, *ARRAYS, 2).first, [1.0, 2.0, 5.0])
+    new()(tmp_path, *ARRAYS, 2)
+    assert traced == [2, 2]
+
+
+@pytest.mark.parametrize("module", ["mine", "dre_jax.test"])
+def test_functions_that_a_name_cannot_tell_apart_are_not_kept(tmp_path, module):
+    def add(x, constant):
+        return x + 1
+
+    add.__module__ = module  # that of the library is a function inside of another one
+    KeptPrograms(jax.jit(add, static_argnames="constant"), add, ("constant",))(tmp_path, jnp.ones(2), 1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_are_part_of_the_name(make, tmp_path):
+    new, traced = make
+    new()(tmp_path, *ARRAYS, 2)
+    with jax.enable_x64(True):
+        new()(tmp_path, *ARRAYS, 2)
+    assert traced == [2, 2]
+
+
+def test_descriptions_of_static_arguments():
+    """Deny by default: a value of an unknown class could hide what a program depends on."""
+    one, other = CandidateConfig(even=256), CandidateConfig(even=512)
+    assert describe((one, 1, np.float32)) == describe((CandidateConfig(even=256), 1, np.dtype("float32")))
+    assert len({describe(value) for value in (one, other, 1, 1.0, True, "1", (1,), {"a": 1}, None)}) == 9
+    for value in (object(), lambda x: x, np.ones(2), Pair(ARRAYS[1], ARRAYS[1]), {1: {2}}):
+        with pytest.raises(TypeError, match="no description of"):
+            describe(value)
+
+
+def test_who_waits_for_the_compiler_is_told_once(tmp_path, capsys):
+    def power(x, exponent):
+        return x**exponent
+
+    power.__module__, power.__qualname__ = "dre_jax.test", "power"
+    for _ in range(2):
+        with say_reports():
+            KeptPrograms(jax.jit(power, static_argnames="exponent"), power, ("exponent",), "powers")(
+                tmp_path, jnp.ones(2), 2
+            )
+    line = "dre_jax: compiling powers, which takes seconds and is kept for later processes\n"
+    assert capsys.readouterr() == ("", line)
+
+
+def test_stages_are_said_where_there_is_no_terminal(capsys):
+    def work():
+        report_progress("compiling")
+        report_progress("training, step", 5)  # within ten seconds
+        report_result("the result")
+
+    with show_reports():
+        work()
+    with show_reports(quiet=True):
+        work()
+    with listening(lambda _: None), say_reports():
+        work()
+    assert capsys.readouterr() == ("", "dre_jax: compiling\ndre_jax: the result\n")
