@@ -27,6 +27,7 @@ from live.pasts import draw_past
 from live.tables import non_inferiority, paired_differences, tables
 from live.wide import WIDE_CHOICE, WIDE_FAMILIES, WIDE_REPORT
 
+from dre_jax.errors import ConfigError
 from dre_jax.runtime.setup import prepare
 from dre_jax.tuning import Surrogate
 
@@ -85,6 +86,10 @@ def studies(args: argparse.Namespace) -> Iterable[Study]:
     groups = {"choice": CHOICE, "report": REPORT, "wide-choice": WIDE_CHOICE, "wide-report": WIDE_REPORT}
     families = [name for group in args.families for name in groups.get(group, (group,))]
     for tuner, family in itertools.product(args.tuners, families):
+        if family in WIDE_FAMILIES and tuner not in ALONE:
+            raise ConfigError(
+                f"families of many hyperparameters have no pasts: choose tuners of {ALONE}, not {tuner!r}"
+            )
         for past in [NO_PAST] if tuner in ALONE else args.pasts:
             for replicate, task in itertools.product(range(args.replicates), range(args.tasks)):
                 yield Study(tuner, family, past, replicate, task)

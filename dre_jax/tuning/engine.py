@@ -33,7 +33,7 @@ from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.initial_design import N_START, InitialDesign, n_first_trials
 from dre_jax.tuning.objectives.objectives import responses_of
-from dre_jax.tuning.plateau import even_share, order_by_outcome, violations
+from dre_jax.tuning.plateau import even_share, order_by_outcome
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
@@ -212,9 +212,9 @@ class Engine:
         return number % 4 < 4 * share
 
     def _comparable_values(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the values f64[n, M] of the feasible trials; if there are none, the negative violations of all."""
+        """Returns the values f64[n, M] of the feasible trials; if there are none, those of their violations."""
         feasible = [trial for trial in observations if trial.is_feasible]
-        return self._values(feasible) if feasible else -violations(observations)[:, None]
+        return self._values(feasible) if feasible else -np.array([[violation_of(trial)] for trial in observations])
 
     def _even_configurations(
         self, design: InitialDesign, observations: Sequence[Trial], encodings: Sequence[Sequence[EncodedParams]]

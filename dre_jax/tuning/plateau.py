@@ -8,12 +8,8 @@ trials share the best value, every other pair of trials fills the space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
-
-from dre_jax.tuning.trial import Trial
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,19 +49,6 @@ def _without_rounding(values: Floats) -> Floats:
     size = float(np.abs(values[finite]).max(initial=0.0))
     is_flat = finite.any() and np.ptp(values[finite] / (size or 1.0)) <= _ROUNDING
     return np.where(finite, size, values) if is_flat else values
-
-
-def violations(trials: Sequence[Trial]) -> Floats:
-    """Returns the violation of the constraints by each trial, f64[n]: 0 where it is feasible.
-
-    It is the sum of the violations of single constraints, each in units of its median among the trials that violate it.
-    """
-    total = np.zeros(len(trials))
-    for name in {name for trial in trials for name in trial.constraints}:
-        excess = np.array([max(trial.constraints.get(name, 0.0), 0.0) for trial in trials])
-        if excess.any():
-            total += np.minimum(excess / np.median(excess[excess > 0]), 1e300)
-    return total
 
 
 def order_by_outcome(points: Floats, successes: Floats, failures: Floats, radius: float) -> npt.NDArray[np.intp]:

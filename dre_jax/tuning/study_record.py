@@ -9,14 +9,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from dre_jax.errors import DataError, DreError, import_extra
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.infeasible_trials import violation_of
 from dre_jax.tuning.objectives.objectives import best_trials, front_of, objective_values
 from dre_jax.tuning.past.curves import PastCurves
-from dre_jax.tuning.plateau import violations
 from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
@@ -90,8 +88,7 @@ class StudyRecord:
     def least_infeasible(self) -> tuple[Trial, ...]:
         """The complete trials in the order of their violation of the constraints, the least first; empty without any.
 
-        Violations of several constraints are added, each in units of its median among the trials that violate it.
-        Feasible trials come first, in the order of `trials`.
+        Violations of several constraints are added. Feasible trials come first, in the order of `trials`.
 
         Example:
           >>> from dre_jax.tuning import Float, Optimizer, Space
@@ -102,7 +99,7 @@ class StudyRecord:
           [1, 2, 0]
         """
         complete = [trial for trial in self.trials if trial.state == "complete"]
-        return tuple(complete[row] for row in np.argsort(violations(complete), kind="stable"))
+        return tuple(sorted(complete, key=violation_of))
 
     def tell(
         self,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate
-from dre_jax.tuning.plateau import even_share, order_by_outcome, violations
+from dre_jax.tuning.plateau import even_share, order_by_outcome
 from tests.known_methods import Valued
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -36,15 +36,6 @@ class TestEvenShare:
     def test_one_objective_with_information_is_enough(self):
         assert even_share(np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 4.0]])) == 0.0
         assert even_share(np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])) == 1.0
-
-
-def test_violations_of_constraints_are_comparable():
-    """The median violation of each constraint counts as one."""
-    values = ({"a": 2.0, "b": -1.0}, {"a": 6.0, "b": 1e9}, {"a": 4.0, "b": 0.0}, {"a": -3.0, "b": 0.0})
-    optimizer = Optimizer(SQUARE, seed=0)
-    for constraints in values:
-        optimizer.tell(optimizer.ask(), 0.0, constraints=constraints)
-    assert violations(optimizer.trials).tolist() == [0.5, 2.5, 1.0, 0.0]
 
 
 def test_points_near_failures_come_last():

@@ -7,7 +7,13 @@ import pytest
 from scipy.stats import qmc
 
 from dre_jax.methods import find
-from dre_jax.search.candidates import CandidateConfig, canonicalize, default_candidates, draw_step_numbers, steps_from
+from dre_jax.search.candidates import (
+    CandidateConfig,
+    canonicalize,
+    default_candidates,
+    draw_step_numbers,
+    steps_from,
+)
 from dre_jax.search.history import make_history
 from dre_jax.search.layout import unit_cube
 from dre_jax.search.proposals import propose
