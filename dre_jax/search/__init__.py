@@ -1,6 +1,7 @@
 """Optimisation: histories, acquisition functions, the loop over trials, and batches of runs."""
 
 from dre_jax.search.acquisition import (
+    Acquisition,
     AcquisitionConfig,
     acquire_by_rank,
     log_expected_improvement,
@@ -15,6 +16,7 @@ from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 from dre_jax.search.suggester import Suggester
 
 __all__ = [
+    "Acquisition",
     "AcquisitionConfig",
     "Candidates",
     "Capabilities",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,11 @@ class AcquisitionConfig:
 
     def __post_init__(self) -> None:
         one_of("acquisition", self.kind, ACQUISITIONS)
+
+    @property
+    def function(self) -> Acquisition:
+        """The acquisition function of this kind."""
+        return ACQUISITIONS[self.kind]
 
 
 def log_expected_improvement(mean: Any, deviation: Any, incumbent: Any, xp: Any = jnp) -> Any:
@@ -111,12 +116,32 @@ def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Arr
     return jax.scipy.special.log_ndtr(z)
 
 
-Acquisition = Callable[[Any, Array, Array, Array], Array]
-"""Maps an `AcquisitionConfig`, predicted means and deviations f32[N] (lower means are better), and the incumbent's mean
-(a scalar, infinite before the first trial) to values f32[N], higher = evaluate first."""
+Values = Callable[[Any, Array, Array, Array], Array]
 
 
-def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Acquisition:
+@dataclass(frozen=True)
+class Acquisition:
+    """An acquisition function, and the scale of its values.
+
+    Example:
+      >>> Acquisition(lambda config, mean, deviation, incumbent: -mean, scale="linear").scale
+      'linear'
+    """
+
+    fn: Values
+    """Maps an `AcquisitionConfig`, predicted means and deviations f32[N] (lower means are better), and the incumbent's
+    mean (a scalar, infinite before the first trial) to values f32[N], higher = evaluate first."""
+    scale: Literal["log", "linear"]
+    """"log": values are logarithms of an improvement or of its probability, so a weight is added as a logarithm.
+    "linear": values have any unit, and are divided by their standard deviation before a weight applies."""
+    is_expected_improvement: bool = False
+    """Values are logarithms of the expected improvement, so a method may compute that of its own distribution."""
+
+    def __post_init__(self) -> None:
+        one_of("the scale of an acquisition function", self.scale, ("log", "linear"))
+
+
+def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Values:
     """Returns the acquisition of an improvement on the incumbent; before there is one, the mean decides."""
 
     def values(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
@@ -127,28 +152,28 @@ def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Acquisition:
 
 
 ACQUISITIONS: dict[str, Acquisition] = {
-    "ei": _improvement(log_expected_improvement),
-    "pi": _improvement(log_probability_of_improvement),
-    "lcb": lambda config, mean, deviation, incumbent: -(mean - config.beta * deviation),
-    "mean_rank": lambda config, mean, deviation, incumbent: -mean,
+    "ei": Acquisition(_improvement(log_expected_improvement), scale="log", is_expected_improvement=True),
+    "pi": Acquisition(_improvement(log_probability_of_improvement), scale="log"),
+    "lcb": Acquisition(lambda config, mean, deviation, incumbent: -(mean - config.beta * deviation), scale="linear"),
+    "mean_rank": Acquisition(lambda config, mean, deviation, incumbent: -mean, scale="linear"),
 }
 """Acquisition functions by name."""
 
 
-def register_acquisition(name: str, function: Acquisition) -> None:
+def register_acquisition(name: str, acquisition: Acquisition) -> None:
     """Adds an acquisition function to `ACQUISITIONS`, so that `AcquisitionConfig(kind=...)` accepts it.
 
     Args:
       name: of the function.
-      function: configuration, means, deviations, incumbent -> values f32[N], see `Acquisition`. Parameters of its own
-        are fields of a subclass of `AcquisitionConfig`.
+      acquisition: the function, with the scale of its values. Parameters of its own are fields of a subclass of
+        `AcquisitionConfig`.
 
     Raises:
-      ConfigError: if the name belongs to another function, or ``function`` cannot be called.
+      ConfigError: if the name belongs to another function, or ``acquisition`` is no `Acquisition`.
     """
-    if not callable(function):
-        raise ConfigError(f"acquisition function {name!r} must be a function, but got {function!r}")
-    if ACQUISITIONS.setdefault(name, function) is not function:
+    if not isinstance(acquisition, Acquisition):
+        raise ConfigError(f"acquisition function {name!r} must be Acquisition(fn, scale=...), but got {acquisition!r}")
+    if ACQUISITIONS.setdefault(name, acquisition) != acquisition:
         raise ConfigError(f"an acquisition function must have a name of its own, but {name!r} is registered already")
 
 
@@ -173,7 +198,7 @@ def acquire_by_rank(
     counts = jnp.broadcast_to(jnp.append(where, has_incumbent), everyone.shape)
     mean, deviation = mean_and_deviation(mean_tie_ranks(everyone, counts))
     incumbent = jnp.where(has_incumbent, mean[-1], jnp.inf)
-    return ACQUISITIONS[config.kind](config, mean[:-1], deviation[:-1], incumbent)
+    return config.function.fn(config, mean[:-1], deviation[:-1], incumbent)
 
 
 @jit_eager_calls("config")
@@ -183,7 +208,8 @@ def acquire_by_response(
     """Returns acquisition values f32[N] of predicted responses, mean and standard deviation f32[N], higher is better.
 
     The incumbent is the best response so far; without one, minus infinity, the mean decides. "lcb" is here the upper
-    confidence bound, and "mean_rank" the mean alone. With the deviation of the noise, "ei" is augmented by it.
+    confidence bound, and "mean_rank" the mean alone. With the deviation of the noise, the expected improvement
+    is augmented by it.
 
     Example:
       >>> ei = AcquisitionConfig(kind="ei")
@@ -191,10 +217,16 @@ def acquire_by_response(
       >>> bool(values[1] > values[0])
       True
     """
-    if config.kind == "ei" and noise is not None:
+    if config.function.is_expected_improvement and noise is not None:
         augmented_ei = _improvement(partial(log_augmented_improvement, noise=noise))
         return augmented_ei(config, -mean, deviation, -incumbent)
-    return ACQUISITIONS[config.kind](config, -mean, deviation, -incumbent)
+    return config.function.fn(config, -mean, deviation, -incumbent)
+
+
+def acquisition_of(method: object) -> Acquisition | None:
+    """Returns the acquisition function of a method's field `acquisition`; None if it has none."""
+    config = getattr(method, "acquisition", None)
+    return config.function if isinstance(config, AcquisitionConfig) else None
 
 
 UNDEFINED_INDEX = -2

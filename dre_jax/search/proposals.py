@@ -17,11 +17,19 @@ from dre_jax.search.candidates import CandidateConfig, StepNumbers, canonicalize
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.loop import trial_keys
-from dre_jax.search.method import Method, capabilities_of
+from dre_jax.search.method import Method
 from dre_jax.search.pending import with_pending_trials
 from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
-from dre_jax.search.weighting import NO_WEIGHTS, Weights, tie_noise, value_scale, values_are_logarithms, weigh
+from dre_jax.search.weighting import (
+    NO_WEIGHTS,
+    Weights,
+    gives_improvement,
+    tie_noise,
+    value_scale,
+    values_are_logarithms,
+    weigh,
+)
 
 _INCUMBENTS = 2  # best trials that are starts of a search by gradient
 
@@ -183,7 +191,7 @@ def _propose(
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
     points, values, improvement = points[:n], values[:n], None
-    if capabilities_of(method).improvement and is_log and method.acquisition.kind == "ei":  # type: ignore[attr-defined]
+    if not sample and gives_improvement(method):
         log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
         improvement = jnp.exp(log_improvement) * jnp.std(history.response, where=history.where)
     return Proposals(points, values, last.is_undefined, improvement, past_weight)

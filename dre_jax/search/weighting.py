@@ -19,11 +19,10 @@ from typing import Any, NamedTuple, Protocol
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.search.acquisition import RESOLUTION, AcquisitionConfig
+from dre_jax.search.acquisition import RESOLUTION, acquisition_of
 from dre_jax.search.layout import SpaceLayout
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, capabilities_of
 
-_LOGARITHMS = ("ei", "pi")
 _LOG_RESOLUTION = math.log(RESOLUTION)
 
 
@@ -66,8 +65,14 @@ NO_WEIGHTS = Weights()
 
 def values_are_logarithms(method: Method, *, sample: bool) -> bool:
     """Returns whether a method's values are logarithms of an improvement; not those of one sampled model."""
-    acquisition = getattr(method, "acquisition", None)
-    return not sample and isinstance(acquisition, AcquisitionConfig) and acquisition.kind in _LOGARITHMS
+    acquisition = acquisition_of(method)
+    return not sample and acquisition is not None and acquisition.scale == "log"
+
+
+def gives_improvement(method: Method) -> bool:
+    """Returns whether values are logarithms of the expected improvement of standardised responses."""
+    acquisition = acquisition_of(method)
+    return capabilities_of(method).improvement and acquisition is not None and acquisition.is_expected_improvement
 
 
 def value_scale(values: Array, where: Array) -> Array:

@@ -26,7 +26,7 @@ from dre_jax.search.pending import check_pending_strategy
 from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.search.proposals import propose
 from dre_jax.search.suggester import capacity_for, coarse_capacity_for
-from dre_jax.search.weighting import Weights
+from dre_jax.search.weighting import Weights, gives_improvement
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
@@ -127,8 +127,7 @@ class Engine:
 
     def require_improvement(self) -> None:
         """Raises `ConfigError` if the method has no expected improvement of the objective's values."""
-        acquisition = getattr(self._method, "acquisition", None)
-        if not capabilities_of(self._method).improvement or getattr(acquisition, "kind", None) != "ei":
+        if not gives_improvement(self._method):
             rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 

@@ -1,5 +1,6 @@
 """Values of every kind times the weights of a model of feasibility."""
 
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -8,8 +9,18 @@ import numpy as np
 import pytest
 
 from dre_jax.methods import find
-from dre_jax.search.acquisition import RESOLUTION
-from dre_jax.search.weighting import tie_noise, value_scale, values_are_logarithms, weigh
+from dre_jax.search import make_history
+from dre_jax.search.acquisition import (
+    ACQUISITIONS,
+    RESOLUTION,
+    AcquisitionConfig,
+    acquire_by_response,
+    register_acquisition,
+)
+from dre_jax.search.candidates import CandidateConfig
+from dre_jax.search.layout import unit_cube
+from dre_jax.search.proposals import TrialRecord, propose
+from dre_jax.search.weighting import Weights, tie_noise, value_scale, values_are_logarithms, weigh
 
 POINTS = jnp.linspace(0.0, 1.0, 5)[:, None]
 
@@ -59,3 +70,45 @@ def test_equal_values_are_draws_by_weight():
     np.testing.assert_allclose(rates, weights / weights.sum(), atol=0.03)
     assert not np.asarray(tie_noise(values.at[1].set(1.0), bits[0])).any()
     assert np.isfinite(tie_noise(values[:2], jnp.array([0, 2**32 - 1], jnp.uint32))).all()
+
+
+@dataclass(frozen=True)
+class Predicting:
+    """Predicts a mean by the first column and a deviation by the second."""
+
+    acquisition: AcquisitionConfig
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        best = jnp.max(history.response, where=history.where, initial=-jnp.inf)
+        return acquire_by_response(self.acquisition, *candidates.x.T, best)
+
+
+class Steep(Slope):
+    """Log weights that compete with the improvements."""
+
+    def log_weight(self, points):
+        return -9.0 * points[:, 1]
+
+
+def test_logarithms_of_a_users_acquisition_function_are_weighed_like_those_of_ours(registries):
+    """For failures, and for costs and beliefs."""
+    ours = ACQUISITIONS["ei"]
+    register_acquisition("theirs", replace(ours, is_expected_improvement=False))
+    register_acquisition("undeclared", replace(ours, is_expected_improvement=False, scale="linear"))
+    x = np.array([[0.2, 0.5], [0.9, 0.5], [0.4, 0.1]], np.float32)
+    history, nowhere = make_history(x, np.array([0.2, 0.9, 0.4])), (jnp.zeros((0, 2)), jnp.zeros(0))
+    record = TrialRecord(history, jnp.asarray(x), jnp.zeros(3, bool), *nowhere)
+    even = jax.random.uniform(jax.random.key(1), (64, 2))
+    config, key = CandidateConfig(even=64, steps=0), jax.random.key(0)
+
+    def proposals(kind, weights):
+        method = Predicting(AcquisitionConfig(kind=kind))
+        return propose(method, unit_cube(2), config, None, record, even, key, jnp.int32(3), 8, None, weights)
+
+    for weights in (Weights(feasibility=Steep()), Weights(cost=Steep())):
+        expected = proposals("ei", weights)
+        jax.tree.map(np.testing.assert_array_equal, proposals("theirs", weights), expected)
+        assert (proposals("undeclared", weights).points[0] != expected.points[0]).any()

@@ -150,7 +150,7 @@ class HedgedPrior:
     def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of the candidates under the conditioned mixture."""
         posterior, incumbent, log_weight = fitted_params
-        if self.acquisition.kind == "ei":
+        if self.acquisition.function.is_expected_improvement:
             has_incumbent = jnp.isfinite(incumbent)
             best = jnp.where(has_incumbent, incumbent, 0.0)
             mean, improvement = mean_and_improvement(self.prior, posterior, candidates.x, best, log_weight)
