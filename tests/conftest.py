@@ -33,7 +33,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import TrainingRun
 from dre_jax.methods.dre.steps import start
 from dre_jax.methods.dre.training_config import MetaTrainConfig
-from dre_jax.methods.registry import CONFIGURATIONS, METHODS, PARAMETERS
+from dre_jax.methods.registry import METHODS
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.search import SearchTask
 from dre_jax.search.acquisition import ACQUISITIONS
@@ -137,7 +137,7 @@ def left_by_kills(tmp_path):
 @pytest.fixture
 def registries():
     """Leaves the registries of methods, losses and acquisition functions as they were."""
-    tables = (METHODS, CONFIGURATIONS, PARAMETERS, LOSSES, ACQUISITIONS)
+    tables = (METHODS, LOSSES, ACQUISITIONS)
     before = [dict(table) for table in tables]
     yield
     for table, content in zip(tables, before, strict=True):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.declaration import check_capabilities, check_function
 from dre_jax.methods.settings import Settings, configure, leaves
-from dre_jax.search.method import Method
+from dre_jax.search.method import CAPABILITY_FUNCTIONS, CapableMethod, Method, capabilities_of
 
 SHORT = {
     "epochs": ("fitting.steps", "tuning.steps", "fine_tuning.epochs"),
@@ -151,3 +151,46 @@ def check_entry(entry: Entry) -> None:
     unknown = [path for path in entry.free if not any(field.startswith(f"{path}.") for field in fields)]
     if unknown:
         raise ConfigError(f"method {entry.name}: free= must name fields of the method, but has {', '.join(unknown)}")
+
+
+def check_capabilities(method: Any, name: str) -> None:
+    """Checks that a method has the functions of its declared capabilities, which may depend on its configuration.
+
+    Raises:
+      ConfigError: if a function is missing or takes other arguments, or if a capability is neither true nor false.
+    """
+    capabilities = capabilities_of(method)
+    for one in fields(capabilities):
+        value = getattr(capabilities, one.name)
+        if not isinstance(value, bool) and not (value is None and one.default is None):
+            raise ConfigError(f"method {name}: {one.name} must be True or False, but is {value!r}")
+        if value:
+            for function in CAPABILITY_FUNCTIONS.get(one.name, ()):
+                check_function(method, function, name, f"{one.name} is True, so it must")
+    for needy in ("slotwise_fit", "weighs_past", "predicts_components"):
+        if getattr(capabilities, needy) and not capabilities.fits_history:
+            raise ConfigError(f"method {name}: {needy} is True, so fits_history must be True, but is False")
+
+
+def check_function(method: Any, label: str, name: str, rule: str = "must") -> None:
+    """Raises `ConfigError` if a method lacks a function of `CapableMethod`, or if it takes other arguments.
+
+    Args:
+      method: the method.
+      label: name of the function.
+      name: the method's name.
+      rule: why it must have the function, for the message of the error.
+    """
+    function = getattr(method, label, None)
+    _, *arguments = inspect.signature(getattr(CapableMethod, label)).parameters
+    if not callable(function):
+        raise ConfigError(f"method {name}: {rule} have a function {label}({', '.join(arguments)}), but has none")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # the arguments are unknown
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        takes = f"but takes ({', '.join(signature.parameters)})"
+        raise ConfigError(f"method {name}: {label} must take ({', '.join(arguments)}), {takes}") from None

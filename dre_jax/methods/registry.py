@@ -9,13 +9,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import warnings
-from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
 
 from dre_jax.errors import ConfigError, DataWarning, MissingExtraError
-from dre_jax.methods.declaration import parameter_classes
 from dre_jax.methods.entry import Entry, check_entry
 from dre_jax.methods.foreign import entry_for, is_foreign, label_of, load_method
 from dre_jax.search.host import HostMethod
@@ -48,12 +45,6 @@ _MODULES = (
 METHODS: dict[str, Entry] = {}
 """All methods that are registered, by name."""
 
-CONFIGURATIONS: dict[str, type] = {}
-"""The classes of their configurations and of the fields of these, by name."""
-
-PARAMETERS: dict[str, type] = {}
-"""The named tuples and dataclasses that their `fit` returns, as declared by its annotation, by name."""
-
 ALIASES = {"recommended": "hedged-prior"}
 """Further names: that of the method recommended where there are past tasks (docs/results/recommended.md)."""
 
@@ -72,36 +63,8 @@ def register(entry: Entry) -> None:
 def _add(entry: Entry) -> Entry:
     """Checks and adds an entry, or replaces the one of its name: a file may have been edited since it was loaded."""
     check_entry(entry)
-    tables = {
-        "configurations": (CONFIGURATIONS, list(_classes(entry.default))),
-        "parameters": (PARAMETERS, [] if entry.default is None else list(parameter_classes(entry.default))),
-    }
-    for what, (table, kinds) in tables.items():
-        _check_class_names(f"method {entry.name}: {what}", table, kinds)
-    for table, kinds in tables.values():
-        table.update({kind.__name__: kind for kind in kinds})
     METHODS[entry.name] = entry
     return entry
-
-
-def _check_class_names(subject: str, table: dict[str, type], kinds: Iterable[type]) -> None:
-    """Raises `ConfigError` if the name of a class is that of another class in a table or among the others."""
-    names: dict[str, type] = {}
-    for kind in kinds:
-        other = names.setdefault(kind.__name__, table.get(kind.__name__, kind))
-        if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
-            rule = f"{subject} must have different class names"
-            raise ConfigError(f"{rule}, but {kind.__name__} is the name of a class of {other.__module__} too")
-
-
-def _classes(config: Any) -> Iterator[type]:
-    if dataclasses.is_dataclass(config):
-        yield type(config)
-        for field in dataclasses.fields(config):
-            yield from _classes(getattr(config, field.name))
-    elif isinstance(config, tuple):
-        for item in config:
-            yield from _classes(item)
 
 
 for _module in _MODULES:

@@ -6,11 +6,14 @@ import ast
 import contextlib
 import dataclasses
 import difflib
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from dre_jax.errors import ConfigError
 
@@ -47,7 +50,8 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
     """Returns a copy of a method's configuration with other values, or their text, in some of its fields.
 
     The configuration is a frozen dataclass; its fields may be dataclasses too, or tuples of them
-    (`hypotheses.0.slope_mean`). Messages name the method, and its other, ``short`` settings.
+    (`hypotheses.0.slope_mean`). The value of such a field may be JSON, as `config_to_json` returns it. Messages name
+    the method, and its other, ``short`` settings.
 
     Raises:
       ConfigError: for an unknown field, or a value of another type or out of range.
@@ -58,6 +62,22 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
       AcquisitionConfig(kind='lcb', beta=2.0)
     """
     return _replace(config, {tuple(path.split(".")): value for path, value in settings.items()}, name, "", tuple(short))
+
+
+def config_to_json(config: Any) -> dict[str, Any]:
+    """Returns every field of a configuration, as JSON that `configure` reads.
+
+    Raises:
+      TypeError, ValueError: for values that JSON does not have.
+
+    Example:
+      >>> from dre_jax.search import AcquisitionConfig
+      >>> config_to_json(AcquisitionConfig())
+      {'kind': 'lcb', 'beta': 1.0}
+    """
+    text = json.dumps(dataclasses.asdict(config), allow_nan=False, default=np.generic.item)
+    content: dict[str, Any] = json.loads(text)
+    return content
 
 
 def leaves(config: object, path: str = "") -> Iterator[tuple[str, object]]:
@@ -121,7 +141,12 @@ def _replace(
     changes = {}
     for field, inner in by_field.items():
         where, nested = f"{path}{field}", field in types and _is_nested(_get(config, field))
-        if nested and () not in inner:
+        whole = inner.get(())
+        if nested and isinstance(whole, Mapping):
+            inner = {(name,): value for name, value in whole.items()}
+        if nested and isinstance(whole, list):
+            changes[field] = convert(types[field], whole, f"{name}: {where}")
+        elif nested and () not in inner:
             changes[field] = _replace(_get(config, field), inner, name, f"{where}.", ())
         elif field in types and not nested and set(inner) == {()}:
             changes[field] = convert(types[field], inner[()], f"{name}: {where}")
@@ -170,6 +195,9 @@ def _read(kind: Any, value: Any) -> Any:
         return tuple(_read(one, item) for one, item in zip(kinds, items, strict=True))
     if get_origin(kind) is Literal and value in arguments:
         return value
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
+        types = get_type_hints(kind)
+        return kind(**{name: _read(types.get(name), one) for name, one in value.items()})
     if text and kind in (bool, NoneType):
         value = {"true": True, "false": False, "none": None}.get(value.lower(), value)
     if isinstance(kind, type) and kind not in (int, float) and isinstance(value, kind):

@@ -49,6 +49,8 @@ class Capabilities:
     """`pad_columns`: search spaces can share a program."""
     may_run_sequentially: bool = False
     """`runs_sequentially`: the program may work on one run at a time."""
+    abstracts_params: bool = False
+    """`abstract_params`: the tree of what `fit` returns, which checkpoints need; without it, `fit` is traced."""
     explains_fit: bool = False
     """`explain_fit`: the decisions of `fit`."""
     double_precision: bool = False
@@ -101,6 +103,13 @@ class CapableMethod(Method, Protocol):
         """Returns parameters for tables with more columns; values stay the same where the added columns are zero."""
         ...
 
+    def abstract_params(self, n_columns: int) -> Any:
+        """Returns the tree of what `fit` returns for tables of D columns, with the shapes and dtypes of the arrays.
+
+        Parts of it that `fit` may return as None are there. Numbers of tasks or rows may be any.
+        """
+        ...
+
     def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
         """Returns whether it does so on a platform, for tables of D columns and histories of `longest` trials."""
         ...
@@ -117,6 +126,7 @@ CAPABILITY_FUNCTIONS = {
     "weighs_past": ("past_weight",),
     "pads_columns": ("pad_columns",),
     "may_run_sequentially": ("runs_sequentially",),
+    "abstracts_params": ("abstract_params",),
     "explains_fit": ("explain_fit",),
 }
 """Functions of `CapableMethod` that a method with a capability must have."""

@@ -20,8 +20,8 @@ from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
+from dre_jax.methods.checkpoints.parameters import check_storable, has_numbers
 from dre_jax.methods.checkpoints.provenance import provenance
-from dre_jax.methods.checkpoints.serialization import config_to_json, has_numbers, structure_to_json
 from dre_jax.methods.registry import entry_of
 from dre_jax.methods.start_configurations import start_rows
 from dre_jax.runtime.progress import say, show_reports
@@ -192,7 +192,7 @@ class Surrogate:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
         facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decisions}
-        host_params = _on_host(entry.name, learner, params)
+        host_params = _on_host(entry.name, learner, params, meta.n_columns)
         return cls(
             past.space,
             entry.name,
@@ -372,7 +372,7 @@ class Surrogate:
         return replace(surrogate, direction=None if score is None else score.direction, metric=metric)
 
 
-def _on_host(name: str, method: Method, params: Any) -> Any:
+def _on_host(name: str, method: Method, params: Any, n_columns: int) -> Any:
     """Returns what a method learned as arrays of NumPy; warns if a checkpoint cannot store it or the configuration."""
 
     def array(leaf: Any) -> np.ndarray:
@@ -384,8 +384,7 @@ def _on_host(name: str, method: Method, params: Any) -> Any:
 
     host_params = jax.tree.map(array, params)
     try:
-        structure_to_json(host_params)
-        config_to_json(method)
+        check_storable(name, method, host_params, n_columns)
     except CheckpointError as error:
         warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=3)
     return host_params

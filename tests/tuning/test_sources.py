@@ -13,6 +13,7 @@ from dre_jax import Evaluated, Float, Optimizer, SearchSpace, Space, Surrogate, 
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
+from dre_jax.methods.checkpoints.parameters import abstract_params
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.tuning.optuna import DRESampler
@@ -39,10 +40,11 @@ def trials_at(function, points):
 
 
 def surrogate_of(studies, direction="minimize"):
-    """Without a method, which the comparison of studies does not need."""
+    """With parameters of zeros, which the comparison of studies does not need."""
     past = past_of(SPACE, studies, direction=direction)
     selected = keep_studies(past.search_space(), jax.random.key(0))
-    return Surrogate(SPACE, "gcp", find("gcp").make(), {"learned": np.zeros(1)}, direction=direction, studies=selected)
+    params = jax.tree.map(lambda like: np.zeros(like.shape, np.float32), abstract_params(find("gcp").make(), 3))
+    return Surrogate(SPACE, "gcp", find("gcp").make(), params, direction=direction, studies=selected)
 
 
 def search(function, random):

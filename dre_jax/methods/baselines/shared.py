@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.gp.fit import GPConfig
 from dre_jax.gp.response_scale import best_response, standardise
-from dre_jax.methods.baselines.source_processes import SourceProcesses, fit_sources, source_tasks
+from dre_jax.methods.baselines.source_processes import SourceProcesses, SourceTasks, fit_sources, source_tasks
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Capabilities
 
 
 class NoMetaLearning:
@@ -52,6 +54,17 @@ class FromSources:
     """Search for hyperparameters."""
     rows: int = 100
     """Rows of a past task that its Gaussian process is conditioned on, at most."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(abstracts_params=True)
+
+    def abstract_params(self, n_columns: int) -> SourceProcesses:
+        """Returns the shapes of the Gaussian process of one task of one row."""
+
+        def processes() -> SourceProcesses:
+            task = SourceTasks(jnp.zeros((1, 1, n_columns)), jnp.zeros((1, 1)), jnp.ones((1, 1), bool))
+            return fit_sources(self.fitting, task)
+
+        return jax.eval_shape(processes)
 
     @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:

@@ -15,7 +15,7 @@ from dre_jax.data.files import atomic_writer, parse_json
 from dre_jax.errors import CheckpointError, DataError
 
 SUFFIX = ".npz"
-FORMAT = 1
+FORMAT = 2
 _METADATA = "metadata"
 _SEPARATOR = ":"
 

@@ -6,42 +6,33 @@ The folder of a search space holds one of these, or both:
 - ``FOLDER/steps/``: the training of a ranking ensemble (`training`), which can be resumed.
 
 A fitted method takes precedence over the training of its companion (`Entry.companion`), which
-``load_fitted(ensemble=True)`` reads. Arrays are stored flat, by their paths, and their structure as JSON, so that no
-data is needed to read them. A path that ends in ``.npz`` is one file with a fitted method instead (`archive`).
+``load_fitted(ensemble=True)`` reads. The configuration is JSON, and arrays are stored flat, by their paths in the tree
+that `fit` returns (`parameters`). A path that ends in ``.npz`` is one file with a fitted method instead (`archive`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError
 from dre_jax.methods.checkpoints.archive import is_archive, read_archive, write_archive
-from dre_jax.methods.checkpoints.provenance import check_version, differences, versions
-from dre_jax.methods.checkpoints.serialization import (
-    config_from_json,
-    config_to_json,
-    has_numbers,
-    structure_from_json,
-    structure_to_json,
-)
+from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable, flatten, restore
+from dre_jax.methods.checkpoints.provenance import check_version, differences
 from dre_jax.methods.checkpoints.storage import Steps
 from dre_jax.methods.checkpoints.training import STEPS, TrainingCheckpoint, columns_from_json, training_configs
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import METHODS, registered_entry
-from dre_jax.search.history import Candidates, History
+from dre_jax.methods.settings import config_to_json, configure
 from dre_jax.search.method import Method, learns_from_past
 
 
@@ -58,7 +49,7 @@ def has_ensemble(method: Any) -> bool:
 
 _TRAINING_FACTS = ("step", "best_step", "fingerprint", "key", "versions", "backends")
 _MAX_DIFFERENCES = 8  # that a message names
-_EXTRA = "extra arrays:"  # before their paths; those of parameters are names of fields
+_EXTRA = "extra."  # before the names of extra arrays
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,7 +60,7 @@ class FittedMethod:
     """The method's, as in `METHODS`."""
     method: Method
     """Its configuration."""
-    params: Any
+    params: Any = None
     """The parameters that `fit` returned, a tree of arrays; None if only the description was read."""
     space: str
     """Name of the search space."""
@@ -90,14 +81,13 @@ def save_fitted(folder: str | Path, fitted_method: FittedMethod) -> None:
 
     Args:
       folder: the search space's; ``metadata.json`` in it is a copy for people. Or a file, ``NAME.npz``.
-      fitted_method: with a configuration of the classes that the registry's methods have.
+      fitted_method: of a registered method.
 
     Raises:
-      CheckpointError: for parameters or a configuration of other classes, or if the folder cannot be written.
+      CheckpointError: for what `check_storable` refuses, or if the folder cannot be written.
     """
-    structure, arrays = structure_to_json(jax.tree.map(_to_jax, fitted_method.params))
-    if fitted_method.name not in METHODS or not arrays:
-        raise CheckpointError(f"a method must be registered and have learned something, but got {fitted_method.name!r}")
+    check_storable(fitted_method.name, fitted_method.method, fitted_method.params, fitted_method.n_columns)
+    arrays = flatten({"params": fitted_method.params, "extra": fitted_method.extra_arrays})
     metadata = {
         "method": fitted_method.name,
         "configuration": config_to_json(fitted_method.method),
@@ -107,15 +97,14 @@ def save_fitted(folder: str | Path, fitted_method: FittedMethod) -> None:
         "facts": fitted_method.facts,
         "extra": fitted_method.extra,
     }
-    stored_metadata = {**metadata, "structure": structure}
-    if fitted_method.extra_arrays:
-        stored_metadata["extra_structure"], extra_arrays = structure_to_json(fitted_method.extra_arrays)
-        arrays |= {f"{_EXTRA}{path}": array for path, array in extra_arrays.items()}
+    stored_arrays = {path: jax.device_put(array) for path, array in arrays.items() if array is not None}
+    shapes = {path: [list(a.shape), str(a.dtype)] for path, a in stored_arrays.items()}
+    stored_metadata = {**metadata, "arrays": dict.fromkeys(arrays) | shapes}
     if is_archive(folder):
-        write_archive(folder, arrays, stored_metadata)
+        write_archive(folder, stored_arrays, stored_metadata)
         return
     steps = _fitted_steps(folder)
-    steps.save((steps.latest() or 0) + 1, arrays, stored_metadata, {"metadata.json": metadata})
+    steps.save((steps.latest() or 0) + 1, stored_arrays, stored_metadata, {"metadata.json": metadata})
 
 
 def has_checkpoint(folder: str | Path) -> bool:
@@ -185,44 +174,37 @@ def _fitted_step(folder: str | Path, ensemble: bool) -> int | None:
 
 
 def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod:
+    stored: Mapping[str, Any] = {}
     if is_archive(folder):
-        metadata, arrays = read_archive(folder)
-        return _read_method(folder, metadata, (lambda _: jax.device_put(arrays)) if with_params else None)
-    step, steps = _fitted_step(folder, ensemble), _fitted_steps(folder)
-    if step is None:
-        return _read_training(folder, with_params)
-    return _read_method(folder, steps.metadata(step), partial(steps.arrays, step) if with_params else None)
-
-
-def _read_method(
-    folder: str | Path, metadata: dict[str, Any], read_arrays: Callable[[Mapping[str, Any]], Any] | None
-) -> FittedMethod:
-    """Returns the method that metadata describe; without parameters if no function reads their arrays."""
-    checkpoint = FittedMethod(
-        name=_check_name(metadata["method"], folder),
-        method=config_from_json(metadata["configuration"]),
-        params=None,
+        metadata, stored = read_archive(folder)
+        stored = jax.device_put(stored)
+    else:
+        step, steps = _fitted_step(folder, ensemble), _fitted_steps(folder)
+        if step is None:
+            return _read_training(folder, with_params)
+        metadata = steps.metadata(step)
+        if with_params:
+            shapes = [(path, *one) for path, one in metadata["arrays"].items() if one is not None]
+            like = {path: jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype)) for path, shape, dtype in shapes}
+            stored = steps.arrays(step, like)
+    name = _check_name(metadata["method"], folder)
+    method: Any = configure(METHODS[name].default, metadata["configuration"], name=name)
+    learned: dict[str, Any] = {}
+    if with_params:
+        arrays = {path: None if shape is None else stored[path] for path, shape in metadata["arrays"].items()}
+        extra = {path.removeprefix(_EXTRA): array for path, array in arrays.items() if path.startswith(_EXTRA)}
+        tree = restore({"params": abstract_params(method, metadata["columns"]), "extra": extra}, arrays)
+        learned = {"params": tree["params"], "extra_arrays": tree["extra"]}
+    return FittedMethod(
+        name=name,
+        method=method,
         space=metadata["space"],
         n_columns=metadata["columns"],
         columns=columns_from_json(metadata["schema"]),
         facts=metadata["facts"],
         extra=metadata["extra"],
+        **learned,
     )
-    if type(checkpoint.method) is not type(METHODS[checkpoint.name].default):
-        raise CheckpointError(f"{checkpoint.name} in {folder} is configured as {type(checkpoint.method).__name__}")
-    if read_arrays is None:
-        return checkpoint
-    shapes: dict[str, Any] = {}
-    structure_from_json(metadata["structure"], shapes.setdefault)
-    extra = metadata.get("extra_structure")  # those that ship have none
-    if extra is not None:
-        structure_from_json(extra, lambda path, shape: shapes.setdefault(f"{_EXTRA}{path}", shape))
-    arrays = read_arrays(shapes)
-    params = structure_from_json(metadata["structure"], lambda path, _: arrays[path])
-    extra_arrays = structure_from_json(extra, lambda path, _: arrays[f"{_EXTRA}{path}"]) or {}
-    checkpoint = dataclasses.replace(checkpoint, params=params, extra_arrays=extra_arrays)
-    _check_params(checkpoint, folder)
-    return checkpoint
 
 
 def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
@@ -233,7 +215,7 @@ def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
     model, training = training_configs(metadata)
     owner = metadata.get("method") or {}  # the trainer alone names none
     name = _check_name(owner["name"], folder) if owner else "dre"
-    method: Any = config_from_json(owner["configuration"]) if owner else METHODS[name].default
+    method: Any = configure(METHODS[name].default, owner["configuration"] if owner else {}, name=name)
     facts: dict[str, Any] = {name: metadata[name] for name in _TRAINING_FACTS if name in metadata}
     facts |= {"losses": metadata["history"][-1]} if metadata.get("history") else {}
     facts |= {"tasks": owner["tasks"]} if owner else {}
@@ -255,27 +237,3 @@ def _check_name(name: Any, folder: str | Path) -> str:
         outside = ": load it first, by --method or dre_jax.methods.find" if is_foreign(str(name)) else ""
         raise CheckpointError(f"{rule}{outside}")
     return str(name)
-
-
-def _to_jax(leaf: Any) -> Any:
-    """Returns an array of NumPy as one of JAX, with the dtype that it will have when read; other leaves unchanged."""
-    return jax.device_put(leaf) if isinstance(leaf, np.ndarray | np.generic) and has_numbers(leaf) else leaf
-
-
-def _check_params(fitted_method: FittedMethod, folder: str | Path) -> None:
-    """Raises `CheckpointError` for parameters of another version that the method of this one cannot compute with.
-
-    Nothing is computed: the method is traced, with a history and candidates of one row.
-    """
-    if fitted_method.facts.get("versions", {}).get("dre_jax") == versions()["dre_jax"]:
-        return
-    row, where = jnp.zeros((1, fitted_method.n_columns)), jnp.ones(1, bool)
-    history = History(row, jnp.zeros(1), jnp.zeros(1, jnp.int32), where)
-
-    def acquire(params: Any) -> Array:
-        return fitted_method.method.acquire(params, history, Candidates(row, where), jax.random.key(0))
-
-    try:
-        jax.eval_shape(acquire, fitted_method.params)
-    except Exception as error:  # whatever a method does with arrays that are not its own
-        raise CheckpointError(f"the parameters in {folder} are not this version's: {error}") from error

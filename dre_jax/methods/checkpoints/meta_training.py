@@ -23,8 +23,8 @@ from dre_jax.methods.checkpoints.fitted import (
     load_fitted,
     save_fitted,
 )
+from dre_jax.methods.checkpoints.parameters import abstract_params, check_configuration
 from dre_jax.methods.checkpoints.provenance import check_same_training, provenance
-from dre_jax.methods.checkpoints.serialization import check_parameter_classes, config_to_json
 from dre_jax.methods.dre import trainer
 from dre_jax.methods.dre.many_spaces import SpaceTraining, meta_train_side_by_side, runs_side_by_side
 from dre_jax.methods.dre.model_config import preset as model_preset
@@ -32,7 +32,7 @@ from dre_jax.methods.dre.trainer import MetaTrainingResult, TrainingProgress
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.registry import METHODS
-from dre_jax.methods.settings import Settings, leaves
+from dre_jax.methods.settings import Settings, config_to_json, leaves
 from dre_jax.methods.start_configurations import start_rows
 from dre_jax.search.method import Method, decisions_of
 
@@ -113,7 +113,7 @@ def meta_train_method(
     Raises:
       DataError: without training tasks.
       CheckpointError: if the folder holds something else, where the message says what differs; or before anything is
-        learned, for a method whose parameters cannot be saved as `check_parameter_classes` says.
+        learned, for a method that a checkpoint cannot hold, see `dre_jax.methods.checkpoints.parameters`.
     """
     facts = provenance(meta, key)
     if _is_done(name, method, meta, facts, folder):
@@ -190,10 +190,13 @@ def meta_train_ensembles(
 def _is_done(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, Any], folder: Path) -> bool:
     """Returns whether a folder holds all that a method learns. Raises `CheckpointError` as `_is_complete`."""
     meta.require_train_tasks()
-    check_parameter_classes(method)
     # Until a method is fitted its folder may hold its companion alone.
     exists = has_checkpoint(folder) if METHODS[name].companion is None else has_fitted(folder)
-    return exists and _is_complete(name, method, meta, facts, folder)
+    if exists and _is_complete(name, method, meta, facts, folder):
+        return True
+    check_configuration(name, method)
+    abstract_params(method, meta.n_columns)
+    return False
 
 
 def _start_rows(meta: SearchSpace, facts: Mapping[str, Any]) -> list[list[float]]:

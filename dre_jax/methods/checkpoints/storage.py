@@ -21,7 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from dre_jax.data.files import read_json, remove_left_over, write_json, write_text
 from dre_jax.errors import CheckpointError, DataError
 
-FORMAT = 1
+FORMAT = 2
 _DIGESTS = "digests.json"
 
 

@@ -62,9 +62,14 @@ class DRE:
             fits_history=True,
             samples_posterior=True,
             pads_columns=self.transfer,  # random members depend on the number of columns
+            abstracts_params=self.transfer,
             may_run_sequentially=True,
             transfer=self.transfer,
         )
+
+    def abstract_params(self, n_columns: int) -> EnsembleParams:
+        """Returns the shapes of the parameters."""
+        return jax.eval_shape(lambda key: init(self.model, n_columns, key), jax.random.key(0))
 
     def pad_columns(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
         """Returns `dre_jax.methods.dre.ensemble.pad_columns` of the parameters."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -23,8 +24,15 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior import common_process, task_process
-from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig, common_prior, fit_past_tasks
+from dre_jax.methods.hedged_prior.common_process import (
+    CommonFit,
+    CommonProcessConfig,
+    PastTrials,
+    common_prior,
+    fit_past_tasks,
+)
 from dre_jax.methods.hedged_prior.draws import sample_responses
+from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.methods.hedged_prior.posterior import (
@@ -37,7 +45,15 @@ from dre_jax.methods.hedged_prior.posterior import (
     past_weight,
     predict_mixture,
 )
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Trials, fix_columns, pad_columns, unvaried_columns
+from dre_jax.methods.hedged_prior.prior import (
+    LearnedPriorConfig,
+    MultiTaskParams,
+    Trials,
+    fix_columns,
+    init,
+    pad_columns,
+    unvaried_columns,
+)
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import explain_training, train_priors
 from dre_jax.methods.hedged_prior.training_steps import PriorTraining
@@ -89,6 +105,7 @@ class HedgedPrior:
         slotwise_fit=True,
         samples_posterior=True,
         pads_columns=True,
+        abstracts_params=True,
         explains_fit=True,
         double_precision=True,
         differentiable=True,
@@ -124,6 +141,27 @@ class HedgedPrior:
             fit.held_out,
             None if common is None else common_prior(self.common, common, is_fixed, fit.common_share),
         )
+
+    def abstract_params(self, n_columns: int) -> HedgedPriorParams:
+        """Returns the shapes of what `fit` returns, with a common process of one past trial."""
+
+        def params() -> HedgedPriorParams:
+            number, real = jnp.int32(0), jnp.float32(0.0)
+            keys = jax.random.split(jax.random.key(0), self.prior.members)
+            lengths, rows = generic_prior(n_columns), np.zeros((1, n_columns), np.float32)
+            trials = PastTrials(rows, rows[:, 0], np.zeros(1, np.int32))
+            common = CommonFit(trials, MultiTaskParams(lengths.mean, lengths.mean, real, real, real))
+            return HedgedPriorParams(
+                jax.vmap(lambda key: init(self.prior, n_columns, key, key))(keys),
+                hypothesis_arrays(self.hypotheses),
+                real,
+                TaskHyperpriors(lengths, lengths),
+                number,
+                HeldOutEvidence(number, number, jnp.bool_(False), real, real),
+                common_prior(self.common, common, np.zeros(n_columns, bool), 0.5),
+            )
+
+        return jax.eval_shape(params)
 
     def pad_columns(self, params: HedgedPriorParams, n_columns: int, width: int) -> HedgedPriorParams:
         """Returns parameters for tables with more columns; see `dre_jax.methods.hedged_prior.prior.pad_columns`."""

@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.checkpoints.serialization import structure_from_json, structure_to_json
 from dre_jax.methods.hedged_prior.common_process import (
     CommonProcessConfig,
     common_prior,
@@ -104,13 +103,6 @@ def test_the_weight_of_the_past_falls_if_trials_contradict_it(fits):
         fitted = fit_history(fits["alike"], make_history(task.X, y), jax.random.key(0))
         weights[name] = float(METHOD.past_weight(fitted))
     assert weights["as it is"] > 0.8 > 0.2 > weights["reversed"]
-
-
-def test_old_checkpoints_have_no_common_process(fits):
-    structure, arrays = structure_to_json(fits["alike"])
-    del structure["fields"]["common"]
-    params = structure_from_json(structure, lambda path, shape: arrays[path])
-    assert params.common is None
 
 
 def test_a_column_that_no_past_task_varies_is_ignored(fit):
