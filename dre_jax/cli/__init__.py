@@ -10,16 +10,17 @@ from typing import Any, NoReturn
 import jax
 import typer
 
-from dre_jax.cli.compare import compare
+from dre_jax.cli.compare import Compare
 from dre_jax.cli.demo import demo
 from dre_jax.cli.download import download
-from dre_jax.cli.evaluate import evaluate
+from dre_jax.cli.evaluate import Evaluate
 from dre_jax.cli.info import info
-from dre_jax.cli.meta_train import meta_train
+from dre_jax.cli.meta_train import MetaTrain
 from dre_jax.cli.methods import methods
+from dre_jax.cli.options import command
 from dre_jax.cli.report import report
 from dre_jax.cli.suggest import suggest
-from dre_jax.cli.tune import tune
+from dre_jax.cli.tune import Tune
 from dre_jax.cli.version import root, version
 from dre_jax.errors import DataWarning, DreError
 from dre_jax.runtime import distributed
@@ -32,8 +33,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.callback()(root)
-for command in (demo, download, meta_train, evaluate, compare, report, suggest, tune, methods, info, version):
-    app.command()(command)
+meta_train, evaluate, compare, tune = map(command, (MetaTrain, Evaluate, Compare, Tune))
+for function in (demo, download, meta_train, evaluate, compare, report, suggest, tune, methods, info, version):
+    app.command()(function)
 
 
 _INTERRUPT_MESSAGE = "interrupted; rerun the command to resume"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -21,52 +22,65 @@ from dre_jax.runtime.setup import prepare
 _AT = (5, 10, 25, 50)
 
 
-def compare(
+@dataclass(frozen=True, kw_only=True)
+class Compare:
+    """Run methods on the same tasks and initial designs, and compare them.
+
+    Every method and search space is a job with a result file; rerun an interrupted comparison to resume it.
+    """
+
     data: Annotated[
         list[str],
         typer.Option(
             metavar="DIR", help="Folder in HPO-B's layout, or `bundled`; may be repeated.", show_default=False
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for results, checkpoints and the report.", show_default=False)],
+    ]
+    out: Annotated[Path, typer.Option(help="Folder for results, checkpoints and the report.", show_default=False)]
     methods: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Methods, as for `evaluate --method`; the first is the reference."),
-    ] = None,
-    more: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="More methods.", show_default=False)] = None,
-    space: options.Spaces = None,
-    split: Annotated[str, typer.Option(help="Tasks to run: test or validation.")] = "test",
-    trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 50,
-    seeds: Annotated[str, typer.Option(help="Initial designs of each task.")] = "test0,test1,test2,test3,test4",
+    ] = None
+    more: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="More methods.", show_default=False)] = None
+    space: options.Spaces = None
+    split: Annotated[str, typer.Option(help="Tasks to run: test or validation.")] = "test"
+    trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 50
+    seeds: Annotated[str, typer.Option(help="Initial designs of each task.")] = "test0,test1,test2,test3,test4"
     at: Annotated[
         str | None,
         typer.Option(help="Trials at which to compare. Default: 5, 10, 25, 50 and the last."),
-    ] = None,
-    seed: options.Seed = 0,
-    workers: Annotated[int | None, typer.Option(help="Number of processes. Default: one per core.", min=1)] = None,
-    quiet: options.Quiet = False,
-) -> None:
-    """Run methods on the same tasks and initial designs, and compare them.
+    ] = None
+    seed: options.Seed = 0
+    workers: Annotated[int | None, typer.Option(help="Number of processes. Default: one per core.", min=1)] = None
+    quiet: options.Quiet = False
 
-    Every method and search space is a job with a result file; rerun an interrupted comparison to resume it.
-    """
-    prepare()
-    names = list(dict.fromkeys(map(real_name, [*(methods or []), *(more or [])])))
-    if not names:
-        raise ConfigError("a comparison needs --methods NAME ..., but got none")
-    if split not in ("test", "validation"):
-        raise ConfigError(f"--split must be test or validation, but got {split!r}")
-    budgets = tuple(parse_trials(at, "--at")) if at is not None else (*(t for t in _AT if t < trials), trials)
-    if max(budgets) > trials:
-        raise ConfigError(f"--at must be at most --trials {trials}, but got {max(budgets)}")
-    for name in names:
-        check_method(name)
-    designs = tuple(parse_names(seeds, "--seeds"))
-    jobs = make_jobs(names, data, designs=designs, out=out, spaces=space, split=split, trials=trials, seed=seed)
-    failures = run_jobs(jobs, workers or cores(), "compare", quiet=quiet)
-    _report(jobs, budgets, out)
-    if failures:
-        raise MethodError(f"{len(failures)} of {len(jobs)} jobs failed; rerun the command to try them again")
+    def run(self) -> None:
+        """Runs the jobs, and writes the report."""
+        prepare()
+        names = list(dict.fromkeys(map(real_name, [*(self.methods or []), *(self.more or [])])))
+        if not names:
+            raise ConfigError("a comparison needs --methods NAME ..., but got none")
+        if self.split not in ("test", "validation"):
+            raise ConfigError(f"--split must be test or validation, but got {self.split!r}")
+        trials = self.trials
+        budgets = (*(t for t in _AT if t < trials), trials) if self.at is None else tuple(parse_trials(self.at, "--at"))
+        if max(budgets) > trials:
+            raise ConfigError(f"--at must be at most --trials {trials}, but got {max(budgets)}")
+        for name in names:
+            check_method(name)
+        jobs = make_jobs(
+            names,
+            self.data,
+            designs=tuple(parse_names(self.seeds, "--seeds")),
+            out=self.out,
+            spaces=self.space,
+            split=self.split,
+            trials=trials,
+            seed=self.seed,
+        )
+        failures = run_jobs(jobs, self.workers or cores(), "compare", quiet=self.quiet)
+        _report(jobs, budgets, self.out)
+        if failures:
+            raise MethodError(f"{len(failures)} of {len(jobs)} jobs failed; rerun the command to try them again")
 
 
 def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:

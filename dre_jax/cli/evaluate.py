@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -18,11 +19,16 @@ from dre_jax.methods.settings import parse
 from dre_jax.runtime.devices import cores
 from dre_jax.runtime.processes import is_first
 from dre_jax.runtime.progress import Bar
-from dre_jax.runtime.setup import prepare
 
 
-def evaluate(
-    data: options.Data,
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(options.OnDevices):
+    """Run a method on every task and initial design; rerun an interrupted evaluation to resume it.
+
+    Several processes share out the runs.
+    """
+
+    data: options.Data
     method: Annotated[
         str,
         typer.Option(
@@ -30,70 +36,65 @@ def evaluate(
             "path/to/file.py:Class.",
             show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="Result file in HPO-B's format.", show_default=False)],
-    space: options.Spaces = None,
+    ]
+    out: Annotated[Path, typer.Option(help="Result file in HPO-B's format.", show_default=False)]
+    space: options.Spaces = None
     checkpoints: Annotated[
         Path | None, typer.Option(help="Checkpoint folder, --out of `meta-train`.", show_default=False)
-    ] = None,
-    split: Annotated[str, typer.Option(help="Tasks to run: test or validation.")] = "test",
-    trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 100,
-    seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. Default: all.")] = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="Steps of fitting or fine-tuning before each trial.", min=0)
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Learning rate of these steps.")] = None,
-    acquisition: Annotated[str | None, typer.Option(help="Acquisition function, such as ei or lcb.")] = None,
-    settings: options.Settings = None,
-    mode: Annotated[str, typer.Option(help="HPO-B mode: v3, v3-test or v3-train-augmented.")] = "v3",
-    columns: options.Columns = "published",
+    ] = None
+    split: Annotated[str, typer.Option(help="Tasks to run: test or validation.")] = "test"
+    trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 100
+    seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. Default: all.")] = None
+    epochs: Annotated[int | None, typer.Option(help="Steps of fitting or fine-tuning before each trial.", min=0)] = None
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate of these steps.")] = None
+    acquisition: Annotated[str | None, typer.Option(help="Acquisition function, such as ei or lcb.")] = None
+    settings: options.Settings = None
+    mode: Annotated[str, typer.Option(help="HPO-B mode: v3, v3-test or v3-train-augmented.")] = "v3"
+    columns: options.Columns = "published"
     continuous: Annotated[
         str | None,
         typer.Option(
             help="Search [0, 1]^D. hpob counts evaluations as HPO-B's handler does, fixed counts all of them."
         ),
-    ] = None,
+    ] = None
     surrogates: Annotated[
         Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.", show_default=False)
-    ] = None,
-    seed: options.Seed = 0,
+    ] = None
+    seed: options.Seed = 0
     workers: Annotated[
         int | None,
         typer.Option(help="Number of processes for a host method. Default: one per core.", min=1),
-    ] = None,
-    devices: options.Devices = None,
-    distributed: options.Distributed = False,
-    coordinator: options.Coordinator = None,
-    processes: options.Processes = None,
-    process_id: options.ProcessId = None,
-    quiet: options.Quiet = False,
-) -> None:
-    """Run a method on every task and initial design; rerun an interrupted evaluation to resume it.
+    ] = None
 
-    Several processes share out the runs.
-    """
-    prepare(devices, distributed, coordinator, processes, process_id)
-    short = {"epochs": epochs, "learning_rate": learning_rate, "acquisition": acquisition}
-    texts = [f"{name}={value}" for name, value in short.items() if value is not None]
-    if workers is not None and host_of(method) is None:
-        raise ConfigError(f"--workers is for host methods, but {method!r} is none: it takes all devices, or --devices")
-    plan = Plan(
-        data=data,
-        mode=mode,
-        columns=columns,
-        spaces=tuple(space) if space else None,
-        method=method,
-        checkpoints=checkpoints,
-        split=split,
-        trials=trials,
-        seeds=None if seeds is None else tuple(parse_names(seeds, "--seeds")),
-        settings=parse([*texts, *(settings or [])]),
-        continuous=continuous,
-        surrogates=surrogates,
-        seed=seed,
-        workers=workers or cores(),
-    )
-    run_plan(plan, out, quiet=quiet)
+    def run(self) -> None:
+        """Runs the plan."""
+        self.prepare()
+        if self.workers is not None and host_of(self.method) is None:
+            rule = f"--workers is for host methods, but {self.method!r} is none"
+            raise ConfigError(f"{rule}: it takes all devices, or --devices")
+        run_plan(self.plan, self.out, quiet=self.quiet)
+
+    @property
+    def plan(self) -> Plan:
+        """What the options ask for."""
+        short = {"epochs": self.epochs, "learning_rate": self.learning_rate, "acquisition": self.acquisition}
+        texts = [f"{name}={value}" for name, value in short.items() if value is not None]
+        return Plan(
+            data=self.data,
+            mode=self.mode,
+            columns=self.columns,
+            spaces=tuple(self.space) if self.space else None,
+            method=self.method,
+            checkpoints=self.checkpoints,
+            split=self.split,
+            trials=self.trials,
+            seeds=None if self.seeds is None else tuple(parse_names(self.seeds, "--seeds")),
+            settings=parse([*texts, *(self.settings or [])]),
+            continuous=self.continuous,
+            surrogates=self.surrogates,
+            seed=self.seed,
+            workers=self.workers or cores(),
+        )
 
 
 def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:

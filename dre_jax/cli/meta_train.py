@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import jax
 import typer
@@ -26,64 +27,88 @@ from dre_jax.methods.settings import parse
 from dre_jax.runtime.distributed import wait
 from dre_jax.runtime.processes import is_first, share
 from dre_jax.runtime.progress import Bar
-from dre_jax.runtime.setup import prepare
 from dre_jax.search.method import Method
 
+if TYPE_CHECKING:
+    from dre_jax.tuning.past.readers import PastReader
 
-def meta_train(
+_BUILT_IN = ("optuna", "csv", "surrogate")
+"""Readers with an option of their own, --from-NAME."""
+
+_Tasks = tuple[SearchSpace, dict[str, Any], Callable[[], dict[str, Any]]]
+"""A search space, further entries of its checkpoint, and the function of its further arrays."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaTrain(options.OnDevices):
+    """Meta-train on past tasks; rerun an interrupted command to resume from the last checkpoint.
+
+    `evaluate --checkpoints`, `suggest --checkpoint` and `tune --surrogate` read the result. The ranking ensemble of
+    `dre` is trained beside the recommended method, so that one folder serves both. Several processes share out the
+    search spaces.
+    """
+
     out: Annotated[
         Path,
         typer.Option(
             help="Checkpoint folder: OUT/SPACE for each search space, OUT itself for past trials.", show_default=False
         ),
-    ],
-    data: Annotated[Path | None, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.")] = None,
+    ]
+    data: Annotated[Path | None, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.")] = None
     from_optuna: Annotated[
         str | None,
         typer.Option(
             metavar="STORAGE", help="Past Optuna studies instead of --data: URL of a database, or path of a journal."
         ),
-    ] = None,
+    ] = None
     from_csv: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Past trials instead of --data: one row per trial, one column per hyperparameter."
         ),
-    ] = None,
+    ] = None
     from_surrogate: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Past studies that a surrogate of another search space keeps."),
-    ] = None,
+    ] = None
+    from_reader: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="READER=SOURCE",
+            help="Past trials by a reader of your own, file.py:function or package.module:function.",
+        ),
+    ] = None
     task: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column that names the task in FILE; '' for one task. Default: task."),
-    ] = None,
+    ] = None
     value: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column with the value in FILE. Default: value.")
-    ] = None,
-    direction: Annotated[str | None, typer.Option(help="minimize or maximize the values in FILE.")] = None,
+    ] = None
+    direction: Annotated[str | None, typer.Option(help="minimize or maximize the values in FILE.")] = None
     space_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Search space of the past studies or trials, JSON.")
-    ] = None,
-    method: Annotated[str, typer.Option(help="A method with transfer from `dre-jax methods`.")] = "recommended",
-    space: options.Spaces = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Training steps of the ranking ensemble. Default: 5000.", min=1)
-    ] = None,
+    ] = None
+    method: Annotated[str, typer.Option(help="A method with transfer from `dre-jax methods`.")] = "recommended"
+    space: options.Spaces = None
+    steps: Annotated[int | None, typer.Option(help="Training steps of the ranking ensemble. Default: 5000.", min=1)] = (
+        None
+    )
     lists_per_step: Annotated[
         int | None, typer.Option(help="Lists that each member draws per step. Default: 1.", min=1)
-    ] = None,
+    ] = None
     evaluate_every: Annotated[
         int | None, typer.Option(help="Steps between two evaluations and checkpoints. Default: 1000.", min=1)
-    ] = None,
+    ] = None
     patience: Annotated[
         int | None, typer.Option(help="Stop after this many evaluations without a better validation loss.", min=1)
-    ] = None,
+    ] = None
     preset: Annotated[
         str | None,
         typer.Option(help="Preset of the ensemble: default, or paper (the published set-up)."),
-    ] = None,
-    settings: options.Settings = None,
+    ] = None
+    settings: options.Settings = None
     stream: Annotated[
         bool | None,
         typer.Option(
@@ -92,108 +117,96 @@ def meta_train(
             "Default: when they take too much of a device's memory.",
             show_default=False,
         ),
-    ] = None,
-    mode: Annotated[str, typer.Option(help="HPO-B mode: v3 or v3-train-augmented.")] = "v3",
-    columns: options.Columns = "published",
-    seed: options.Seed = 0,
-    devices: options.Devices = None,
-    distributed: options.Distributed = False,
-    coordinator: options.Coordinator = None,
-    processes: options.Processes = None,
-    process_id: options.ProcessId = None,
-    quiet: options.Quiet = False,
-) -> None:
-    """Meta-train on past tasks; rerun an interrupted command to resume from the last checkpoint.
+    ] = None
+    mode: Annotated[str, typer.Option(help="HPO-B mode: v3 or v3-train-augmented.")] = "v3"
+    columns: options.Columns = "published"
+    seed: options.Seed = 0
 
-    `evaluate --checkpoints`, `suggest --checkpoint` and `tune --surrogate` read the result. The ranking ensemble of
-    `dre` is trained beside the recommended method, so that one folder serves both. Several processes share out the
-    search spaces.
-    """
-    prepare(devices, distributed, coordinator, processes, process_id)
-    entry = find(method)
-    training: dict[str, object] = {"steps": steps, "lists_per_step": lists_per_step, "patience": patience}
-    training["evaluate_every"] = evaluate_every
-    methods = {entry.name: configure_training(entry, parse(settings or []), preset=preset, training=training)}
-    if (name := entry.companion) is not None:  # first, since it says how far it is
-        methods = {name: configure_training(find(name), {}, preset=preset, training=training), **methods}
-    options_of_columns = {"direction": direction, "task": task, "value": value}
-    table: dict[str, str | None] = {name: text for name, text in options_of_columns.items() if text is not None}
-    table |= {"task": None} if task == "" else {}
-    sources = {"--data": data, "--from-optuna": from_optuna, "--from-csv": from_csv, "--from-surrogate": from_surrogate}
-    _check_sources(sources, table, space_file, space)
-    names = ["."] if data is None else space or list_spaces(data, mode)
-    mine = share(names)
-    if data is not None and len(mine) > 1 and not stream and gains_side_by_side():
-        spaces = {out / name: _read_space(data, name, mode, columns)[:2] for name in mine}
-        _train_ensembles(spaces, methods, jax.random.key(seed), quiet=quiet)
-    for name in mine:
-        if data is None:
-            tasks, extra, arrays = _read_past(from_optuna, from_csv, from_surrogate, table, space_file, seed)
-        else:
-            tasks, extra, arrays = _read_space(data, name, mode, columns)
-        train_space(tasks, methods, jax.random.key(seed), out / name, extra, arrays, stream=stream, quiet=quiet)
-    wait()
-    if is_first():
-        for name in names:
-            if name not in mine:
-                print(_closing_lines(out / name))
+    def run(self) -> None:
+        """Meta-trains on each search space that is this process's."""
+        self.prepare()
+        methods, source = self._methods(), self._past_source()
+        names = ["."] if self.data is None else self.space or list_spaces(self.data, self.mode)
+        mine, key = share(names), jax.random.key(self.seed)
+        if self.data is not None and len(mine) > 1 and not self.stream and gains_side_by_side():
+            spaces = {self.out / name: self._read_space(self.data, name)[:2] for name in mine}
+            _train_ensembles(spaces, methods, key, quiet=self.quiet)
+        for name in mine:
+            data = self._read_past(*source) if source else self._read_space(cast(Path, self.data), name)
+            train_space(data[0], methods, key, self.out / name, *data[1:], stream=self.stream, quiet=self.quiet)
+        wait()
+        if is_first():
+            for name in names:
+                if name not in mine:
+                    print(_closing_lines(self.out / name))
 
+    def _methods(self) -> dict[str, Method]:
+        """Returns the method and its companion, which is first, since it says how far it is."""
+        entry = find(self.method)
+        names = ("steps", "lists_per_step", "patience", "evaluate_every")
+        training: dict[str, Any] = {"preset": self.preset, "training": {name: getattr(self, name) for name in names}}
+        method = configure_training(entry, parse(self.settings or []), **training)
+        companion = {} if (name := entry.companion) is None else {name: configure_training(find(name), {}, **training)}
+        return {**companion, entry.name: method}
 
-def _check_sources(
-    sources: Mapping[str, object], columns: Mapping[str, str | None], space_file: Path | None, spaces: list[str] | None
-) -> None:
-    """Checks that the options name one source of past tasks, and only what goes with it. Raises `ConfigError`."""
-    used = [name for name, source in sources.items() if source is not None]
-    if len(used) != 1:
-        raise ConfigError(f"past tasks come from one of {', '.join(sources)}, but got {' and '.join(used) or 'none'}")
-    if columns and used != ["--from-csv"]:
-        raise ConfigError(f"--{next(iter(columns))} goes with --from-csv, but got {used[0]}")
-    if used == ["--from-csv"] and "direction" not in columns:
-        raise ConfigError("--from-csv takes --direction, minimize or maximize, but got none")
-    if used == ["--data"] and space_file is not None:
-        raise ConfigError("--space-file goes with --from-optuna, --from-csv or --from-surrogate, but got --data")
-    if used != ["--data"] and (space_file is None or spaces):
-        option = "--space" if spaces else "none"
-        raise ConfigError(f"{used[0]} takes the search space from --space-file, but got {option}")
+    def _past_source(self) -> tuple[PastReader, str, dict[str, str | None]] | None:
+        """Returns a reader of past tasks, its source and its options; None for tables in HPO-B's layout.
 
+        Raises:
+          ConfigError: for options that do not name one source of past tasks, or do not go with it.
+        """
+        from dre_jax.tuning.past.readers import check_options, find_reader
 
-_Tasks = tuple[SearchSpace, dict[str, Any], Callable[[], dict[str, Any]]]
-"""A search space, further entries of its checkpoint, and the function of its further arrays."""
+        sources = {"data": self.data, **{f"from-{name}": getattr(self, f"from_{name}") for name in _BUILT_IN}}
+        sources["from"] = self.from_reader
+        given = {f"--{name}": str(source) for name, source in sources.items() if source is not None}
+        if len(given) != 1:
+            rule = f"past tasks come from one of {', '.join(f'--{name}' for name in sources)}"
+            raise ConfigError(f"{rule}, but got {' and '.join(given) or 'none'}")
+        ((label, source),) = given.items()
+        further = {"direction": self.direction, "task": self.task, "value": self.value}
+        more = {name: text or None for name, text in further.items() if text is not None}
+        if label == "--data":
+            check_options(lambda source, space: None, label, more)  # takes none
+            if self.space_file is not None:
+                readers = [f"--{name}" for name in sources if name != "data"]
+                raise ConfigError(f"--space-file goes with {', '.join(readers[:-1])} or {readers[-1]}, but got --data")
+            return None
+        name, _, source = source.partition("=") if label == "--from" else (label.removeprefix("--from-"), "", source)
+        reader = find_reader(name)
+        check_options(reader, label, more)
+        if self.space_file is None or self.space:
+            option = "--space" if self.space else "none"
+            raise ConfigError(f"{label} takes the search space from --space-file, but got {option}")
+        return reader, source, more
 
+    def _read_space(self, data: Path, name: str) -> _Tasks:
+        tasks = load_space(data, name, self.mode, columns=self.columns)
+        descriptor = read_descriptor(data, name)
+        if descriptor is None:
+            return tasks, {}, dict
+        descriptor = fixed_descriptor(name, descriptor) if self.columns == "fixed" else descriptor
+        return tasks, {"descriptor": descriptor}, dict
 
-def _read_space(data: Path, name: str, mode: str, columns: str) -> _Tasks:
-    tasks, descriptor = load_space(data, name, mode, columns=columns), read_descriptor(data, name)
-    if descriptor is None:
-        return tasks, {}, dict
-    return tasks, {"descriptor": fixed_descriptor(name, descriptor) if columns == "fixed" else descriptor}, dict
+    def _read_past(self, reader: PastReader, source: str, more: Mapping[str, str | None]) -> _Tasks:
+        """Returns past studies or trials; prints exclusions to standard error."""
+        from dre_jax.tuning import read_space
+        from dre_jax.tuning.past.studies import keep_studies
+        from dre_jax.tuning.past.tasks import describe_changes
+        from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra
+        from dre_jax.tuning.surrogate import start_design
 
-
-def _read_past(
-    storage: str | None, table: Any, surrogate: Path | None, columns: Mapping[str, Any], space_file: Any, seed: int
-) -> _Tasks:
-    """Returns past studies or trials; prints exclusions to standard error."""
-    from dre_jax.tuning import Surrogate, from_csv, from_studies, read_space
-    from dre_jax.tuning.past.studies import keep_studies
-    from dre_jax.tuning.past.tasks import describe_changes
-    from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra
-    from dre_jax.tuning.surrogate import start_design
-
-    space = read_space(space_file)
-    if surrogate is not None:
-        past = Surrogate.load(surrogate).past_in(space)
-    else:
-        past = from_csv(table, space, **columns) if storage is None else from_studies(storage, space)
-    for one in past.exclusions:
-        print(f"dre-jax: left out: {one}", file=sys.stderr)
-    if changes := describe_changes(past):
-        print(f"dre-jax: {changes}", file=sys.stderr)
-    if not past.tasks:
-        raise DataError(f"at least one past task must fit {space_file}, but none does")
-    start = start_design(past, None, seed)
-    names = list(past.tasks)
-    extra = checkpoint_extra(past.space, start, past.direction, past.metric, names, constrained=past.constrained)
-    tasks = past.search_space(SPACE_NAME)
-    return tasks, extra, lambda: keep_studies(tasks, jax.random.key(seed)).arrays()
+        past = reader(source, read_space(cast(Path, self.space_file)), **more)
+        for one in past.exclusions:
+            print(f"dre-jax: left out: {one}", file=sys.stderr)
+        if changes := describe_changes(past):
+            print(f"dre-jax: {changes}", file=sys.stderr)
+        if not past.tasks:
+            raise DataError(f"at least one past task must fit {self.space_file}, but none does")
+        start, names = start_design(past, None, self.seed), list(past.tasks)
+        extra = checkpoint_extra(past.space, start, past.direction, past.metric, names, constrained=past.constrained)
+        tasks = past.search_space(SPACE_NAME)
+        return tasks, extra, lambda: keep_studies(tasks, jax.random.key(self.seed)).arrays()
 
 
 def train_space(

@@ -1,11 +1,17 @@
-"""Options that several commands share."""
+"""Commands from dataclasses, whose fields are the options, and options that several commands share."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from inspect import Parameter, Signature, get_annotations
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Protocol, get_type_hints
 
 import typer
+
+from dre_jax.runtime.setup import prepare
 
 Data = Annotated[Path, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.", show_default=False)]
 Spaces = Annotated[list[str] | None, typer.Option("--space", help="Search space; may be repeated. Default: all.")]
@@ -30,3 +36,59 @@ Coordinator = Annotated[
 ]
 Processes = Annotated[int | None, typer.Option(min=1, help="Number of processes, with --coordinator.")]
 ProcessId = Annotated[int | None, typer.Option(min=0, help="Index of this process, from 0, with --coordinator.")]
+
+
+class Command(Protocol):
+    """A frozen dataclass whose fields are the options of a command, and whose docstring is its help."""
+
+    def run(self) -> None:
+        """Does what the command does."""
+        ...
+
+
+def command(kind: type[Command]) -> Callable[..., None]:
+    """Returns the function from which Typer makes a command: its own fields are the first options, then inherited ones.
+
+    Example:
+      >>> @dataclass(frozen=True, kw_only=True)
+      ... class SayHello:
+      ...     name: Annotated[str, typer.Option(help="Who is greeted.")] = "you"
+      ...
+      ...     def run(self):
+      ...         print(f"hello, {self.name}")
+      >>> command(SayHello).__name__
+      'say_hello'
+      >>> command(SayHello)(name="world")
+      hello, world
+    """
+    hints, own = get_type_hints(kind, include_extras=True), get_annotations(kind)
+    options = sorted(fields(kind), key=lambda field: field.name not in own)  # type: ignore[arg-type]
+    defaults = {field.name: Parameter.empty if field.default is MISSING else field.default for field in options}
+
+    def run(**values: Any) -> None:
+        kind(**values).run()
+
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        for name, default in defaults.items()
+    ]
+    run.__name__ = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+    run.__doc__, run.__annotations__ = kind.__doc__, {name: hints[name] for name in defaults}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnDevices:
+    """Options of a command that computes on all devices, of several processes too."""
+
+    devices: Devices = None
+    distributed: Distributed = False
+    coordinator: Coordinator = None
+    processes: Processes = None
+    process_id: ProcessId = None
+    quiet: Quiet = False
+
+    def prepare(self) -> None:
+        """Sets this process up."""
+        prepare(self.devices, self.distributed, self.coordinator, self.processes, self.process_id)

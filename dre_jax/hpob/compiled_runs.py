@@ -17,7 +17,7 @@ from dre_jax.hpob.host_runs import RunSource
 from dre_jax.hpob.plan import FinishedRun, PendingRuns, Plan, Run
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import has_ensemble, load_fitted
-from dre_jax.methods.foreign import entry_for
+from dre_jax.methods.registry import entry_for
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
 from dre_jax.search.candidates import CandidateConfig

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import importlib.util
 import inspect
@@ -14,10 +13,9 @@ from typing import Any, cast, get_type_hints
 
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.settings import Settings, convert, unknown_setting
-from dre_jax.search.method import Method, learns_from_past
+from dre_jax.search.method import Method
 
 _STAMP = "__dre_jax_stamp__"
 
@@ -52,11 +50,11 @@ def load_method(name: str) -> Entry | Method:
       ConfigError: if it cannot be imported, or has neither `observe_and_suggest` nor `fit` and `acquire`.
       MissingExtraError: as raised by the module, which says itself what to install.
     """
-    target = _import_object(name)
+    target = import_object(name)
     if isinstance(target, Entry):
         return target
     if isinstance(target, type) and callable(getattr(target, "observe_and_suggest", None)):
-        return Entry(name=name, summary=_summary(target), paper="", host=target, library="Python")
+        return Entry(name=name, summary=summary_of(target), paper="", host=target, library="Python")
     if not any(callable(getattr(target, function, None)) for function in ("fit", "acquire")):
         raise ConfigError(f"method {name}: must have observe_and_suggest, or fit and acquire, but has neither")
     if not isinstance(target, type):
@@ -67,27 +65,8 @@ def load_method(name: str) -> Entry | Method:
         raise ConfigError(f"method {name}: every field of the class must have a default, but {error}") from error
 
 
-def entry_for(method: Method, name: str) -> Entry:
-    """Returns an entry for a method that is an object.
-
-    One with a ranking ensemble that learns from past tasks, a field `model` that is a `ModelConfig`, can start from a
-    checkpoint.
-    """
-    has_ensemble = isinstance(getattr(method, "model", None), ModelConfig)
-    learns = learns_from_past(method)
-    fields: list[str] = [field.name for field in dataclasses.fields(method)] if dataclasses.is_dataclass(method) else []
-    return Entry(
-        name=name,
-        summary=_summary(type(method)),
-        paper="",
-        transfer=learns,
-        default=method,
-        reads_checkpoints=has_ensemble and learns,
-        free=tuple(one for one in fields if has_ensemble and one not in ("model", "training", "transfer")),
-    )
-
-
-def _summary(kind: type) -> str:
+def summary_of(kind: type) -> str:
+    """Returns the first line of the docstring of a class."""
     return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
@@ -122,10 +101,20 @@ def constructor(host_class: type) -> dict[str, Parameter]:
     return {name: one for name, one in parameters.items() if one.kind in by_name and not name.startswith("_")}
 
 
-def _import_object(name: str) -> Any:
+def import_object(name: str, what: str = "method") -> Any:
+    """Returns the object of a name, `package.module:Name` or `path/to/file.py:Name`.
+
+    Args:
+      name: of the object.
+      what: what it is, for messages.
+
+    Raises:
+      ConfigError: if it cannot be imported.
+      MissingExtraError: as raised by the module.
+    """
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
-        raise ConfigError(f"a method from outside is package.module:Class or path/to/file.py:Class, but got {name!r}")
+        raise ConfigError(f"a {what} from outside is package.module:Name or path/to/file.py:Name, but got {name!r}")
     try:
         if module_name.endswith(".py"):
             module = _load_file(Path(module_name))
@@ -135,16 +124,16 @@ def _import_object(name: str) -> Any:
     except (ConfigError, MissingExtraError):
         raise
     except Exception as error:  # whatever the module does while it is imported
-        raise ConfigError(f"method {name}: cannot be imported: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"{what} {name}: cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, attribute):
-        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
-        raise ConfigError(f"{module_name} must hold a class {attribute!r}, but has {', '.join(classes) or 'none'}")
+        names = [key for key, value in vars(module).items() if callable(value)]
+        raise ConfigError(f"{module_name} must hold a {what} {attribute!r}, but has {', '.join(names) or 'none'}")
     return getattr(module, attribute)
 
 
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise ConfigError(f"a method's file must exist, but {path} does not")
+        raise ConfigError(f"the file must exist, but {path} does not")
     path = path.resolve()
     _search(str(path.parent))
     # A name that no import can ask for: a file may be called like a module that it imports.

@@ -6,15 +6,16 @@ point of the group `dre_jax.methods`, whose object is an `Entry` of the entry po
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import warnings
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import entry_points
 
 from dre_jax.errors import ConfigError, DataWarning, MissingExtraError
+from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.entry import Entry, check_entry
-from dre_jax.methods.foreign import entry_for, is_foreign, label_of, load_method
+from dre_jax.methods.foreign import is_foreign, label_of, load_method, summary_of
+from dre_jax.methods.settings import did_you_mean
 from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method, learns_from_past
 
@@ -91,18 +92,15 @@ def registered_entry(name: str) -> Entry | None:
     name = real_name(name)
     if name not in METHODS and not is_foreign(name):
         for point in entry_points(group=ENTRY_POINTS, name=name):
+            rule = f"method {name}: entry point {point.value}"
             try:
                 target = point.load()
             except MissingExtraError:
                 raise
             except Exception as error:  # whatever the module does while it is imported
-                why = f"{type(error).__name__}: {error}"
-                raise ConfigError(f"method {name}: entry point {point.value} cannot be loaded: {why}") from error
+                raise ConfigError(f"{rule} cannot be loaded: {type(error).__name__}: {error}") from error
             if not isinstance(target, Entry) or target.name != name:
-                description = f"that of {target.name!r}" if isinstance(target, Entry) else repr(target)
-                raise ConfigError(
-                    f"method {name}: entry point {point.value} must be the Entry of {name!r}, but is {description}"
-                )
+                raise ConfigError(f"{rule} must be the Entry of {name!r}, but is {target!r}")
             register(target)
     return METHODS.get(name)
 
@@ -132,16 +130,12 @@ def find(name: str) -> Entry:
     """
     if is_foreign(name):
         target, label = load_method(name), label_of(name)
-        if isinstance(target, Entry):
-            return _add(dataclasses.replace(target, name=label))
-        return _add(_entry_like(target, label))
+        return _add(replace(target, name=label) if isinstance(target, Entry) else entry_for(target, label))
     entry = registered_entry(name)
-    if entry is not None:
-        return entry
-    names = (*METHODS, *ALIASES, *entry_points(group=ENTRY_POINTS).names)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    raise ConfigError(f"the method must be one of {', '.join(names)}, but got {name!r}{hint}")
+    if entry is None:
+        names = (*METHODS, *ALIASES, *entry_points(group=ENTRY_POINTS).names)
+        raise ConfigError(f"the method must be one of {', '.join(names)}, but got {name!r}{did_you_mean(name, names)}")
+    return entry
 
 
 def entry_of(method: Method) -> Entry:
@@ -159,22 +153,33 @@ def entry_of(method: Method) -> Entry:
     alike = [entry for entry in METHODS.values() if type(entry.default) is type(method)]
     if not alike:
         return _add(entry_for(method, f"{type(method).__module__}:{type(method).__qualname__}"))
-    same = [entry for entry in alike if entry.default == method]
-    if same:
-        return same[0]
-    entry = _entry_like(method, alike[0].name)
+    entry = next((one for one in alike if one.default == method), None) or entry_for(method, alike[0].name)
     check_entry(entry)
     return entry
 
 
-def _entry_like(method: Method, name: str) -> Entry:
-    """Returns an entry for an object, like that of the registered method of its class, if any."""
+def entry_for(method: Method, name: str) -> Entry:
+    """Returns an entry for an object: like that of the registered method of its class, if any.
+
+    A method with a ranking ensemble that learns from past tasks, a field `model` that is a `ModelConfig`, can start
+    from a checkpoint.
+    """
     for entry in METHODS.values():
         if type(entry.default) is type(method):
             learns = learns_from_past(method, entry.transfer)
             reads = learns and entry.reads_checkpoints
-            return dataclasses.replace(entry, name=name, default=method, transfer=learns, reads_checkpoints=reads)
-    return entry_for(method, name)
+            return replace(entry, name=name, default=method, transfer=learns, reads_checkpoints=reads)
+    has_ensemble, learns = isinstance(getattr(method, "model", None), ModelConfig), learns_from_past(method)
+    free = vars(method).keys() - {"model", "training", "transfer"} if has_ensemble else ()
+    return Entry(
+        name=name,
+        summary=summary_of(type(method)),
+        paper="",
+        transfer=learns,
+        default=method,
+        reads_checkpoints=has_ensemble and learns,
+        free=tuple(sorted(free)),
+    )
 
 
 def host_of(method: object) -> type[HostMethod] | None:

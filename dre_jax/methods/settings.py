@@ -127,9 +127,19 @@ def convert(kind: Any, value: object, field: str) -> Any:
 def unknown_setting(setting: str, settings: Iterable[str], name: str) -> ConfigError:
     """Returns the error for an unknown setting; the message names the settings that there are, and the nearest."""
     settings = tuple(settings)
-    near = difflib.get_close_matches(setting, settings, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return ConfigError(f"{name} takes {', '.join(settings) or 'no settings'}, but got {setting!r}{hint}")
+    rule = f"{name} takes {', '.join(settings) or 'no settings'}"
+    return ConfigError(f"{rule}, but got {setting!r}{did_you_mean(setting, settings)}")
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Returns the nearest of some names as a hint; empty if none is near.
+
+    Example:
+      >>> did_you_mean("dree", ["dre", "gp"])
+      ' (did you mean dre?)'
+    """
+    near = difflib.get_close_matches(name, tuple(names), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _replace(

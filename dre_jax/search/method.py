@@ -142,16 +142,14 @@ def capabilities_of(method: object) -> Capabilities:
     """
     if isinstance(method, (str, type)):
         raise ConfigError(f"a method must be an object, such as find('dre').make(), but got {method!r}")
-    declaration: object = _NO_CAPABILITIES
     rule = f"capabilities of the method {type(method).__name__} must be Capabilities(...)"
-    if getattr_static(method, "capabilities", None) is not None:
-        try:
-            declaration = cast(Any, method).capabilities
-        except AttributeError as error:  # of a property, which `getattr` would take for no declaration
-            raise ConfigError(f"{rule}, but cannot be read: {error}") from error
-    if not isinstance(declaration, Capabilities):
-        raise ConfigError(f"{rule}, but are {declaration!r}")
-    return declaration
+    try:
+        declared: object = getattr_static(method, "capabilities", None) and cast(Any, method).capabilities
+    except AttributeError as error:  # of a property, which `getattr` would take for no declaration
+        raise ConfigError(f"{rule}, but cannot be read: {error}") from error
+    if not isinstance(declared, Capabilities | None):
+        raise ConfigError(f"{rule}, but are {declared!r}")
+    return declared or _NO_CAPABILITIES
 
 
 def learns_from_past(method: object, default: bool = True) -> bool:

@@ -48,9 +48,9 @@ def test_from_a_file_with_its_imports_and_from_a_module(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("peer.py:", "package.module:Class or path/to/file.py:Class"),
-        ("nowhere.py:Peer", "a method's file must exist, but nowhere.py does not"),
-        ("peer.py:Missing", "must hold a class 'Missing', but has Peer, Other"),
+        ("peer.py:", "package.module:Name or path/to/file.py:Name"),
+        ("nowhere.py:Peer", "the file must exist, but nowhere.py does not"),
+        ("peer.py:Missing", "must hold a method 'Missing', but has dataclass, Peer, Other"),
         ("peer.py:Other", "must have observe_and_suggest, or fit and acquire"),
         ("no.such.module:Peer", "cannot be imported: ModuleNotFoundError: No module named 'no'"),
         ("broken.py:Peer", "cannot be imported: ZeroDivisionError: division by zero"),

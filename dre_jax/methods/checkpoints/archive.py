@@ -13,9 +13,10 @@ import numpy as np
 
 from dre_jax.data.files import atomic_writer, parse_json
 from dre_jax.errors import CheckpointError, DataError
+from dre_jax.methods.checkpoints.storage import FORMAT
+from dre_jax.methods.checkpoints.trees import array_shapes
 
 SUFFIX = ".npz"
-FORMAT = 2
 _METADATA = "metadata"
 _SEPARATOR = ":"
 
@@ -35,20 +36,21 @@ def write_archive(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping
 
     Args:
       path: of the file.
-      arrays: by name.
+      arrays: by path, None for what is absent.
       metadata: JSON.
     """
     try:
-        text = json.dumps({"format": FORMAT, **metadata}, allow_nan=False).encode()
-        content = {f"{_SEPARATOR}{name}": np.asarray(array) for name, array in arrays.items()}
+        described = {"format": FORMAT, **metadata, "arrays": array_shapes(arrays)}
+        text = json.dumps(described, allow_nan=False).encode()
+        content = {f"{_SEPARATOR}{path}": np.asarray(array) for path, array in arrays.items() if array is not None}
         with atomic_writer(path) as stream:
             np.savez_compressed(stream, **{_METADATA: np.frombuffer(text, np.uint8)}, **content)  # type: ignore[arg-type]
     except (DataError, TypeError, ValueError) as error:
         raise CheckpointError(f"cannot write a checkpoint to {path}: {str(error)[:300]}") from error
 
 
-def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns the metadata and the arrays of an archive.
+def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the metadata and the arrays of an archive by path, None for what is absent.
 
     Raises:
       CheckpointError: if there is none, or it is damaged or of another format.
@@ -56,10 +58,10 @@ def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray
     try:
         with np.load(path, allow_pickle=False) as content:
             metadata = parse_json(content[_METADATA].tobytes(), str(path))
-            names = set(content.files) - {_METADATA}
-            arrays = {name.removeprefix(_SEPARATOR): content[name] for name in names}
+            if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+                raise CheckpointError(f"{path} must hold a checkpoint of format {FORMAT}")
+            shapes = metadata["arrays"]
+            arrays = {name: None if shapes[name] is None else content[f"{_SEPARATOR}{name}"] for name in shapes}
     except (OSError, KeyError, ValueError, EOFError, DataError, zipfile.BadZipFile, zlib.error) as error:
         raise CheckpointError(f"cannot read the checkpoint {path}: {str(error)[:300]}") from error
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise CheckpointError(f"{path} must hold a checkpoint of format {FORMAT}")
     return metadata, arrays

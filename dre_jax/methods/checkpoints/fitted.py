@@ -13,21 +13,21 @@ that `fit` returns (`parameters`). A path that ends in ``.npz`` is one file with
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError
 from dre_jax.methods.checkpoints.archive import is_archive, read_archive, write_archive
-from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable, flatten, restore
+from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable
 from dre_jax.methods.checkpoints.provenance import check_version, differences
 from dre_jax.methods.checkpoints.storage import Steps
 from dre_jax.methods.checkpoints.training import STEPS, TrainingCheckpoint, columns_from_json, training_configs
+from dre_jax.methods.checkpoints.trees import flatten, restore
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
@@ -87,7 +87,7 @@ def save_fitted(folder: str | Path, fitted_method: FittedMethod) -> None:
       CheckpointError: for what `check_storable` refuses, or if the folder cannot be written.
     """
     check_storable(fitted_method.name, fitted_method.method, fitted_method.params, fitted_method.n_columns)
-    arrays = flatten({"params": fitted_method.params, "extra": fitted_method.extra_arrays})
+    arrays = flatten(jax.device_put({"params": fitted_method.params, "extra": fitted_method.extra_arrays}))
     metadata = {
         "method": fitted_method.name,
         "configuration": config_to_json(fitted_method.method),
@@ -97,14 +97,11 @@ def save_fitted(folder: str | Path, fitted_method: FittedMethod) -> None:
         "facts": fitted_method.facts,
         "extra": fitted_method.extra,
     }
-    stored_arrays = {path: jax.device_put(array) for path, array in arrays.items() if array is not None}
-    shapes = {path: [list(a.shape), str(a.dtype)] for path, a in stored_arrays.items()}
-    stored_metadata = {**metadata, "arrays": dict.fromkeys(arrays) | shapes}
     if is_archive(folder):
-        write_archive(folder, stored_arrays, stored_metadata)
+        write_archive(folder, arrays, metadata)
         return
     steps = _fitted_steps(folder)
-    steps.save((steps.latest() or 0) + 1, stored_arrays, stored_metadata, {"metadata.json": metadata})
+    steps.save((steps.latest() or 0) + 1, arrays, metadata, {"metadata.json": metadata})
 
 
 def has_checkpoint(folder: str | Path) -> bool:
@@ -174,24 +171,20 @@ def _fitted_step(folder: str | Path, ensemble: bool) -> int | None:
 
 
 def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod:
-    stored: Mapping[str, Any] = {}
+    arrays: dict[str, Any]
     if is_archive(folder):
-        metadata, stored = read_archive(folder)
-        stored = jax.device_put(stored)
+        metadata, on_host = read_archive(folder)
+        arrays = jax.device_put(on_host) if with_params else {}
     else:
         step, steps = _fitted_step(folder, ensemble), _fitted_steps(folder)
         if step is None:
             return _read_training(folder, with_params)
         metadata = steps.metadata(step)
-        if with_params:
-            shapes = [(path, *one) for path, one in metadata["arrays"].items() if one is not None]
-            like = {path: jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype)) for path, shape, dtype in shapes}
-            stored = steps.arrays(step, like)
+        arrays = steps.arrays(step, metadata) if with_params else {}
     name = _check_name(metadata["method"], folder)
     method: Any = configure(METHODS[name].default, metadata["configuration"], name=name)
     learned: dict[str, Any] = {}
     if with_params:
-        arrays = {path: None if shape is None else stored[path] for path, shape in metadata["arrays"].items()}
         extra = {path.removeprefix(_EXTRA): array for path, array in arrays.items() if path.startswith(_EXTRA)}
         tree = restore({"params": abstract_params(method, metadata["columns"]), "extra": extra}, arrays)
         learned = {"params": tree["params"], "extra_arrays": tree["extra"]}

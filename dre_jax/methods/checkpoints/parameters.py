@@ -1,14 +1,8 @@
-"""What a method learns as arrays by path, and the tree that a checkpoint's arrays are put onto.
-
-A checkpoint holds no structure: the method has it. `abstract_params` is the tree of what `fit` returns, by the method's
-own function of this name or by tracing `fit`. Where the checkpoint has None in place of a part of the tree, so has what
-is restored.
-"""
+"""The tree of what a method learns, and whether a checkpoint can hold it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, cast
 
 import jax
@@ -18,50 +12,10 @@ import numpy as np
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError
+from dre_jax.methods.checkpoints.trees import flatten, restore
 from dre_jax.methods.registry import METHODS
 from dre_jax.methods.settings import config_to_json, configure
 from dre_jax.search.method import CapableMethod, Method, capabilities_of
-
-_PATH: Any = {"simple": True, "separator": "."}
-
-
-def flatten(tree: Any) -> dict[str, Any]:
-    """Returns the arrays of a tree by their paths, and None for the parts that are None.
-
-    Example:
-      >>> list(flatten({"bias": (np.zeros(2), None)}).items())
-      [('bias.0', array([0., 0.])), ('bias.1', None)]
-    """
-    leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda part: part is None)
-    return {jax.tree_util.keystr(path, **_PATH): leaf for path, leaf in leaves}
-
-
-def restore(like: Any, arrays: Mapping[str, Any]) -> Any:
-    """Returns a tree with arrays by path in place of the leaves of ``like``; None in place of a part that is None.
-
-    Raises:
-      ConfigError: if the arrays are not those of ``like``.
-
-    Example:
-      >>> restore({"bias": (0, {"scale": 1})}, {"bias.0": np.zeros(2), "bias.1": None})
-      {'bias': (array([0., 0.]), None)}
-    """
-    unused = {path for path, array in arrays.items() if array is not None}
-
-    def take(path: Any, leaf: Any) -> Any:
-        name = jax.tree_util.keystr(path, **_PATH)
-        if name not in arrays or (arrays[name] is not None and np.ndim(arrays[name]) != np.ndim(leaf)):
-            raise ConfigError(f"parameters differ: {name} is not in the checkpoint, or has another number of axes")
-        unused.discard(name)
-        return arrays[name]
-
-    def is_taken(path: Any, part: Any) -> bool:
-        return arrays.get(jax.tree_util.keystr(path, **_PATH), part) is None
-
-    tree = jax.tree_util.tree_map_with_path(take, like, is_leaf=is_taken, is_leaf_takes_path=True)
-    if unused:
-        raise ConfigError(f"parameters differ: {', '.join(sorted(unused))} of the checkpoint are unknown here")
-    return tree
 
 
 def abstract_params(method: Method, n_columns: int) -> Any:

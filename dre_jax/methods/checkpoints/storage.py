@@ -20,6 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from dre_jax.data.files import read_json, remove_left_over, write_json, write_text
 from dre_jax.errors import CheckpointError, DataError
+from dre_jax.methods.checkpoints.trees import array_shapes
 
 FORMAT = 2
 _DIGESTS = "digests.json"
@@ -56,17 +57,18 @@ class Steps:
 
         Args:
           step: its number, higher than those of the steps that exist.
-          arrays: by name, at least one.
+          arrays: by path, None for what is absent; at least one array.
           metadata: JSON.
           copies: texts, or objects of JSON, for people, by the name of their file in the folder above.
 
         Raises:
           CheckpointError: if the folder cannot be written, or has too little room.
         """
-        ocp, prepared_arrays = _orbax(), jax.tree.map(_prepare_array, arrays)
+        ocp = _orbax()
+        prepared_arrays = {path: _prepare_array(array) for path, array in arrays.items() if array is not None}
         items = ocp.args.Composite(
             arrays=ocp.args.PyTreeSave(prepared_arrays),
-            metadata=ocp.args.JsonSave({"format": FORMAT, **metadata}),
+            metadata=ocp.args.JsonSave({"format": FORMAT, **metadata, "arrays": array_shapes(arrays)}),
         )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -126,19 +128,20 @@ class Steps:
             )
         return metadata
 
-    def arrays(self, step: int, like: Mapping[str, Any]) -> Any:
-        """Returns the arrays of a step, on this process's first device.
+    def arrays(self, step: int, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the arrays of a step by path, on this process's first device, and None for what is absent.
 
         Args:
           step: its number.
-          like: shapes and dtypes by name; arrays that it lacks are not read.
+          metadata: of the step.
 
         Raises:
           CheckpointError: if they cannot be read.
         """
         ocp = _orbax()
         device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-        target = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=device), like)
+        shapes = [(path, *one) for path, one in metadata["arrays"].items() if one is not None]
+        target = {path: jax.ShapeDtypeStruct(tuple(a), np.dtype(kind), sharding=device) for path, a, kind in shapes}
         arguments = ocp.checkpoint_utils.construct_restore_args(target)
         restore = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(target, arguments, partial_restore=True))
         try:
@@ -148,7 +151,7 @@ class Steps:
             raise self._unreadable(step, error) from error
         # Through the host: an array that is bound to a device, as Orbax returns it, would have every program that it
         # meets compiled anew.
-        return jax.device_put(jax.tree.map(np.array, arrays))
+        return {**dict.fromkeys(metadata["arrays"]), **jax.device_put(jax.tree.map(np.array, arrays))}
 
     def _path(self, step: int) -> Path:
         return self.folder / str(step)

@@ -20,16 +20,17 @@ from dre_jax.errors import CheckpointError
 from dre_jax.methods.checkpoints.provenance import (
     check_same_training,
     check_version,
-    differences,
     provenance,
     warn_of_backends,
 )
 from dre_jax.methods.checkpoints.storage import Steps
+from dre_jax.methods.checkpoints.trees import flatten, restore
 from dre_jax.methods.dre.backends.provenance import with_backend
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import start
-from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
+from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.methods.settings import configure
 
 STEPS = "steps"
 """The folder of the steps in that of a search space."""
@@ -40,11 +41,10 @@ def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrai
     """Returns the configurations in metadata; options that came after they were written have their defaults.
 
     Raises:
-      TypeError, KeyError, ConfigError: for fields or values that this version does not have.
+      KeyError, ConfigError: for fields or values that this version does not have.
     """
-    training = metadata["training"]
-    sizes: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in metadata["model"].items()}
-    return ModelConfig(**sizes), MetaTrainConfig(**{**training, "loss": LossConfig(**training["loss"])})
+    model, training = metadata["model"], metadata["training"]
+    return configure(ModelConfig(), model, name="model"), configure(MetaTrainConfig(), training, name="training")
 
 
 def columns_from_json(columns: Any) -> tuple[Column, ...] | None:
@@ -92,13 +92,9 @@ class TrainingCheckpoint:
         with check_version(self.folder):
             model, config = training_configs(metadata)
             state = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
-        like = {"state": state, "best": None if metadata["best_step"] is None else state.params}
-        leaves = _leaves(like)
-        phrases = differences(_shapes(leaves), metadata["arrays"])
-        if phrases:
-            raise CheckpointError(f"the arrays in {self.folder} are not this version's: {'; '.join(phrases)}")
-        arrays = self._steps.arrays(metadata["step"], leaves)
-        trees = jax.tree.unflatten(jax.tree.structure(like), [arrays[path] for path in leaves])
+        arrays = self._steps.arrays(metadata["step"], metadata)
+        with check_version(self.folder):
+            trees = restore({"state": state, "best": state.params}, arrays)
         history = [LossEntry(*entry) for entry in metadata["history"]]
         return TrainingRun(**trees, history=history, best_step=metadata["best_step"], resumed_from=metadata["step"])
 
@@ -139,8 +135,8 @@ class ResumableTraining(TrainingCheckpoint):
 
     def save(self, run: TrainingRun) -> None:
         """Writes a step. Raises `CheckpointError` if the folder cannot be written."""
-        step, arrays = int(run.state.step), _leaves({"state": run.state, "best": run.best})
-        metadata = {**self._metadata, "history": run.history, "best_step": run.best_step, "arrays": _shapes(arrays)}
+        step, arrays = int(run.state.step), flatten({"state": run.state, "best": run.best})
+        metadata = {**self._metadata, "history": run.history, "best_step": run.best_step}
         self._steps.save(step, arrays, metadata, _copies({**metadata, "step": step}))
 
     def resume(self) -> TrainingRun | None:
@@ -173,13 +169,3 @@ def _copies(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the content of the files beside the steps."""
     losses = [f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}" for s, train, val in metadata["history"]]
     return {"metadata.json": metadata, "losses.csv": "\n".join(["step,train_loss,validation_loss", *losses, ""])}
-
-
-def _leaves(tree: Any) -> dict[str, Any]:
-    """Returns the arrays of a tree by their paths: names of fields, or numbers."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
-
-
-def _shapes(leaves: Mapping[str, Any]) -> dict[str, list[int]]:
-    return {path: list(leaf.shape) for path, leaf in leaves.items()}

@@ -1,0 +1,61 @@
+"""Trees of arrays as arrays by path, and back onto a tree.
+
+A checkpoint holds no structure: the code has it. Where a checkpoint has None in place of a part of the tree, so has
+what is restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from dre_jax.errors import ConfigError
+
+_PATH: Any = {"simple": True, "separator": "."}
+
+
+def flatten(tree: Any) -> dict[str, Any]:
+    """Returns the arrays of a tree by their paths, and None for the parts that are None.
+
+    Example:
+      >>> list(flatten({"bias": (np.zeros(2), None)}).items())
+      [('bias.0', array([0., 0.])), ('bias.1', None)]
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda part: part is None)
+    return {jax.tree_util.keystr(path, **_PATH): leaf for path, leaf in leaves}
+
+
+def restore(like: Any, arrays: Mapping[str, Any]) -> Any:
+    """Returns a tree with arrays by path in place of the leaves of ``like``; None in place of a part that is None.
+
+    Raises:
+      ConfigError: if the arrays are not those of ``like``.
+
+    Example:
+      >>> restore({"bias": (0, {"scale": 1})}, {"bias.0": np.zeros(2), "bias.1": None})
+      {'bias': (array([0., 0.]), None)}
+    """
+    unused = {path for path, array in arrays.items() if array is not None}
+
+    def take(path: Any, leaf: Any) -> Any:
+        name = jax.tree_util.keystr(path, **_PATH)
+        if name not in arrays or (arrays[name] is not None and np.ndim(arrays[name]) != np.ndim(leaf)):
+            raise ConfigError(f"parameters differ: {name} is not in the checkpoint, or has another number of axes")
+        unused.discard(name)
+        return arrays[name]
+
+    def is_taken(path: Any, part: Any) -> bool:
+        return arrays.get(jax.tree_util.keystr(path, **_PATH), part) is None
+
+    tree = jax.tree_util.tree_map_with_path(take, like, is_leaf=is_taken, is_leaf_takes_path=True)
+    if unused:
+        raise ConfigError(f"parameters differ: {', '.join(sorted(unused))} of the checkpoint are unknown here")
+    return tree
+
+
+def array_shapes(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the shape and dtype of each array, None for what is absent; as JSON, by path."""
+    return {path: None if a is None else [list(a.shape), str(a.dtype)] for path, a in arrays.items()}

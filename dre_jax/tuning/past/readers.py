@@ -1,0 +1,84 @@
+"""Readers of past evaluations by name: what `dre-jax meta-train` learns from, beside tables in HPO-B's layout.
+
+A reader is a function of a source, a text, and of the search space, which returns past tasks. Its other arguments are
+options of the command: `direction`, `task` and `value`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dre_jax.errors import ConfigError
+from dre_jax.methods.foreign import import_object, is_foreign
+from dre_jax.methods.settings import did_you_mean
+from dre_jax.tuning.past.optuna_studies import from_studies
+from dre_jax.tuning.past.tables import from_csv
+from dre_jax.tuning.past.tasks import Past
+from dre_jax.tuning.space.space import Space
+
+PastReader = Callable[..., Past]
+"""``(source, space, **options)``"""
+
+
+def _from_surrogate(source: str, space: Space) -> Past:
+    from dre_jax.tuning.surrogate import Surrogate
+
+    return Surrogate.load(source).past_in(space)
+
+
+READERS: dict[str, PastReader] = {"optuna": from_studies, "csv": from_csv, "surrogate": _from_surrogate}
+"""Readers by name."""
+
+
+def register_reader(name: str, reader: PastReader) -> None:
+    """Adds a reader to `READERS`.
+
+    Raises:
+      ConfigError: if the name belongs to another reader, or ``reader`` cannot be called.
+
+    Example:
+      >>> register_reader("csv", from_csv)  # the same again: nothing changes
+    """
+    if not callable(reader):
+        raise ConfigError(f"reader {name!r} must be a function, but got {reader!r}")
+    if READERS.setdefault(name, reader) is not reader:
+        raise ConfigError(f"a reader must have a name of its own, but {name!r} is registered already")
+
+
+def find_reader(name: str) -> PastReader:
+    """Returns the reader of a name, `package.module:function` or `path/to/file.py:function`.
+
+    Raises:
+      ConfigError: for an unknown name, or for what cannot be imported.
+
+    Example:
+      >>> find_reader("csv") is from_csv
+      True
+    """
+    if is_foreign(name):
+        reader: PastReader = import_object(name, "reader")
+        return reader
+    if name not in READERS:
+        rule = f"past tasks are read by one of {', '.join(READERS)} or file.py:function"
+        raise ConfigError(f"{rule}, but got {name!r}{did_you_mean(name, READERS)}")
+    return READERS[name]
+
+
+def check_options(reader: Callable[..., Any], label: str, options: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` for options that a reader does not take, or one that it needs and does not get.
+
+    Args:
+      reader: a reader.
+      label: how the user named it, for messages.
+      options: by name.
+    """
+    _, _, *more = inspect.signature(reader).parameters.values()
+    for name in options:
+        if name not in [one.name for one in more]:
+            takers = [f"--from-{known}" for known, one in READERS.items() if name in inspect.signature(one).parameters]
+            raise ConfigError(f"--{name} goes with {' or '.join(takers) or 'another reader'}, but got {label}")
+    for one in more:
+        if one.default is one.empty and one.name not in options:
+            raise ConfigError(f"{label} takes --{one.name}, but got none")
