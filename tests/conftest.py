@@ -29,15 +29,18 @@ from dre_jax.data.tasks import sort_task
 from dre_jax.hpob import jobs as grid
 from dre_jax.losses import LOSSES
 from dre_jax.methods.checkpoints.training import ResumableTraining
+from dre_jax.methods.dre.backends import BACKENDS
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import TrainingRun
 from dre_jax.methods.dre.steps import start
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.registry import METHODS
+from dre_jax.runtime import kept_programs
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.search import SearchTask
 from dre_jax.search.acquisition import ACQUISITIONS
 from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.past.readers import READERS
 
 # A pytest plugin may have imported JAX before the environment was set.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -136,10 +139,13 @@ def left_by_kills(tmp_path):
 
 @pytest.fixture
 def registries():
-    """Leaves the registries of methods, losses and acquisition functions as they were."""
-    tables = (METHODS, LOSSES, ACQUISITIONS)
-    before = [dict(table) for table in tables]
+    """Leaves the registries of methods, losses, acquisition functions, readers and backends as they were."""
+    tables = (METHODS, LOSSES, ACQUISITIONS, READERS)
+    before, lists = [dict(table) for table in tables], (BACKENDS, kept_programs._outside)
+    contents = [list(one) for one in lists]
     yield
+    for one, content in zip(lists, contents, strict=True):
+        one[:] = content
     for table, content in zip(tables, before, strict=True):
         table.clear()
         table.update(content)

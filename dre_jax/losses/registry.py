@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from dre_jax.errors import ConfigError
 from dre_jax.losses.functions import RankedLoss, listmle, listnet, mean_squared_error, ranknet, subset_regression
 from dre_jax.losses.order import RankedList
+from dre_jax.runtime.kept_programs import depend_on
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def register_loss(name: str, fn: RankedLoss, *, uses_values: bool) -> None:
     loss = Loss(fn, uses_values=uses_values)
     if LOSSES.get(name) != loss:
         _check_function(name, loss)
+        depend_on(name)
     if LOSSES.setdefault(name, loss) != loss:
         raise ConfigError(f"a loss must have a name of its own, but {name!r} is registered already")
 

@@ -36,6 +36,15 @@ _FOLDER = "programs"
 _DEVICE = "jax_default_device"
 
 
+_outside: list[str] = []
+"""What programs of this process may depend on, beside what their names describe."""
+
+
+def depend_on(name: str) -> None:
+    """Keeps no further programs: they may depend on a function from outside, of which only the name is described."""
+    _outside.append(name)
+
+
 class KeptPrograms:
     """The compiled programs of a function, in memory and in a folder.
 
@@ -75,7 +84,7 @@ class KeptPrograms:
             text = f"{self._name} {describe(static)} {form}"
         except TypeError:
             return self._compile(static, dynamic)
-        if " at 0x" in text:  # an object without a description
+        if " at 0x" in text or _outside:  # an object without a description
             return self._compile(static, dynamic)
         path = folder / _FOLDER / hashlib.sha256(f"{text} {_surroundings()}".encode()).hexdigest()
         with contextlib.suppress(Exception):  # absent, damaged, or of another machine: compiled again

@@ -107,12 +107,12 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ([], "one of --data, --from-optuna, --from-csv, --from-surrogate, but got none"),
+        ([], "one of --data, --from-optuna, --from-csv, --from-surrogate, --from, but got none"),
         (["--data", "a", "--from-optuna", "b"], "but got --data and --from-optuna"),
-        (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna, --from-csv or"),
+        (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna, --from-csv,"),
         (["--data", "a", "--task", "b"], "--task goes with --from-csv, but got --data"),
         (["--from-optuna", "b"], "--space-file, but got none"),
-        (["--from-csv", "b", "--space-file", "c"], "--from-csv takes --direction, minimize or maximize, but got none"),
+        (["--from-csv", "b", "--space-file", "c"], "--from-csv takes --direction, but got none"),
         (["--from-optuna", "b", "--space-file", "c", "--space", "svm"], "but got --space"),
         (["--from-optuna", "b", "--space-file", "c"], "c cannot be read"),
     ],

@@ -1,8 +1,10 @@
 """The recipes of docs/how-to/extend.md, followed as they stand, from files in an empty folder to a result file."""
 
+import json
 import re
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,9 +12,14 @@ import pytest
 from dre_jax import native
 from dre_jax.data import bundled, load_space, read_results
 from dre_jax.losses import LOSSES, RankedList
+from dre_jax.methods import find
+from dre_jax.methods.dre.backends import BACKENDS
+from dre_jax.search.weighting import values_are_logarithms
+from dre_jax.tuning import Float, Space, Surrogate, write_space
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extend.md"
-FILES = ("nearest.py", "first.py", "margin.py", "absolute.py")
+LITTLE = ("--epochs", 2, "--set", "model.members=2", "--set", "model.hidden=4")
+FILES = ("nearest.py", "first.py", "margin.py", "absolute.py", "lines.py", "four.py")
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +43,7 @@ def run(cli, evaluate):
         results = read_results(Path(out))
         _, dataset, _, trace = next(results.runs())
         assert results.meta["method"] == method
-        return dataset, trace, results.meta["configuration"]
+        return dataset, trace, results.meta
 
     return runs
 
@@ -59,8 +66,8 @@ def test_a_compiled_method(run):
         best = max(rows, key=lambda row: y[row])
         return min(left, key=lambda row: ((x[row] - x[best]) ** 2).sum())
 
-    dataset, trace, configuration = run("nearest.py:Nearest", "--set", "power=2")
-    assert configuration == {"power": 2.0}
+    dataset, trace, meta = run("nearest.py:Nearest", "--set", "power=2")
+    assert meta["configuration"] == {"power": 2.0}
     np.testing.assert_allclose(trace, expected_trace(dataset, nearest), rtol=1e-6)
 
 
@@ -70,15 +77,48 @@ def test_a_host_method(run):
 
 
 def test_an_acquisition_function(run):
-    *_, configuration = run("margin.py:METHOD", "--epochs", 2, "--set", "acquisition.margin=0.2", trials=1)
-    assert configuration["acquisition"] == {"kind": "margin", "beta": 1.0, "margin": 0.2}
+    *_, meta = run("margin.py:METHOD", "--epochs", 2, "--set", "acquisition.margin=0.2", trials=1)
+    assert meta["configuration"]["acquisition"] == {"kind": "margin", "beta": 1.0, "margin": 0.2}
+    assert values_are_logarithms(find("margin.py:METHOD").make(), sample=False)
 
 
 def test_a_loss(run, monkeypatch):
     monkeypatch.setattr(native, "available", lambda: False)
-    little = ["--epochs", 2, "--set", "model.members=2", "--set", "model.hidden=4"]
-    *_, configuration = run("absolute.py:ENTRY", *little, trials=1)
-    assert configuration["fine_tuning"]["loss"]["name"] == "absolute_error"
+    *_, meta = run("absolute.py:ENTRY", *LITTLE, trials=1)
+    assert meta["configuration"]["fine_tuning"]["loss"]["name"] == "absolute_error"
     lists = RankedList(*map(jnp.array, ([0.9, 0.1, 7.0], [True, True, False], [1.0, 0.5, 0.0], [0, 1, 2], [0, 1, 2])))
     loss = LOSSES["absolute_error"].fn(jnp.array([0.5, 0.5, jnp.nan]), lists)
     assert float(loss) == pytest.approx(0.4 + 0.5 * 0.4)
+
+
+def test_a_reader(cli):
+    space = Space({"C": Float(0.0, 1.0)})
+    write_space("space.json", space)
+    trials = [{"task": task, "params": {"C": c / 9}, "loss": (c / 9 - 0.3) ** 2} for task in "ab" for c in range(10)]
+    Path("past.jsonl").write_text("\n".join(map(json.dumps, trials)))
+    command = ["meta-train", "--from", "lines.py:read_lines=past.jsonl", "--space-file", "space.json", "--out", "out"]
+    more = ["--method", "gcp", "--set", "prior.steps=5", "--quiet"]
+    status, _, error = cli(*command, *more, "--direction", "minimize")
+    assert (status, error) == (0, "")
+    surrogate = Surrogate.load("out")
+    assert surrogate.facts["tasks"] == ["a", "b"]
+    assert surrogate.start[0]["C"] == pytest.approx(3 / 9)
+    for wrong, reason in (([], "takes --direction"), (["--direction", "minimize", "--task", "t"], "--task goes with")):
+        status, _, error = cli(*command, *more, *wrong)
+        assert status == 2
+        assert reason in error
+
+
+def test_a_backend(run):
+    BACKENDS.clear()
+    *_, trace, meta = run("dre-ri", *LITTLE, trials=2)
+    assert meta["backends"][0]["steps"] == "xla"
+    Path("out.json").unlink()
+    jax.clear_caches()  # another process would have no program either
+    find("four.py:ENTRY")
+    calls, ours = [], BACKENDS[0]
+    BACKENDS[0] = ours._replace(take_steps=lambda request: calls.append(request) or ours.take_steps(request))
+    *_, same, meta = run("four.py:ENTRY", *LITTLE, trials=2)
+    assert calls
+    np.testing.assert_allclose(same, trace)
+    assert meta["backends"][0]["steps"] == "four steps a turn"

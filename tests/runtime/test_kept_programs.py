@@ -10,6 +10,7 @@ import pytest
 from dre_jax.runtime.kept_programs import KeptPrograms, describe
 from dre_jax.runtime.progress import say_reports, show_reports
 from dre_jax.runtime.reports import listening, report_progress, report_result
+from dre_jax.search import Acquisition, register_acquisition
 from dre_jax.search.candidates import CandidateConfig
 
 
@@ -81,6 +82,15 @@ def test_functions_that_a_name_cannot_tell_apart_are_not_kept(tmp_path, module):
     add.__module__ = module  # that of the library is a function inside of another one
     KeptPrograms(jax.jit(add, static_argnames="constant"), add, ("constant",))(tmp_path, jnp.ones(2), 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_kept_that_may_depend_on_a_function_from_outside(make, tmp_path, registries):
+    """Its name stays where its file is edited: a later process would get the program of before."""
+    register_acquisition("theirs", Acquisition(lambda config, mean, deviation, incumbent: -mean, scale="linear"))
+    new, traced = make
+    for programs in (new(), new()):
+        np.testing.assert_array_equal(programs(tmp_path, *ARRAYS, 2).first, [1.0, 2.0, 5.0])
+    assert traced == [2, 2]
 
 
 def test_settings_are_part_of_the_name(make, tmp_path):

@@ -13,14 +13,27 @@ from typing import Any, NamedTuple
 
 from jax import Array, lax
 
+from dre_jax import native
+from dre_jax.errors import ConfigError
 from dre_jax.methods.dre.backends import cpu, cuda, scan, tpu
 from dre_jax.methods.dre.backends.request import StepRequest
 from dre_jax.methods.dre.backends.scan import Carry
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.optim.adam import StepSizes
+from dre_jax.runtime.kept_programs import depend_on
 
-__all__ = ["BACKENDS", "Backend", "Carry", "StepRequest", "request_of", "take_steps", "why_not"]
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "Carry",
+    "StepRequest",
+    "register_backend",
+    "request_of",
+    "scan",
+    "take_steps",
+    "why_not",
+]
 
 
 class Backend(NamedTuple):
@@ -32,18 +45,45 @@ class Backend(NamedTuple):
     """Returns why it does not take such steps, in a few words; None if it does."""
     take_steps: Callable[[StepRequest], Callable[..., tuple[Carry, Array]]]
     """Returns the function of ``(x, response, start, lists, sizes)``, as `take_steps`."""
+    label: Callable[[bool], str | None] = lambda decide: None
+    """Returns what results name it by if it computes here, "native 1a2b" for example; None if not. The argument is
+    whether to decide that, if nothing of this process has done so, which may take seconds."""
+
+
+def _cuda_label(decide: bool) -> str | None:
+    is_used = (decide or cuda.decision.cache_info().currsize) and cuda.decision().limits
+    return f"cuda {cuda.fingerprint()} {cuda.precision()}" if is_used else None
+
+
+def _native_label(decide: bool) -> str | None:
+    digest = native.decision().fingerprint if decide or native.decision.cache_info().currsize else None
+    return f"native {digest}" if digest else None
 
 
 BACKENDS = [
+    Backend("cuda", cuda.why_not, cuda.steps_for, _cuda_label),
     Backend(
         "cpu",
         cpu.why_not,
         lambda request: partial(cpu.take_steps, request.model, request.loss, params_only=request.params_only),
+        _native_label,
     ),
-    Backend("cuda", cuda.why_not, cuda.steps_for),
     Backend("tpu", tpu.why_not, lambda request: partial(tpu.take_steps, request.model)),
 ]
-"""All but the scan, one a platform. Append one to add a platform."""
+"""All but the scan. Of several for a platform, the first that takes the steps computes them."""
+
+
+def register_backend(backend: Backend) -> None:
+    """Adds a backend, which comes before all others for its platform, for programs that are not compiled yet.
+
+    Raises:
+      ConfigError: for anything but a `Backend`.
+    """
+    if not isinstance(backend, Backend):
+        raise ConfigError(f"a backend must be Backend(platform, why_not, take_steps), but got {backend!r}")
+    if backend not in BACKENDS:
+        BACKENDS.insert(0, backend)
+        depend_on(backend.platform)
 
 
 def take_steps(
@@ -79,7 +119,7 @@ def take_steps(
     """
     request = request_of(model, loss, x, lists, params_only=params_only, is_averaged=average is not None)
     by_scan = partial(scan.take_steps, model, loss, average=average or (lambda tree: tree), unroll=unroll)
-    ways = {one.platform: one.take_steps(request) for one in BACKENDS if one.why_not(request) is None}
+    ways = {one.platform: one.take_steps(request) for one in BACKENDS[::-1] if one.why_not(request) is None}
     if not ways:
         return by_scan(x, response, start, lists, sizes)
     return lax.platform_dependent(x, response, start, lists, sizes, **ways, default=by_scan)
@@ -108,4 +148,4 @@ def request_of(
 def why_not(platform: str, request: StepRequest) -> str | None:
     """Returns why the scan takes such steps on a platform; None if the platform has a backend that takes them."""
     reasons = [one.why_not(request) for one in BACKENDS if one.platform == platform]
-    return reasons[0] if reasons else f"there is no kernel for {platform}"
+    return None if None in reasons else next(iter(reasons), f"there is no kernel for {platform}")

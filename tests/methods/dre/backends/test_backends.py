@@ -81,7 +81,7 @@ def test_each_platform_has_one_backend():
 def test_results_name_the_kernel_that_computed_them(monkeypatch):
     assert backend()["steps"].split()[0] in ("native", "xla")
     decision = Decision(Limits(90, 232_448, 233_472, 132), None)
-    monkeypatch.setattr("dre_jax.methods.dre.backends.provenance.cuda.decision", lambda: decision)
+    monkeypatch.setattr("dre_jax.methods.dre.backends.cuda.decision", lambda: decision)
     assert backend()["steps"] == f"cuda {cuda.fingerprint()} float32"
     monkeypatch.setenv("DRE_JAX_CUDA_PRECISION", "tf32")
     assert backend()["steps"] == f"cuda {cuda.fingerprint()} tf32"
