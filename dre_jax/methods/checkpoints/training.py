@@ -24,7 +24,7 @@ from dre_jax.methods.checkpoints.provenance import (
     warn_of_backends,
 )
 from dre_jax.methods.checkpoints.storage import Steps
-from dre_jax.methods.checkpoints.trees import flatten, restore
+from dre_jax.methods.checkpoints.trees import array_shapes, flatten, restore
 from dre_jax.methods.dre.backends.provenance import with_backend
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
@@ -94,7 +94,7 @@ class TrainingCheckpoint:
             state = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
         arrays = self._steps.arrays(metadata["step"], metadata)
         with check_version(self.folder):
-            trees = restore({"state": state, "best": state.params}, arrays)
+            trees = restore({"state": state, "best": state.params}, arrays, exact=True)
         history = [LossEntry(*entry) for entry in metadata["history"]]
         return TrainingRun(**trees, history=history, best_step=metadata["best_step"], resumed_from=metadata["step"])
 
@@ -137,6 +137,7 @@ class ResumableTraining(TrainingCheckpoint):
         """Writes a step. Raises `CheckpointError` if the folder cannot be written."""
         step, arrays = int(run.state.step), flatten({"state": run.state, "best": run.best})
         metadata = {**self._metadata, "history": run.history, "best_step": run.best_step}
+        metadata["arrays"] = array_shapes(arrays)
         self._steps.save(step, arrays, metadata, _copies({**metadata, "step": step}))
 
     def resume(self) -> TrainingRun | None:

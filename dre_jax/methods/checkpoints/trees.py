@@ -28,8 +28,13 @@ def flatten(tree: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, **_PATH): leaf for path, leaf in leaves}
 
 
-def restore(like: Any, arrays: Mapping[str, Any]) -> Any:
+def restore(like: Any, arrays: Mapping[str, Any], *, exact: bool = False) -> Any:
     """Returns a tree with arrays by path in place of the leaves of ``like``; None in place of a part that is None.
+
+    Args:
+      like: arrays or their shapes.
+      arrays: by path, None for what is absent.
+      exact: whether shapes must be equal, and not the numbers of axes alone.
 
     Raises:
       ConfigError: if the arrays are not those of ``like``.
@@ -42,9 +47,12 @@ def restore(like: Any, arrays: Mapping[str, Any]) -> Any:
 
     def take(path: Any, leaf: Any) -> Any:
         name = jax.tree_util.keystr(path, **_PATH)
-        if name not in arrays or (arrays[name] is not None and np.ndim(arrays[name]) != np.ndim(leaf)):
-            raise ConfigError(f"parameters differ: {name} is not in the checkpoint, or has another number of axes")
         unused.discard(name)
+        if name in arrays and arrays[name] is None:
+            return None
+        ours, theirs = list(np.shape(leaf)), list(np.shape(arrays[name])) if name in arrays else None
+        if theirs is None or (ours != theirs if exact else len(ours) != len(theirs)):
+            raise ConfigError(f"arrays differ: {name} ({ours} here, {theirs} in the checkpoint)")
         return arrays[name]
 
     def is_taken(path: Any, part: Any) -> bool:
@@ -52,7 +60,7 @@ def restore(like: Any, arrays: Mapping[str, Any]) -> Any:
 
     tree = jax.tree_util.tree_map_with_path(take, like, is_leaf=is_taken, is_leaf_takes_path=True)
     if unused:
-        raise ConfigError(f"parameters differ: {', '.join(sorted(unused))} of the checkpoint are unknown here")
+        raise ConfigError(f"arrays differ: {', '.join(sorted(unused))} of the checkpoint are unknown here")
     return tree
 
 

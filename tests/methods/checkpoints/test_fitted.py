@@ -148,9 +148,9 @@ def test_checkpoints_of_another_space(saved, wanted, phrase):
         (lambda d: d.pop("schema"), "schema"),
         (lambda d: d.update(schema=[["C", "float"]]), "Column"),
         (lambda d: d["configuration"].update(layers=3), "but got 'layers'"),
-        (lambda d: d["configuration"]["prior"].update(hidden=[50] * 4), "params.hidden_3_bias is not in the c"),
+        (lambda d: d["configuration"]["prior"].update(hidden=[50] * 4), "params.hidden_3_bias ([50] here, None in"),
         (lambda d: d["configuration"]["prior"].update(hidden=[50]), "params.hidden_1_bias, params.hidden_1_kernel, "),
-        (lambda d: d["arrays"].pop("params.out_bias"), "params.out_bias is not in the checkpoint"),
+        (lambda d: d["arrays"].pop("params.out_bias"), "params.out_bias ([2] here, None in the checkpoint)"),
     ],
 )
 def test_checkpoints_of_another_version(saved, tmp_path, rewrite, change, phrase):
@@ -163,7 +163,7 @@ def test_checkpoints_of_another_version(saved, tmp_path, rewrite, change, phrase
     ("change", "phrase"),
     [
         ({"params": {"x": jax.random.key(0)}}, "parameters must be arrays of numbers"),
-        ({"params": {1: np.ones(2)}}, "parameters differ: "),
+        ({"params": {1: np.ones(2)}}, "arrays differ: "),
         ({"params": None}, "have learned something"),
         ({"name": "their.py:Method"}, "must be registered"),
         ({"method": object()}, "the configuration of gcp must hold numbers, names and tuples"),

@@ -97,7 +97,7 @@ def test_metadata_that_is_not_ours(copy, content):
         TrainingCheckpoint(copy).load()
 
 
-OTHER_SIZES = "state.params.scorers.hidden_0_kernel ([2, 5, 5] here, [2, 5, 4] in the checkpoint)"
+OTHER_SIZES = "best.scorers.hidden_0_bias ([2, 5] here, [2, 4] in the checkpoint)"
 
 
 @pytest.mark.parametrize(
