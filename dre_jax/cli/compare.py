@@ -30,25 +30,21 @@ class Compare:
     """
 
     data: Annotated[
-        list[str],
-        typer.Option(
-            metavar="DIR", help="Folder in HPO-B's layout, or `bundled`; may be repeated.", show_default=False
-        ),
+        list[str], typer.Option(metavar="DIR", help="Folder in HPO-B's layout, or `bundled`; may be repeated.")
     ]
-    out: Annotated[Path, typer.Option(help="Folder for results, checkpoints and the report.", show_default=False)]
+    out: Annotated[Path, typer.Option(help="Folder for results, checkpoints and the report.")]
     methods: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Methods, as for `evaluate --method`; the first is the reference."),
     ] = None
-    more: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="More methods.", show_default=False)] = None
+    more: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="More methods.")] = None
     space: options.Spaces = None
     split: Annotated[str, typer.Option(help="Tasks to run: test or validation.")] = "test"
     trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 50
     seeds: Annotated[str, typer.Option(help="Initial designs of each task.")] = "test0,test1,test2,test3,test4"
-    at: Annotated[
-        str | None,
-        typer.Option(help="Trials at which to compare. Default: 5, 10, 25, 50 and the last."),
-    ] = None
+    at: Annotated[str | None, typer.Option(help="Trials at which to compare. Default: 5, 10, 25, 50 and the last.")] = (
+        None
+    )
     seed: options.Seed = 0
     workers: Annotated[int | None, typer.Option(help="Number of processes. Default: one per core.", min=1)] = None
     quiet: options.Quiet = False

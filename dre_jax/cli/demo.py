@@ -44,13 +44,7 @@ FULL = Size(
     at=(5, 10, 25),
     methods={"hedged-prior": {}, "dre": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}},
 )
-QUICK = Size(
-    steps=500,
-    trials=10,
-    at=(5, 10),
-    methods={"hedged-prior": {}, "dre": {}, "random": {}},
-    spaces=("svm",),
-)
+QUICK = Size(steps=500, trials=10, at=(5, 10), methods={"hedged-prior": {}, "dre": {}, "random": {}}, spaces=("svm",))
 
 
 def demo(

@@ -17,15 +17,9 @@ def download(
     what: Annotated[str, typer.Argument(help="hpo-b, or hpo-b-surrogates (for the continuous benchmark).")],
     url: Annotated[
         str | None,
-        typer.Option(
-            help="URL or path of a .zip, or of a folder of loose files. Default: the authors' archive.",
-            show_default=False,
-        ),
+        typer.Option(help="URL or path of a .zip, or of a folder of loose files. Default: the authors' archive."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder to create. Default: hpob-data or saved-surrogates.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to create. Default: hpob-data or saved-surrogates.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Download HPO-B and check it before it is put in place (extra `download` for a URL)."""

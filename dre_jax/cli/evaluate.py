@@ -32,16 +32,12 @@ class Evaluate(options.OnDevices):
     method: Annotated[
         str,
         typer.Option(
-            help="A name from `dre-jax methods`, or a class of your own: package.module:Class or "
-            "path/to/file.py:Class.",
-            show_default=False,
+            help="A name from `dre-jax methods`, or a class of your own: package.module:Class or path/to/file.py:Class."
         ),
     ]
-    out: Annotated[Path, typer.Option(help="Result file in HPO-B's format.", show_default=False)]
+    out: Annotated[Path, typer.Option(help="Result file in HPO-B's format.")]
     space: options.Spaces = None
-    checkpoints: Annotated[
-        Path | None, typer.Option(help="Checkpoint folder, --out of `meta-train`.", show_default=False)
-    ] = None
+    checkpoints: Annotated[Path | None, typer.Option(help="Checkpoint folder, --out of `meta-train`.")] = None
     split: Annotated[str, typer.Option(help="Tasks to run: test or validation.")] = "test"
     trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 100
     seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. Default: all.")] = None
@@ -57,13 +53,10 @@ class Evaluate(options.OnDevices):
             help="Search [0, 1]^D. hpob counts evaluations as HPO-B's handler does, fixed counts all of them."
         ),
     ] = None
-    surrogates: Annotated[
-        Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.", show_default=False)
-    ] = None
+    surrogates: Annotated[Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.")] = None
     seed: options.Seed = 0
     workers: Annotated[
-        int | None,
-        typer.Option(help="Number of processes for a host method. Default: one per core.", min=1),
+        int | None, typer.Option(help="Number of processes for a host method. Default: one per core.", min=1)
     ] = None
 
     def run(self) -> None:

@@ -20,8 +20,7 @@ def info(
         Path,
         typer.Argument(
             help="Checkpoint folder of a search space; a surrogate that ships, such as `svc` or `svc.auc`; or "
-            "`pretrained` for the list of these.",
-            show_default=False,
+            "`pretrained` for the list of these."
         ),
     ],
 ) -> None:
@@ -80,7 +79,8 @@ def _columns(columns: Sequence[Column]) -> str:
 def _training(folder: Path) -> Iterator[tuple[str, str]]:
     """Yields the progress and losses of an ensemble's training."""
     metadata = TrainingCheckpoint(folder).metadata()
-    model, training, history = metadata["model"], metadata["training"], metadata["history"]
+    fields, history = metadata["configuration"], metadata["history"]
+    model, training = fields["model"], fields["training"]
     phi, rho = ("-".join(map(str, model[part])) for part in ("phi", "rho"))
     context = "none" if model["context"] == "none" else f"{model['context']} deep set {phi}, mean, {rho}"
     yield "steps", f"{metadata['step']} of {training['steps']}"

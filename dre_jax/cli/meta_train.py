@@ -49,10 +49,7 @@ class MetaTrain(options.OnDevices):
     """
 
     out: Annotated[
-        Path,
-        typer.Option(
-            help="Checkpoint folder: OUT/SPACE for each search space, OUT itself for past trials.", show_default=False
-        ),
+        Path, typer.Option(help="Checkpoint folder: OUT/SPACE for each search space, OUT itself for past trials.")
     ]
     data: Annotated[Path | None, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.")] = None
     from_optuna: Annotated[
@@ -68,8 +65,7 @@ class MetaTrain(options.OnDevices):
         ),
     ] = None
     from_surrogate: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Past studies that a surrogate of another search space keeps."),
+        Path | None, typer.Option(metavar="DIR", help="Past studies that a surrogate of another search space keeps.")
     ] = None
     from_reader: Annotated[
         str | None,
@@ -105,8 +101,7 @@ class MetaTrain(options.OnDevices):
         int | None, typer.Option(help="Stop after this many evaluations without a better validation loss.", min=1)
     ] = None
     preset: Annotated[
-        str | None,
-        typer.Option(help="Preset of the ensemble: default, or paper (the published set-up)."),
+        str | None, typer.Option(help="Preset of the ensemble: default, or paper (the published set-up).")
     ] = None
     settings: options.Settings = None
     stream: Annotated[
@@ -115,7 +110,6 @@ class MetaTrain(options.OnDevices):
             "--stream/--no-stream",
             help="Keep past tasks in the host's memory, and send the devices what the ranking ensemble draws of them. "
             "Default: when they take too much of a device's memory.",
-            show_default=False,
         ),
     ] = None
     mode: Annotated[str, typer.Option(help="HPO-B mode: v3 or v3-train-augmented.")] = "v3"

@@ -24,14 +24,11 @@ _TESTS = (
 
 
 def report(
-    out: Annotated[Path, typer.Option(help="Folder for numbers, figures and report.html.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder for numbers, figures and report.html.")],
     results: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Result file, or NAME=FILE; more may follow.", show_default=False),
+        list[str] | None, typer.Option(metavar="FILE", help="Result file, or NAME=FILE; more may follow.")
     ] = None,
-    more: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="More result files.", show_default=False)
-    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="More result files.")] = None,
     published: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder of published traces on HPO-B; adds those with the same runs."),

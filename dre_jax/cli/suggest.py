@@ -17,7 +17,6 @@ def suggest(
         typer.Option(
             metavar="FILE.csv",
             help="Trials so far: one column per hyperparameter, `value`, and optionally `state` (running, failed).",
-            show_default=False,
         ),
     ] = None,
     checkpoint: options.Surrogate = None,

@@ -45,12 +45,10 @@ class Tune:
             metavar="COMMAND",
             help="After `--`. {lr} stands for a hyperparameter, {trial} for the trial's number, {worker} for a number "
             "below --workers (of a GPU, say), {params} for all hyperparameters as JSON, {{ for a brace.",
-            show_default=False,
         ),
     ]
     space: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Search space, JSON. Default: that of --pretrained.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Search space, JSON. Default: that of --pretrained.")
     ] = None
     trials: Annotated[int, typer.Option(help="Number of trials, earlier ones of the study included.", min=1)] = 30
     workers: Annotated[int, typer.Option(help="Number of commands that run in parallel.", min=1)] = 1
@@ -59,15 +57,12 @@ class Tune:
         typer.Option(help="Time limit in seconds; a command that exceeds it is ended, and its trial fails."),
     ] = None
     timeout_total: Annotated[
-        float | None,
-        typer.Option(help="Seconds after which no command starts; those that run are completed.", show_default=False),
+        float | None, typer.Option(help="Seconds after which no command starts; those that run are completed.")
     ] = None
     stop_when_gain_below: Annotated[
         float | None,
         typer.Option(
-            metavar="GAIN",
-            help="Stop when a trial is expected to improve the best value by less, ten times in a row.",
-            show_default=False,
+            metavar="GAIN", help="Stop when a trial is expected to improve the best value by less, ten times in a row."
         ),
     ] = None
     surrogate: Annotated[
@@ -76,7 +71,6 @@ class Tune:
             metavar="DIR|none",
             help="Folder of `Surrogate.save` or `meta-train`. Default: none for a new study. A study with a surrogate "
             "needs its surrogate again, or `none` to continue without one. With several metrics, one for each.",
-            show_default=False,
         ),
     ] = None
     pretrained: Annotated[
@@ -85,7 +79,6 @@ class Tune:
             metavar="MODEL",
             help="Start from the shipped surrogate of a model (svc, xgboost, ...; `dre-jax info pretrained` lists "
             "them) and of --metric.",
-            show_default=False,
         ),
     ] = None
     study: Annotated[Path, typer.Option(help="Study file, kept up to date and resumed from.")] = Path("study.json")
@@ -95,7 +88,6 @@ class Tune:
             metavar="ADDRESS",
             help="Storage of Optuna that several processes share, on several machines: the address of a database "
             "(sqlite:///tune.db) or the path of a journal file. --study is then the study's name.",
-            show_default=False,
         ),
     ] = None
     silence: Annotated[
@@ -104,23 +96,18 @@ class Tune:
             metavar="SECONDS",
             help="With --storage: seconds without a sign of life of this process, after which others run its trials "
             "again. Default: 600.",
-            show_default=False,
         ),
     ] = None
     direction: Annotated[
         list[str] | None,
-        typer.Option(
-            help="minimize or maximize; once, or once for each metric. Default for a new study: minimize.",
-            show_default=False,
-        ),
+        typer.Option(help="minimize or maximize; once, or once for each metric. Default for a new study: minimize."),
     ] = None
     metric: Annotated[
         list[str] | None,
         typer.Option(
             help="Name of the value in the output: the last `NAME: number`, `NAME=number` or key of a JSON object. "
             "Default: a number alone on a line, `value` in a JSON object, or the only `name: number`. Repeat it for "
-            "several objectives.",
-            show_default=False,
+            "several objectives."
         ),
     ] = None
     logs: Annotated[
@@ -132,24 +119,18 @@ class Tune:
             metavar="REGEX",
             help=r"Lines that report a step and a value, as 'step (\d+): loss (\S+)': a command that will hardly "
             "become the best is ended.",
-            show_default=False,
         ),
     ] = None
     past_curves: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Curves of past studies for --curve: CSV with the columns task, trial, step, value.",
-            show_default=False,
+            metavar="FILE", help="Curves of past studies for --curve: CSV with the columns task, trial, step, value."
         ),
     ] = None
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the study as one HTML page at the end.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Write the study as one HTML page at the end.")
     ] = None
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of a new study. Default: 0.", min=0, max=2**32 - 1, show_default=False)
-    ] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of a new study. Default: 0.", min=0, max=2**32 - 1)] = None
     quiet: options.Quiet = False
 
     def run(self) -> None:

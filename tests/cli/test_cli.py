@@ -34,8 +34,8 @@ def test_info(cli, trained):
     assert facts["search space"].strip() == "svm, 14 columns"
     assert "20 of 20" in out
     metadata = json.loads((trained / "svm" / "metadata.json").read_text())
-    assert metadata["fingerprint"][:16] in out
-    assert f"jax {metadata['versions']['jax']}" in out
+    assert metadata["facts"]["fingerprint"][:16] in out
+    assert f"jax {metadata['facts']['versions']['jax']}" in out
     (_, *first), *_, (_, *last) = metadata["history"]
     training, validation = (f"{before:.3f} -> {after:.3f}" for before, after in zip(first, last, strict=True))
     assert facts["losses"].strip() == f"training {training}, validation {validation}"

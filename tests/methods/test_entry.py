@@ -17,13 +17,7 @@ from dre_jax.methods import METHODS, Entry, RandomSearch, find, register, regist
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable
 from dre_jax.methods.registry import entry_of, load_entry_points
 from dre_jax.search import Candidates, Capabilities, make_history
-from dre_jax.search.method import (
-    CAPABILITY_FUNCTIONS,
-    as_history_fit,
-    decisions_of,
-    runs_sequentially,
-    value,
-)
+from dre_jax.search.method import CAPABILITY_FUNCTIONS, as_history_fit, decisions_of, runs_sequentially, value
 from dre_jax.tuning import Evaluated, Float, Space, Surrogate, past_of
 
 

@@ -12,7 +12,6 @@ that `fit` returns (`parameters`). A path that ends in ``.npz`` is one file with
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ from dre_jax.methods.checkpoints.archive import is_archive, read_archive, write_
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable
 from dre_jax.methods.checkpoints.provenance import check_version, differences
 from dre_jax.methods.checkpoints.storage import Steps
-from dre_jax.methods.checkpoints.training import STEPS, TrainingCheckpoint, columns_from_json, training_configs
+from dre_jax.methods.checkpoints.training import STEPS, TrainingCheckpoint, columns_from_json
 from dre_jax.methods.checkpoints.trees import flatten, restore
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import MetaTrainConfig
@@ -47,7 +46,6 @@ def has_ensemble(method: Any) -> bool:
     return learns_from_past(method) and all(map(isinstance, configs, (ModelConfig, MetaTrainConfig)))
 
 
-_TRAINING_FACTS = ("step", "best_step", "fingerprint", "key", "versions", "backends")
 _MAX_DIFFERENCES = 8  # that a message names
 _EXTRA = "extra."  # before the names of extra arrays
 
@@ -171,20 +169,24 @@ def _fitted_step(folder: str | Path, ensemble: bool) -> int | None:
 
 
 def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod:
-    arrays: dict[str, Any]
+    """Reads a fitted method, or the training of an ensemble."""
+    learned: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     if is_archive(folder):
         metadata, on_host = read_archive(folder)
         arrays = jax.device_put(on_host) if with_params else {}
+    elif (step := _fitted_step(folder, ensemble)) is not None:
+        metadata = _fitted_steps(folder).metadata(step)
+        arrays = _fitted_steps(folder).arrays(step, metadata) if with_params else {}
     else:
-        step, steps = _fitted_step(folder, ensemble), _fitted_steps(folder)
-        if step is None:
-            return _read_training(folder, with_params)
-        metadata = steps.metadata(step)
-        arrays = steps.arrays(step, metadata) if with_params else {}
+        training = TrainingCheckpoint(folder)
+        metadata = training.metadata()
+        learned = {"params": training.load(metadata).params} if with_params else {}
+        losses = {"losses": metadata["history"][-1]} if metadata["history"] else {}
+        metadata["facts"] |= {"step": metadata["step"], "best_step": metadata["best_step"], **losses}
     name = _check_name(metadata["method"], folder)
     method: Any = configure(METHODS[name].default, metadata["configuration"], name=name)
-    learned: dict[str, Any] = {}
-    if with_params:
+    if arrays:
         extra = {path.removeprefix(_EXTRA): array for path, array in arrays.items() if path.startswith(_EXTRA)}
         tree = restore({"params": abstract_params(method, metadata["columns"]), "extra": extra}, arrays)
         learned = {"params": tree["params"], "extra_arrays": tree["extra"]}
@@ -197,30 +199,6 @@ def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod
         facts=metadata["facts"],
         extra=metadata["extra"],
         **learned,
-    )
-
-
-def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
-    """Reads the training of an ensemble as its method, or as `dre` if the metadata name none."""
-    checkpoint = TrainingCheckpoint(folder)
-    metadata = checkpoint.metadata()
-    params = checkpoint.load(metadata).params if with_params else None
-    model, training = training_configs(metadata)
-    owner = metadata.get("method") or {}  # the trainer alone names none
-    name = _check_name(owner["name"], folder) if owner else "dre"
-    method: Any = configure(METHODS[name].default, owner["configuration"] if owner else {}, name=name)
-    facts: dict[str, Any] = {name: metadata[name] for name in _TRAINING_FACTS if name in metadata}
-    facts |= {"losses": metadata["history"][-1]} if metadata.get("history") else {}
-    facts |= {"tasks": owner["tasks"]} if owner else {}
-    return FittedMethod(
-        name=name,
-        method=dataclasses.replace(method, model=model, training=training),
-        params=params,
-        space=metadata["space"],
-        n_columns=metadata["columns"],
-        columns=columns_from_json(metadata["schema"]),
-        facts=facts,
-        extra=owner.get("extra", {}),
     )
 
 

@@ -128,7 +128,7 @@ def meta_train_method(
             key=key,
             folder=folder,
             report=report,
-            facts=_owner(name, method, meta, extra),
+            owner=_owner(name, method, extra),
             stream=stream,
         )
     on_fit()
@@ -179,7 +179,7 @@ def meta_train_ensembles(
         facts = provenance(meta, key)
         if not _is_done(name, method, meta, facts, folder):
             extra = {**(extra or {}), "start_rows": _start_rows(meta, facts)}
-            trainings[folder] = SpaceTraining(meta, folder, _owner(name, method, meta, extra))
+            trainings[folder] = SpaceTraining(meta, folder, _owner(name, method, extra))
     sizes = ensemble.model, ensemble.training
     if not runs_side_by_side(list(trainings.values()), *sizes):
         return {}
@@ -205,10 +205,9 @@ def _start_rows(meta: SearchSpace, facts: Mapping[str, Any]) -> list[list[float]
     return rows
 
 
-def _owner(name: str, method: Method, meta: SearchSpace, extra: Mapping[str, Any]) -> dict[str, Any]:
+def _owner(name: str, method: Method, extra: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what the checkpoint of an ensemble keeps of the method that it is trained for."""
-    configuration = config_to_json(method)
-    return {"method": {"name": name, "configuration": configuration, "tasks": list(meta.train), "extra": extra}}
+    return {"method": name, "configuration": config_to_json(method), "extra": extra}
 
 
 def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, Any], folder: Path) -> bool:

@@ -6,7 +6,6 @@ for people, rewritten with every step that is saved.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError
-from dre_jax.methods.checkpoints.provenance import (
-    check_same_training,
-    check_version,
-    provenance,
-    warn_of_backends,
-)
+from dre_jax.methods.checkpoints.provenance import check_same_training, check_version, provenance, warn_of_backends
 from dre_jax.methods.checkpoints.storage import Steps
 from dre_jax.methods.checkpoints.trees import array_shapes, flatten, restore
 from dre_jax.methods.dre.backends.provenance import with_backend
@@ -30,11 +24,10 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import start
 from dre_jax.methods.dre.training_config import MetaTrainConfig
-from dre_jax.methods.settings import configure
+from dre_jax.methods.settings import config_to_json, configure
 
 STEPS = "steps"
 """The folder of the steps in that of a search space."""
-_COMPARED_FIELDS = ("space", "columns", "model", "training", "key", "fingerprint")  # before a training is resumed
 
 
 def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrainConfig]:
@@ -43,8 +36,9 @@ def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrai
     Raises:
       KeyError, ConfigError: for fields or values that this version does not have.
     """
-    model, training = metadata["model"], metadata["training"]
-    return configure(ModelConfig(), model, name="model"), configure(MetaTrainConfig(), training, name="training")
+    fields = metadata["configuration"]
+    model = configure(ModelConfig(), fields["model"], name="model")
+    return model, configure(MetaTrainConfig(), fields["training"], name="training")
 
 
 def columns_from_json(columns: Any) -> tuple[Column, ...] | None:
@@ -109,7 +103,7 @@ class ResumableTraining(TrainingCheckpoint):
         model: ModelConfig,
         config: MetaTrainConfig,
         key: Array,
-        facts: Mapping[str, Any] | None = None,
+        owner: Mapping[str, Any] | None = None,
     ) -> None:
         """Describes the training in a folder.
 
@@ -119,18 +113,22 @@ class ResumableTraining(TrainingCheckpoint):
           model: sizes.
           config: what training does.
           key: the training's PRNG key.
-          facts: JSON that metadata keep too.
+          owner: the method that the ensemble is trained for, as JSON: "method", "configuration", "extra".
         """
         super().__init__(folder)
         self._config, self._columns = config, space.columns
-        self._metadata = {
+        owner, facts = owner or {}, provenance(space, key)
+        if not owner:  # only a method is complete, with its tasks
+            del facts["tasks"]
+        sizes = {"model": config_to_json(model), "training": config_to_json(config)}
+        self._metadata: dict[str, Any] = {
+            "method": owner.get("method", "dre"),
+            "configuration": {**owner.get("configuration", {}), **sizes},
             "space": space.name,
             "columns": space.n_columns,
             "schema": space.columns,
-            "model": dataclasses.asdict(model),
-            "training": dataclasses.asdict(config),
-            **{name: fact for name, fact in provenance(space, key).items() if name != "tasks"},
-            **(facts or {}),
+            "facts": facts,
+            "extra": owner.get("extra", {}),
         }
 
     def save(self, run: TrainingRun) -> None:
@@ -150,20 +148,26 @@ class ResumableTraining(TrainingCheckpoint):
             return None
         metadata = self.metadata()
         with check_version(self.folder):
-            model, config = training_configs(metadata)
             columns = columns_from_json(metadata["schema"])
-        configs = {"model": dataclasses.asdict(model), "training": dataclasses.asdict(config)}
-        ours = {name: self._metadata[name] for name in _COMPARED_FIELDS}
+            ours, theirs = _compared(self._metadata), _compared(metadata)
         if self._config.schedule == "constant" and self._config.steps >= metadata["step"]:
             # At a constant learning rate the number of steps is only where training ends: it may be moved.
-            ours["training"] = {**ours["training"], "steps": config.steps}
-        check_same_training(self.folder, ours, {**metadata, **configs}, self._columns, columns)
+            ours["training"]["steps"] = theirs["training"]["steps"]
+        check_same_training(self.folder, ours, theirs, self._columns, columns)
         run = self.load(metadata)
         self._steps.complete(_copies(metadata))
-        self._metadata["backends"] = with_backend(metadata["backends"])
+        backends = self._metadata["facts"]["backends"] = with_backend(metadata["facts"]["backends"])
         if metadata["step"] < self._config.steps:
-            warn_of_backends(self._metadata["backends"], self.folder)
+            warn_of_backends(backends, self.folder)
         return run
+
+
+def _compared(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what must be the same before a training is resumed."""
+    model, config = training_configs(metadata)
+    facts = {name: metadata["facts"][name] for name in ("key", "fingerprint")}
+    sizes = {"model": config_to_json(model), "training": config_to_json(config)}
+    return {"space": metadata["space"], "columns": metadata["columns"], **sizes, **facts}
 
 
 def _copies(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,8 +44,8 @@ class SpaceTraining(NamedTuple):
     space: SearchSpace
     folder: str | Path | None = None
     """Where checkpoints go; none are written without."""
-    facts: Mapping[str, Any] | None = None
-    """JSON that checkpoints keep beside their own description."""
+    owner: Mapping[str, Any] | None = None
+    """The method that the ensemble is trained for; see `ResumableTraining`."""
 
 
 def gains_side_by_side() -> bool:
@@ -126,7 +126,7 @@ class _Batch:
             tasks = [space.validation or dict(list(space.train.items())[:1]) for space in spaces]
             self._validation = stack_tables(tasks)
         self._checkpoints: list[ResumableTraining | None] = [
-            None if one.folder is None else ResumableTraining(one.folder, one.space, model, config, key, one.facts)
+            None if one.folder is None else ResumableTraining(one.folder, one.space, model, config, key, one.owner)
             for one in trainings
         ]
         resumed = [None if checkpoint is None else checkpoint.resume() for checkpoint in self._checkpoints]

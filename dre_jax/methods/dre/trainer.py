@@ -59,7 +59,7 @@ def meta_train(
     key: Array,
     folder: str | Path | None = None,
     report: Callable[[TrainingProgress], None] | None = None,
-    facts: Mapping[str, Any] | None = None,
+    owner: Mapping[str, Any] | None = None,
     stream: bool | None = None,
 ) -> MetaTrainingResult:
     """Meta-trains an ensemble on the training tasks of a search space (the paper, Algorithm 1).
@@ -74,7 +74,7 @@ def meta_train(
       key: PRNG key.
       folder: where checkpoints go; none are written without.
       report: called after every portion of steps.
-      facts: JSON that checkpoints keep beside their own description.
+      owner: the method that the ensemble is trained for, which checkpoints keep; see `ResumableTraining`.
       stream: whether tables stay on the host, of which the rows of drawn lists are sent to the devices ahead of their
         use, or lie on every device; None streams what takes too much of a device's memory. Results do not depend on it,
         and tasks may be mapped from files (`numpy.load` with ``mmap_mode``).
@@ -99,7 +99,7 @@ def meta_train(
 
     feed = feed_of(tasks)
     check_patience(config, space)
-    checkpoint = None if folder is None else ResumableTraining(folder, space, model, config, key, facts)
+    checkpoint = None if folder is None else ResumableTraining(folder, space, model, config, key, owner)
     validation = feed_of(space.validation) if space.validation else None
     run = checkpoint.resume() if checkpoint else None
     run = run or TrainingRun(start(model, config, space.n_columns, put_on_first(key)))

@@ -106,6 +106,6 @@ OTHER_SIZES = "best.scorers.hidden_0_bias ([2, 5] here, [2, 4] in the checkpoint
     ids=["another version", "other sizes than the arrays have"],
 )
 def test_a_configuration_that_does_not_fit(copy, rewrite, changed, named):
-    rewrite(copy / "steps", lambda metadata: metadata["model"].update(changed))
+    rewrite(copy / "steps", lambda metadata: metadata["configuration"]["model"].update(changed))
     with raises_line(CheckpointError, str(copy), named):
         TrainingCheckpoint(copy).load()
