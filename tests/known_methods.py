@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import Array
 
 from dre_jax.methods import METHODS
+from dre_jax.methods.checkpoints.parameters import abstract_params
 from dre_jax.methods.settings import leaves
 from dre_jax.search import Capabilities, History
 
@@ -55,6 +58,11 @@ class TaskMeans:
 
     def acquire(self, params, history, candidates, key):
         return candidates.x[:, 0]
+
+
+def zero_params(method, n_columns):
+    """What a checkpoint of the method can hold, for tests that compute nothing with it."""
+    return jax.tree.map(lambda like: np.zeros(like.shape, like.dtype), abstract_params(method, n_columns))
 
 
 # Endings of the fields that decide how long a method takes, and little ones; what is off or empty stays so.

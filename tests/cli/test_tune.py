@@ -15,6 +15,7 @@ from dre_jax import Float, Optimizer, SearchSpace, Space, Surrogate, Task
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning.past.studies import keep_studies
+from tests.known_methods import zero_params
 from tests.processes import alive_in, wait_until
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
@@ -102,10 +103,11 @@ def test_options_that_a_storage_does_not_have(tune, refused, tmp_path):
 
 def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     folder, start = tmp_path / "surrogate", ({"x": 0.25}, {"x": 0.75})
-    params, facts = {"learned": np.zeros(1)}, {"versions": versions()}  # the start design needs no parameters
+    method, facts = find("gcp").make(), {"versions": versions()}
+    params = zero_params(method, 1)  # the start design needs none
     tasks = {name: Task(name, np.array([[0.0], [0.5], [1.0]]), np.arange(3.0)) for name in ("last week", "this week")}
     studies = keep_studies(SearchSpace("past", tasks), jax.random.key(0))
-    learned = Surrogate(SPACE, "gcp", find("gcp").make(), params, start, facts, "minimize", "loss", studies=studies)
+    learned = Surrogate(SPACE, "gcp", method, params, start, facts, "minimize", "loss", studies=studies)
     learned.save(folder)
     with_surrogate = {"surrogate": folder, "quiet": True}
     turned = tune("echo", "{x}", direction="maximize", **with_surrogate)

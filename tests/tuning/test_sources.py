@@ -13,14 +13,13 @@ from dre_jax import Evaluated, Float, Optimizer, SearchSpace, Space, Surrogate, 
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
-from dre_jax.methods.checkpoints.parameters import abstract_params
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past import studies as past_studies
 from dre_jax.tuning.past.studies import compare_studies, keep_studies
 from dre_jax.tuning.sources import PastCheck
-from tests.known_methods import SIMPLE, TaskMeans
+from tests.known_methods import SIMPLE, TaskMeans, zero_params
 from tests.oracles import fitted_process, matern52
 
 SPACE = Space({name: Float(0.0, 1.0) for name in "abc"})
@@ -43,8 +42,8 @@ def surrogate_of(studies, direction="minimize"):
     """With parameters of zeros, which the comparison of studies does not need."""
     past = past_of(SPACE, studies, direction=direction)
     selected = keep_studies(past.search_space(), jax.random.key(0))
-    params = jax.tree.map(lambda like: np.zeros(like.shape, np.float32), abstract_params(find("gcp").make(), 3))
-    return Surrogate(SPACE, "gcp", find("gcp").make(), params, direction=direction, studies=selected)
+    method = find("gcp").make()
+    return Surrogate(SPACE, "gcp", method, zero_params(method, 3), direction=direction, studies=selected)
 
 
 def search(function, random):

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
 from dre_jax.tuning.space.json_format import to_json
 from tests.error_messages import raises_line
+from tests.known_methods import zero_params
 from tests.processes import run_python
 
 SPACE = Space(
@@ -163,10 +165,10 @@ def test_hyperparameters_in_another_order(study):
 
 
 def test_a_study_keeps_the_surrogate(study, tmp_path):
-    params = {"learned": np.arange(3.0)}
-    facts = {"versions": versions()}
-    surrogate = Surrogate(SPACE, "gcp", find("gcp").make({"prior.steps": 7}), params, facts=facts, direction="maximize")
-    other = replace(surrogate, params={"learned": np.zeros(3)})
+    method, facts = find("gcp").make({"prior.steps": 7}), {"versions": versions()}
+    params = zero_params(method, len(SPACE.columns))
+    surrogate = Surrogate(SPACE, "gcp", method, params, facts=facts, direction="maximize")
+    other = replace(surrogate, params=jax.tree.map(np.ones_like, params))
     optimizer = Optimizer(surrogate=surrogate, direction="maximize")
     optimizer.save(study)
     assert_refused(study, "pass surrogate=the one that it had, or surrogate=None to continue without")
