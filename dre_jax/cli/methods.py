@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dre_jax.methods import METHODS, Entry, find
-from dre_jax.methods.foreign import constructor
+from dre_jax.methods.foreign import arguments_by_name
 from dre_jax.methods.registry import ALIASES, load_entry_points
 from dre_jax.methods.settings import leaves, to_text
 
@@ -40,7 +40,7 @@ def _print_settings(entry: Entry) -> None:
         print(f"--{short.replace('_', '-')} sets {', '.join(paths)}")
     defaults = dict(leaves(entry.default))
     if entry.host is not None:
-        defaults = {name: argument.default for name, argument in constructor(entry.host).items()}
+        defaults = {name: argument.default for name, argument in arguments_by_name(entry.host).items()}
     for path, value in defaults.items():
         print(f"--set {path}={to_text(value)}")
     if not defaults:

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Callable
 from inspect import Parameter
 from pathlib import Path
 from types import ModuleType
@@ -83,7 +84,7 @@ def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, A
     """
     if not settings:
         return {}
-    parameters = constructor(host_class)
+    parameters = arguments_by_name(host_class)
     for setting in settings:
         if setting not in parameters:
             raise unknown_setting(setting, parameters, name)
@@ -94,10 +95,10 @@ def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, A
     return {field: convert(kinds.get(field, Any), value, f"{name}: {field}") for field, value in settings.items()}
 
 
-def constructor(host_class: type) -> dict[str, Parameter]:
-    """Returns the arguments of a class's constructor that can be passed by name, other than private ones."""
+def arguments_by_name(function: Callable[..., Any]) -> dict[str, Parameter]:
+    """Returns the arguments of a class or function that can be passed by name, other than private ones."""
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    parameters = inspect.signature(host_class).parameters
+    parameters = inspect.signature(function).parameters
     return {name: one for name, one in parameters.items() if one.kind in by_name and not name.startswith("_")}
 
 

@@ -237,6 +237,12 @@ def test_a_fit_that_cannot_be_traced(tmp_path):
             check_storable(surrogate.name, surrogate.method, learned, 1)
 
 
+def test_arrays_of_one_path_are_refused():
+    learned = {"a.b": np.ones(1), "a": {"b": np.zeros(1)}}
+    with pytest.raises(CheckpointError, match="fit must return the tree of abstract_params"):
+        check_storable(entry_of(learning(learned)).name, learning(learned), learned, 1)
+
+
 def test_a_surrogate_that_cannot_be_saved():
     with pytest.warns(DataWarning, match=r"Altered cannot be saved: the configuration of .* must hold numbers, names"):
         Surrogate.fit(PAST, method=replace(learning({"a": np.ones(2)}), scale=abs))

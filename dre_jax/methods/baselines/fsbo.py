@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -56,6 +56,7 @@ from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.optim.schedule import portion_length
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Capabilities
 
 _NARROWEST = 0.05  # of u - l: its inverse has no mean, and single batches would outweigh all others
 _PORTION = 1000  # steps whose batches are drawn at once
@@ -183,6 +184,12 @@ class FewShotBO(ByResponse):
     """Fine-tuning, before every trial: the paper's few epochs. The thesis takes 500 steps at 0.03, HPO-B's code up to
     10,000 at 0.001; on the validation tasks more than this forgot what was learned (regret at 25 trials of 40 runs on
     `svm` and 70 on `rbv2-xgboost`: 0.027 and 0.006 without, 0.029 and 0.007 so, 0.037 and 0.009 with 100 at 0.0003)."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(abstracts_params=True)
+
+    def abstract_params(self, n_columns: int) -> DeepKernel:
+        """Returns the shapes of the deep kernel."""
+        return jax.eval_shape(partial(init, self.model, n_columns), jax.random.key(0))
 
     @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> DeepKernel:

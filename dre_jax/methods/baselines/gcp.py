@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,7 @@ from dre_jax.optim.descent import begin, descend
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Capabilities
 
 
 def cut_off(count: Array) -> Array:
@@ -166,6 +168,12 @@ class _FromQuantiles:
 
     prior: QuantileConfig = field(default_factory=QuantileConfig)
     """The network and its training."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(abstracts_params=True)
+
+    def abstract_params(self, n_columns: int) -> MLPParams:
+        """Returns the shapes of the network."""
+        return jax.eval_shape(partial(mlp.init, self.prior.network, n_columns), jax.random.key(0))
 
     def fit(self, meta: SearchSpace, key: Array) -> MLPParams:
         """Trains the network on all evaluations of the training tasks."""

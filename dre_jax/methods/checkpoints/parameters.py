@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from typing import Any, cast
 
 import jax
@@ -48,18 +49,18 @@ def check_storable(name: str, method: Method, params: Any, n_columns: int) -> No
     if name not in METHODS:
         raise CheckpointError(f"a method must be registered, but got {name!r}")
     check_configuration(name, method)
-    arrays = flatten(params)
-    for leaf in jax.tree.leaves(params):
+    leaves = jax.tree.leaves(params)
+    for leaf in leaves:
         if not has_numbers(leaf):
             raise CheckpointError(f"parameters must be arrays of numbers, but got {show(leaf)}")
-    if not jax.tree.leaves(params):
+    if not leaves:
         raise CheckpointError(f"a method must have learned something, but {name} learned nothing")
     try:
-        restored = restore(abstract_params(method, n_columns), arrays)
+        restored = restore(abstract_params(method, n_columns), flatten(params))
     except ConfigError as error:
         raise CheckpointError(f"{name}: fit must return the tree of abstract_params, but {error}") from error
     expected, actual = (str(jax.tree.structure(tree)) for tree in (restored, params))
-    if expected != actual:
+    if expected != actual or any(map(operator.is_not, jax.tree.leaves(restored), leaves)):
         raise CheckpointError(f"{name}: fit must return the tree of abstract_params, {expected}, but returned {actual}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import jax
 from jax import Array
@@ -69,7 +70,7 @@ class DRE:
 
     def abstract_params(self, n_columns: int) -> EnsembleParams:
         """Returns the shapes of the parameters."""
-        return jax.eval_shape(lambda key: init(self.model, n_columns, key), jax.random.key(0))
+        return jax.eval_shape(partial(init, self.model, n_columns), jax.random.key(0))
 
     def pad_columns(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
         """Returns `dre_jax.methods.dre.ensemble.pad_columns` of the parameters."""

@@ -6,12 +6,11 @@ options of the command: `direction`, `task` and `value`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.foreign import import_object, is_foreign
+from dre_jax.methods.foreign import arguments_by_name, import_object, is_foreign
 from dre_jax.methods.settings import did_you_mean
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv
@@ -74,11 +73,11 @@ def check_options(reader: Callable[..., Any], label: str, options: Mapping[str, 
       label: how the user named it, for messages.
       options: by name.
     """
-    _, _, *more = inspect.signature(reader).parameters.values()
+    further = dict([*arguments_by_name(reader).items()][2:])  # after the source and the space
     for name in options:
-        if name not in [one.name for one in more]:
-            takers = [f"--from-{known}" for known, one in READERS.items() if name in inspect.signature(one).parameters]
+        if name not in further:
+            takers = [f"--from-{known}" for known, one in READERS.items() if name in arguments_by_name(one)]
             raise ConfigError(f"--{name} goes with {' or '.join(takers) or 'another reader'}, but got {label}")
-    for one in more:
-        if one.default is one.empty and one.name not in options:
-            raise ConfigError(f"{label} takes --{one.name}, but got none")
+    for name, one in further.items():
+        if one.default is one.empty and name not in options:
+            raise ConfigError(f"{label} takes --{name}, but got none")

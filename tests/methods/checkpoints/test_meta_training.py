@@ -10,7 +10,7 @@ import pytest
 
 from dre_jax import CheckpointError, ConfigError
 from dre_jax.data.columns import Column
-from dre_jax.methods import METHODS
+from dre_jax.methods import METHODS, Entry, register
 from dre_jax.methods.baselines.gcp import GaussianCopulaProcess
 from dre_jax.methods.checkpoints.fitted import has_fitted, load_fitted
 from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_method
@@ -18,6 +18,7 @@ from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.settings import configure
 from dre_jax.methods.start_configurations import start_rows
+from tests.known_methods import TaskMeans
 from tests.methods.conftest import assert_same
 
 KEY = jax.random.key(1)
@@ -118,14 +119,16 @@ def test_an_ensemble_with_other_fields(fitted, space, tmp_path):
             meta_train_method(name, changed, space, key=KEY, folder=tmp_path)
 
 
-def test_parameters_that_cannot_be_saved_are_refused_before_the_fit(space, tmp_path, monkeypatch):
+class Untraceable(TaskMeans):
     def fit(self, meta, key):
         np.asarray(key)
         raise Interrupted
 
-    monkeypatch.setattr(GaussianCopulaProcess, "fit", fit)
-    with pytest.raises(CheckpointError, match=r"GaussianCopulaProcess.fit returns, which JAX cannot trace"):
-        meta_train_method("gcp", GaussianCopulaProcess(), space, key=KEY, folder=tmp_path)
+
+def test_parameters_that_cannot_be_saved_are_refused_before_the_fit(space, tmp_path, registries):
+    register(Entry(name="untraceable", summary="", paper="", transfer=True, default=Untraceable()))
+    with pytest.raises(CheckpointError, match=r"Untraceable.fit returns, which JAX cannot trace"):
+        meta_train_method("untraceable", Untraceable(), space, key=KEY, folder=tmp_path)
 
 
 def test_configurations():
