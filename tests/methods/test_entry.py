@@ -239,8 +239,9 @@ def test_a_fit_that_cannot_be_traced(tmp_path):
 
 def test_arrays_of_one_path_are_refused():
     learned = {"a.b": np.ones(1), "a": {"b": np.zeros(1)}}
+    method = learning(learned)
     with pytest.raises(CheckpointError, match="fit must return the tree of abstract_params"):
-        check_storable(entry_of(learning(learned)).name, learning(learned), learned, 1)
+        check_storable(entry_of(method).name, method, learned, 1)
 
 
 def test_a_surrogate_that_cannot_be_saved():
