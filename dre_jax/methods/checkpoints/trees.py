@@ -40,7 +40,7 @@ def restore(like: Any, arrays: Mapping[str, Any], *, exact: bool = False) -> Any
       ConfigError: if the arrays are not those of ``like``.
 
     Example:
-      >>> restore({"bias": (0, {"scale": 1})}, {"bias.0": np.zeros(2), "bias.1": None})
+      >>> restore({"bias": (np.ones(2), {"scale": 1.0})}, {"bias.0": np.zeros(2), "bias.1": None})
       {'bias': (array([0., 0.]), None)}
     """
     unused = {path for path, array in arrays.items() if array is not None}
