@@ -17,6 +17,7 @@ import pickle
 import platform
 import re
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
@@ -51,6 +52,7 @@ class KeptPrograms:
         self._names = tuple(inspect.signature(function).parameters)
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._is_known = self._name.startswith("dre_jax.") and "<locals>" not in self._name
+        self._lock = threading.Lock()
         self.programs: dict[Any, Callable[..., Any]] = {}
         """By static arguments, structure, shapes and settings."""
 
@@ -65,8 +67,9 @@ class KeptPrograms:
             return self._jitted(*args, **kwargs)
         shapes = tuple((leaf.shape, str(leaf.dtype), getattr(leaf, "weak_type", False)) for leaf in leaves)
         key = (*static.items(), structure, shapes, _in_double_precision())
-        if key not in self.programs:
-            self.programs[key] = self._load(folder, static, dynamic, (structure, shapes))
+        with self._lock:
+            if key not in self.programs:
+                self.programs[key] = self._load(folder, static, dynamic, (structure, shapes))
         return self.programs[key](**dynamic)
 
     def _load(self, folder: Path, static: dict[str, Any], dynamic: dict[str, Any], form: Any) -> Callable[..., Any]:

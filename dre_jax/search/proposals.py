@@ -57,7 +57,7 @@ class Proposals(NamedTuple):
     """Scalar: how far the method relies on past tasks; None if it does not declare ``weighs_past``."""
 
 
-@jit_with_less_effort("config", "n_parts", "dtype")
+@jit_with_less_effort("config", "n_parts", "dtype", brief=True)
 def _draw_numbers(
     config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Array
 ) -> tuple[Array, StepNumbers, Array]:

@@ -86,7 +86,7 @@ class CostModel:
         return weight if self.past is None else weight + self.past.log_weight(points)
 
 
-@jit_with_less_effort("layout", "rounds")
+@jit_with_less_effort("layout", "rounds", brief=True)
 def _fit(
     layout: SpaceLayout,
     rounds: int,

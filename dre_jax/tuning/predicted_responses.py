@@ -27,7 +27,7 @@ class Prediction(NamedTuple):
     """f64[n], standard deviations: what the model does not know."""
 
 
-@jit_with_less_effort("method", "layout")
+@jit_with_less_effort("method", "layout", brief=True)
 def predict_responses(
     method: Method, layout: SpaceLayout, params: Any, history: History, points: Array, key: Array
 ) -> tuple[Array, Array]:

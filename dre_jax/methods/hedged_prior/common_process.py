@@ -140,7 +140,7 @@ def fit_past_tasks(
     return CommonFit(trials, _fit(config.steps, x, y, task, lengths))
 
 
-@jit_with_less_effort("steps")
+@jit_with_less_effort("steps", brief=True)
 def _fit(steps: int, x: Array, y: Array, task: Array, lengths: LengthScalePrior) -> MultiTaskParams:
     """Returns the hyperparameters of the highest posterior density."""
 
@@ -184,7 +184,7 @@ def common_prior(
     return CommonPrior(jax.tree.map(lambda a: a[None], process), hypothesis_arrays(config.hypotheses), log_odds)
 
 
-@jit_with_less_effort()
+@jit_with_less_effort(brief=True)
 def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
     """Returns the common process given trials of past tasks f[R, D], f[R] and i32[R]; slots of task -1 are empty."""
     lower, _ = safe_cholesky(multi_task_covariance(params, x, task))

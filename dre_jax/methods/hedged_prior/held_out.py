@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 _STEPS = 200
 
 
-@jit_with_less_effort("config")
+@jit_with_less_effort("config", brief=True)
 def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTable, held_out: HeldOut) -> Array:
     """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
 

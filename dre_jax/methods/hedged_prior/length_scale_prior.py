@@ -89,7 +89,7 @@ def log_length_scale_prior(prior: LengthScalePrior, log_length: Array, log_noise
     return -0.5 * (lengths + ((log_noise - prior.noise_mean) / prior.noise_deviation) ** 2)
 
 
-@jit_with_less_effort("config")
+@jit_with_less_effort("config", brief=True)
 def _fit_tasks(config: LengthScaleConfig, table: TaskTable, rows: Array, where: Array) -> GPParams:
     """Returns the hyperparameters of A tasks, A in front, given row numbers i32[A, n] and bool[A, n]."""
     generic, log_noises = generic_prior(table.n_columns), (_LOG_NOISE, _LARGE_LOG_NOISE)

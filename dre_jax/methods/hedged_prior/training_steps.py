@@ -154,7 +154,7 @@ def descend_priors(
     return descent, losses / len(members)
 
 
-@jit_with_less_effort("config", "n_columns", "n_priors")
+@jit_with_less_effort("config", "n_columns", "n_priors", brief=True)
 def initial_vectors(
     config: LearnedPriorConfig, n_columns: int, n_priors: int, key: Array, lengths: LengthScalePrior | None
 ) -> Array:

@@ -126,7 +126,7 @@ def _pad_axis(array: np.ndarray, axis: int) -> np.ndarray:
     return np.pad(array, widths)
 
 
-@jit_with_less_effort()
+@jit_with_less_effort(brief=True)
 def _fit_processes(tasks: SourceTasks) -> GPParams:
     params: GPParams = lax.map(lambda task: fit_gp(_FITTING, *task), tasks)
     return params
@@ -183,7 +183,7 @@ def studies_apart(studies: PastStudies) -> list[str]:
     return apart
 
 
-@jit_with_less_effort()
+@jit_with_less_effort(brief=True)
 def _compare(
     tasks: SourceTasks, params: GPParams, x: Array, responses: Array, level: Array, where: Array
 ) -> tuple[Array, Array, Array]:
@@ -225,7 +225,7 @@ def _log_density(processes: TaskProcess, trials: Trials) -> Array:
     return jax.nn.logsumexp(each) - jnp.log(len(each))
 
 
-@jit_with_less_effort("method")
+@jit_with_less_effort("method", brief=True)
 def weigh_past(method: Any, params: Any, history: History, count: int | Array) -> Array:
     """Returns the weight of the past given the first trials of a history, a scalar.
 
