@@ -55,8 +55,18 @@ _LEAST_EFFORT = _LESS_EFFORT | {"xla_backend_optimization_level": 0}
 _FEW_NUMBERS = 10_000
 
 
+def few_numbers(*args: object, **kwargs: object) -> bool:
+    """Returns whether the arrays of the arguments have at most 10,000 numbers.
+
+    Example:
+      >>> few_numbers(np.zeros((10, 1000))), few_numbers({"x": np.zeros((11, 1000))})
+      (True, False)
+    """
+    return sum(getattr(leaf, "size", 1) for leaf in jax.tree.leaves((args, kwargs))) <= _FEW_NUMBERS
+
+
 def jit_with_less_effort(
-    *static: str, purpose: str = "", brief: bool = False
+    *static: str, purpose: str = "", is_brief: Callable[..., bool] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Returns a decorator that compiles a function as `jax.jit` does, on a CPU in half the time.
 
@@ -68,8 +78,8 @@ def jit_with_less_effort(
     Args:
       static: names of the arguments that are not arrays; they must be hashable.
       purpose: what the program computes, for a line on standard error where a user waits for its compilation.
-      brief: whether a study or a fit calls the function a few times. For arguments of at most 10,000 numbers, the
-        compiler then does not optimise: that takes a third of the time, and such a program still runs for milliseconds.
+      is_brief: of the arguments, whether such a call takes little time and is rare, as `few_numbers`. The compiler then
+        does not optimise, which takes a third of the time; the program takes up to three times as long.
 
     Example:
       >>> @jit_with_less_effort("power")
@@ -95,7 +105,7 @@ def jit_with_less_effort(
             plain = inside or jax.default_backend() != "cpu" or jax.config.read("jax_disable_most_optimizations")
             if plain:
                 return full(*args, **kwargs)
-            least = brief and sum(getattr(leaf, "size", 1) for leaf in leaves) <= _FEW_NUMBERS
+            least = is_brief is not None and is_brief(*args, **kwargs)
             folder = enabled_folder()
             return jitted[least](*args, **kwargs) if folder is None else kept[least](folder, *args, **kwargs)
 

@@ -81,7 +81,8 @@ class KeptPrograms:
         if " at 0x" in text:  # an object without a description
             return self._compile(static, dynamic)
         path = folder / _FOLDER / hashlib.sha256(f"{text} {_surroundings()}".encode()).hexdigest()
-        with contextlib.suppress(Exception):  # absent, damaged, or of another machine: compiled again
+        with contextlib.suppress(Exception):  # absent, damaged, or of another machine or user: compiled again
+            _check_own(path)
             payload, out_structure = pickle.loads(path.read_bytes())
             _load_lapack()
             in_structure = jax.tree.structure(((), dynamic))
@@ -179,6 +180,12 @@ def _installation() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     features = {line for line in lines if line.startswith(("flags", "Features", "model name"))}
     return f"{state} {versions} {platform.machine()} {platform.processor()} {sorted(features)} {jax.device_count()}"
+
+
+def _check_own(path: Path) -> None:
+    """Raises `PermissionError` for a file of another user, since a program is code."""
+    if hasattr(os, "getuid") and path.stat().st_uid != os.getuid():
+        raise PermissionError(path)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -103,7 +103,7 @@ class FeasibilityModel:
         return total
 
 
-@jit_with_less_effort("layout", purpose="the model of failures and constraints", brief=True)
+@jit_with_less_effort("layout", purpose="the model of failures and constraints")
 def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes, decides: Array) -> FeasibilityModel:
     """Returns the model of trials, in the precision of their points.
 
