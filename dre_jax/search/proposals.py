@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.search.allowed import move
 from dre_jax.search.candidates import CandidateConfig, StepNumbers, canonicalize, draw_step_numbers, steps_from
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
@@ -146,7 +147,7 @@ def _propose(
             points = jnp.concatenate([carry.points[: config.even], new_points])
         else:
             points = carry.points
-        points = _fix_coordinates(points, fixed_values)
+        points = move(layout, _fix_coordinates(points, fixed_values), fixed_values, jnp)
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = canonicalize(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
@@ -171,6 +172,7 @@ def _propose(
     if config.starts and not sample and supports_refinement(method, layout):
 
         def rate_points(points: Array) -> Array:
+            points = move(layout, points, fixed_values, jnp)
             values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
             return weigh_values(values, last.scale, points) if is_weighted else values
 
@@ -178,6 +180,7 @@ def _propose(
             [choose_starts(points, values, config.starts), _fix_coordinates(parents[:_INCUMBENTS], fixed_values)]
         )
         maxima, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed_values, config.ascent_steps)
+        maxima = move(layout, maxima, fixed_values, jnp)
         worth = jnp.where(_may_be_proposed(layout, maxima, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
         points, values = jnp.concatenate([points, maxima]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)

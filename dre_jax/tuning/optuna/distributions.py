@@ -34,6 +34,8 @@ def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
 def to_optuna(space: Space) -> dict[str, BaseDistribution]:
     """Returns the distributions of a space. Optuna has no conditions, so the objective has to check them.
 
+    Nor has it steps on a logarithmic scale: these distributions have all numbers between the bounds.
+
     Example:
       >>> to_optuna(Space({"C": Float(1e-3, 1e3, log=True)}))
       {'C': FloatDistribution(high=1000.0, log=True, low=0.001, step=None)}
@@ -202,8 +204,9 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Categorical):
         return CategoricalDistribution(parameter.choices)
     if isinstance(parameter, Int):
-        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
-    if parameter.step is None:
+        whole_step = 1 if parameter.log else parameter.step
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=whole_step)
+    if parameter.step is None or parameter.log:
         return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
     # In decimals, as Optuna counts its steps.
     low, step = Decimal(str(parameter.low)), Decimal(str(parameter.step))

@@ -10,7 +10,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Interval, Less, Optimizer, Space, Surrogate
 from dre_jax.tuning.space.json_format import from_json, to_json
-from dre_jax.tuning.space.rules import move_in_order
+from dre_jax.search.allowed import move
 from tests.error_messages import error_table
 from tests.known_methods import NEAREST
 
@@ -80,7 +80,7 @@ def test_rules_that_few_configurations_satisfy():
 def test_a_long_chain_keeps_uniform_numbers_in_order():
     names = [f"x{i}" for i in range(8)]  # of random points, one in 40,320 is in order
     space = Space(dict.fromkeys(names, Float(0.0, 1.0)), rules=map(Less, names, names[1:]))
-    points = move_in_order(space.layout, np.random.default_rng(0).random((40_000, 8)))
+    points = move(space.layout, np.random.default_rng(0).random((40_000, 8)), spread=True)
     assert (np.diff(points, axis=1) > 0).all()
     # The means and the variances of order statistics of eight uniform numbers.
     ranks = np.arange(1, 9)
@@ -102,7 +102,7 @@ def test_whole_numbers_are_moved_in_order(seed):
     random = np.random.default_rng(seed)
     fixed = np.array([np.nan, space.coordinate("b", 3) if seed % 2 else np.nan, np.nan, np.nan])
     points = np.where(np.isnan(fixed), random.random((20_000, 4)), fixed)
-    moved = [space.params(point) for point in move_in_order(space.layout, points, fixed)]
+    moved = [space.params(point) for point in move(space.layout, points, fixed, spread=True)]
     for p in moved:
         assert p["a"] < p["b"] <= p["c"]
         assert p["d"] <= p["b"]
