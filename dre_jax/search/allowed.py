@@ -122,7 +122,8 @@ def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, s
         if spread:
             half = 0.5 / part.levels if part.levels and not part.search.log else 0.0
             low, high = part.coordinates(lower, xp) - half, part.coordinates(upper, xp) + half
-            share = 1.0 - (1.0 - columns[i]) ** (1.0 / _n_sharing(rules, sequence, i))
+            n = _n_sharing(rules, parts, sequence, i)
+            share = 1.0 - (1.0 - columns[i]) ** (1.0 / n) if n > 0 else columns[i] ** (-1.0 / n)
             value = part.values(low + (high - low) * share, xp)
         value = xp.where(is_fixed[i], values[i], xp.clip(value, lower, xp.maximum(lower, upper)))
         is_moved = active[i] & (value != values[i])
@@ -131,18 +132,21 @@ def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, s
     return xp.stack(columns, axis=-1)
 
 
-def _n_sharing(rules: list[Linear], sequence: list[int], i: int) -> int:
-    """Returns how many numbers share what is left above a number, itself included."""
-    numbers = [1]
+def _n_sharing(rules: list[Linear], parts: dict[int, Number], sequence: list[int], i: int) -> int:
+    """Returns how many numbers share what is left above a number, itself included; negative if it is left below."""
+    most_sharing = 1
     for rule in rules:
         later = [j for j in rule.positions if sequence.index(j) > sequence.index(i)]
-        if i not in rule.positions or not later or rule.high == np.inf:
+        if i not in rule.positions or not later:
             continue
         if rule.is_order:
-            numbers.append(1 + _n_sharing(rules, sequence, later[0]))
+            n = 1 + abs(_n_sharing(rules, parts, sequence, later[0]))
         else:
-            numbers.append(len(later) + (not rule.is_exact))
-    return max(numbers)
+            terms = [[weight * end for end in parts[j].ends] for j, weight in rule.weights]
+            is_above = rule.high - sum(map(min, terms)) <= sum(map(max, terms)) - rule.low
+            n = (len(later) + (not rule.is_exact)) * (1 if is_above == (dict(rule.weights)[i] > 0) else -1)
+        most_sharing = max(most_sharing, n, key=abs)
+    return most_sharing
 
 
 def _sequence(layout: SpaceLayout) -> list[int]:

@@ -190,8 +190,9 @@ class SpaceLayout:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of values of each hyperparameter; 0 for real numbers."""
-        return tuple(part.levels for part in self.parts)
+        """Number of values of each hyperparameter, at most the rows of its tables; 0 for real numbers."""
+        rows = {i: len(rule.rows) for rule in self.rules if isinstance(rule, Table) for i in rule.positions}
+        return tuple(part.levels or rows.get(i, 0) for i, part in enumerate(self.parts))
 
     @property
     def is_unordered(self) -> tuple[bool, ...]:
@@ -248,7 +249,7 @@ class SpaceLayout:
     @property
     def size(self) -> float:
         """Number of configurations, an upper bound with conditions and other rules; infinity with a real number."""
-        sizes = (len(one.rows) if isinstance(one, Table) else self.sizes[one] or math.inf for one in self.axes)
+        sizes = (len(one.rows) if isinstance(one, Table) else self.parts[one].levels or math.inf for one in self.axes)
         return float(math.prod(map(float, sizes)))
 
     def all_points(self) -> np.ndarray:

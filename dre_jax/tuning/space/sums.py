@@ -54,8 +54,9 @@ class Sum:
         object.__setattr__(self, "weights", weights)
         bounds = [one for one in (self.at_least, self.at_most, self.equals) if one is not None]
         is_clear = len(bounds) == 1 or (bounds and self.equals is None)
-        if not is_clear or not all(map(is_finite, bounds)):
-            raise ConfigError(f"a sum needs at_least, at_most or both, or equals, as finite numbers, but got {self!r}")
+        if not is_clear or not all(map(is_finite, bounds)) or bounds != sorted(bounds):
+            rule = "a sum needs at_least, at_most or both, in order, or equals, as finite numbers"
+            raise ConfigError(f"{rule}, but got {self!r}")
 
     @property
     def names(self) -> tuple[str, ...]:
