@@ -38,10 +38,11 @@ def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int, f
         points = draw_rows(layout, draw(factor * n), fixed)
         completed = complete_sums(layout, points, fixed)
         valid_points = completed[layout.is_allowed(completed)]
+        if len(valid_points) < n and (factor == 64 or (factor > 1 and not len(valid_points))):
+            moved = move(layout, points, fixed, spread=True)
+            valid_points = np.vstack([valid_points, moved[layout.is_allowed(moved)]])
         if len(valid_points) >= n:
             return valid_points[:n]
-    moved = move(layout, points, fixed, spread=True)
-    valid_points = np.vstack([valid_points, moved[layout.is_allowed(moved)]])
     if not len(valid_points):
         raise ConfigError(f"the rules of the space must allow some configurations, but allow none of {64 * n}")
     return valid_points[np.arange(n) % len(valid_points)]

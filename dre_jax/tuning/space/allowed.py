@@ -18,7 +18,7 @@ from dre_jax.tuning.space.values import checked_value, number_of
 _MOST_ROWS = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Allowed:
     """The values that hyperparameters may have together: a table of machines, a stock.
 
@@ -59,6 +59,9 @@ class Allowed:
     @cached_property
     def _by_values(self) -> dict[tuple[Any, ...], dict[str, Any]]:
         return {_values_of(dict(row), self.names): dict(row) for row in self.rows}
+
+    def __repr__(self) -> str:
+        return f"Allowed({show(list(map(dict, self.rows)))})"
 
     def __str__(self) -> str:
         return f"{', '.join(self.names)} in one of {len(self.rows)} rows"

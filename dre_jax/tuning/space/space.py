@@ -194,9 +194,7 @@ class Space(Mapping[str, Parameter]):
         Raises:
           DataError: as `check` does, but for rules.
         """
-        if not isinstance(params, Mapping):
-            raise DataError(f"a configuration must map names to values, but got {show(params)}")
-        self.check_names(params)
+        self._check_mapping(params)
         checked_params: Params = {}
         missing: set[str] = set()
         for name in self.sequence:
@@ -220,12 +218,15 @@ class Space(Mapping[str, Parameter]):
           DataError: for a hyperparameter that is unknown, or a value that it does not take; the message names it. For
             values that a rule forbids.
         """
-        if not isinstance(params, Mapping):
-            raise DataError(f"a configuration must map names to values, but got {show(params)}")
-        self.check_names(params)
+        self._check_mapping(params)
         checked_params = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
         self._check_rules(checked_params, self._rules_on(checked_params))
         return checked_params
+
+    def _check_mapping(self, params: object) -> None:
+        if not isinstance(params, Mapping):
+            raise DataError(f"a configuration must map names to values, but got {show(params)}")
+        self.check_names(params)
 
     def check_names(self, names: Iterable[str]) -> None:
         """Checks that names are those of hyperparameters. Raises `DataError`; the message has the first other one."""

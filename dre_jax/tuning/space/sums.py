@@ -43,15 +43,17 @@ class Sum:
 
     def __post_init__(self) -> None:
         make_fields_plain(self)
-        weights = self.weights
-        if isinstance(weights, (list, tuple)) and all(isinstance(one, str) for one in weights):
-            weights = tuple((name, 1) for name in weights)
-        weights = tuple(weights.items()) if isinstance(weights, Mapping) else weights
-        names = [one[0] for one in weights] if isinstance(weights, tuple) else []
-        if not names or len(set(names)) < len(names) or not all(is_finite(one) and one for _, one in weights):
+        given = self.weights
+        if isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given):
+            given = dict.fromkeys(given, 1) if len(set(given)) == len(given) else {}
+        try:
+            weights = dict(() if isinstance(given, str) else given)
+        except (TypeError, ValueError):
+            weights = {}
+        if not weights or not all(isinstance(name, str) and is_finite(one) and one for name, one in weights.items()):
             rule = "a sum must be of different names, or a mapping of names to factors other than 0"
             raise ConfigError(f"{rule}, but got {self.weights!r}")
-        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "weights", tuple(weights.items()))
         bounds = [one for one in (self.at_least, self.at_most, self.equals) if one is not None]
         is_clear = len(bounds) == 1 or (bounds and self.equals is None)
         if not is_clear or not all(map(is_finite, bounds)) or bounds != sorted(bounds):

@@ -3,14 +3,12 @@
 import json
 
 import numpy as np
-import optuna
 import pandas as pd
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.allowed import move
 from dre_jax.tuning import Allowed, Categorical, Float, Int, Optimizer, Space, Surrogate, to_configspace
-from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
 from tests.known_methods import NEAREST
@@ -51,6 +49,7 @@ def test_a_search_combines_the_list_with_other_hyperparameters():
     assert all({k: v for k, v in t.params.items() if k != "rate"} in STOCK for t in optimizer.trials)
     assert (optimizer.best["memory"], optimizer.best["disks"]) == (4.0, 5)
     assert optimizer.best["rate"] == pytest.approx(0.3, abs=0.05)
+    assert from_json(json.loads(json.dumps(to_json(WITH_RATE)))) == WITH_RATE
 
 
 def test_points_move_to_the_nearest_row():
@@ -63,22 +62,6 @@ def test_points_move_to_the_nearest_row():
     fixed = np.array([rows[7, 0], np.nan])
     points[:, 0] = fixed[0]
     np.testing.assert_allclose(move(space.layout, points, fixed), np.tile(rows[7], (200, 1)), atol=1e-12)
-
-
-@pytest.mark.usefixtures("quiet_optuna")
-def test_the_sampler_of_optuna_keeps_to_the_list():
-    study = optuna.create_study(sampler=DRESampler(Space(MACHINE, rules=[Allowed(STOCK[:2])]), seed=0))
-    study.optimize(
-        lambda t: (
-            t.suggest_float("memory", 1.0, 64.0, log=True) + (t.suggest_categorical("gpu", ["a", "b", None]) is None)
-        ),
-        2,
-    )
-    assert {trial.params["memory"] for trial in study.trials} == {3.3, 64.0}
-
-
-def test_files_have_the_list():
-    assert from_json(json.loads(json.dumps(to_json(WITH_RATE)))) == WITH_RATE
 
 
 def of(rows):
