@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -42,12 +43,13 @@ class Allowed:
         if not isinstance(rows, (list, tuple)) or not 0 < len(rows) <= _MOST_ROWS:
             rule = f"allowed configurations must be 1 to {_MOST_ROWS} mappings in a list, or a data frame"
             raise ConfigError(f"{rule}, but got {show(rows)}")
-        unique: dict[tuple[tuple[str, Any], ...], None] = {}
+        unique: dict[tuple[tuple[str, Any], ...], Any] = {}
         for row in rows:
             try:
                 items = ((name, plain_value(value)) for name, value in dict(row).items())
-                unique[tuple((name, value) for name, value in items if value == value)] = None
-            except (TypeError, ValueError):
+                values = tuple((name, value) for name, value in items if value == value)
+                unique[values] = values[0]
+            except (TypeError, ValueError, IndexError):
                 raise ConfigError(f"an allowed configuration must map names to values, but got {show(row)}") from None
         object.__setattr__(self, "rows", tuple(unique))
 
@@ -57,11 +59,11 @@ class Allowed:
         return tuple(dict.fromkeys(name for row in self.rows for name, _ in row))
 
     @cached_property
-    def _by_values(self) -> dict[tuple[Any, ...], dict[str, Any]]:
-        return {_values_of(dict(row), self.names): dict(row) for row in self.rows}
+    def _mappings(self) -> tuple[dict[str, Any], ...]:
+        return tuple(map(dict, self.rows))
 
     def __repr__(self) -> str:
-        return f"Allowed({show(list(map(dict, self.rows)))})"
+        return f"Allowed({show(list(self._mappings))})"
 
     def __str__(self) -> str:
         return f"{', '.join(self.names)} in one of {len(self.rows)} rows"
@@ -77,23 +79,21 @@ class Allowed:
 
     def checked(self, parameters: Mapping[str, Parameter]) -> Allowed:
         """Returns the rule with values of the declared types. Raises `ConfigError` for those that a space lacks."""
-        return Allowed([_checked_row(dict(row), self.names, parameters) for row in self.rows])
+        return Allowed([_checked_row(row, self.names, parameters) for row in self._mappings])
 
     def in_layout(self, parameters: Mapping[str, Parameter], positions: Mapping[str, int]) -> Table:
         """Returns the rule about points, for hyperparameters and their positions by name."""
         rows = [
             tuple(float(number_of(parameters[name], row[name])) if name in row else math.nan for name in self.names)
-            for row in self._by_values.values()
+            for row in self._mappings
         ]
         return Table(tuple(positions[name] for name in self.names), tuple(rows))
 
     def _row_of(self, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Returns the row whose values a configuration has, to rounding; None if there is none."""
-        if (row := self._by_values.get(_values_of(params, self.names))) is not None:
-            return row
         own = {name: params[name] for name in self.names if name in params}
-        rows = (row for row in self._by_values.values() if all(name in row for name in own))
-        return next((row for row in rows if all(_is_near(row[name], value) for name, value in own.items())), None)
+        matches = (all(name in row and _is_near(row[name], own[name]) for name in own) for row in self._mappings)
+        return next(itertools.compress(self._mappings, matches), None)
 
 
 def _checked_row(row: Mapping[str, Any], names: Iterable[str], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -105,11 +105,6 @@ def _checked_row(row: Mapping[str, Any], names: Iterable[str], parameters: Mappi
         return {name: checked_value(name, parameters[name], value) for name, value in row.items()}
     except DataError as error:
         raise ConfigError(f"an allowed configuration must be of the space, but {error}") from None
-
-
-def _values_of(params: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...]:
-    """Returns values by position, `...` for one that is missing."""
-    return tuple(params.get(name, ...) for name in names)
 
 
 def _is_near(one: Any, other: Any) -> bool:
