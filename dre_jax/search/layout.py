@@ -189,6 +189,11 @@ class SpaceLayout:
         return len(self.parts)
 
     @property
+    def is_thin(self) -> bool:
+        """Whether a step from an allowed point rarely leads to another one: with sums and tables."""
+        return any(isinstance(rule, Table) or getattr(rule, "is_order", None) is False for rule in self.rules)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """Number of values of each hyperparameter, at most the rows of its tables; 0 for real numbers."""
         rows = {i: len(rule.rows) for rule in self.rules if isinstance(rule, Table) for i in rule.positions}
