@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
+from dre_jax.search.allowed import move
 from dre_jax.search.candidates import CandidateConfig, StepNumbers, canonicalize, draw_step_numbers, steps_from
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
@@ -180,6 +181,9 @@ def _search(
     parents = _best_trials(trials, config.sources)
     count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
 
+    def to_rules(points: Array) -> Array:
+        return move(layout, points, fixed_values, jnp) if layout.is_thin else points
+
     def weigh_values(values: Array, scale: Array | None, points: Array) -> Array:
         return weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
 
@@ -190,7 +194,7 @@ def _search(
             points = jnp.concatenate([carry.points[: config.even], new_points])
         else:
             points = carry.points
-        points = _fix_coordinates(points, fixed_values)
+        points = to_rules(_fix_coordinates(points, fixed_values))
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = canonicalize(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
@@ -215,6 +219,7 @@ def _search(
     if config.starts and not sample and supports_refinement(method, layout):
 
         def rate_points(points: Array) -> Array:
+            points = to_rules(points)
             values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
             return weigh_values(values, last.scale, points) if is_weighted else values
 
@@ -222,6 +227,7 @@ def _search(
             [choose_starts(points, values, config.starts), _fix_coordinates(parents[:_INCUMBENTS], fixed_values)]
         )
         maxima, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed_values, config.ascent_steps)
+        maxima = to_rules(maxima)
         worth = jnp.where(_may_be_proposed(layout, maxima, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
         points, values = jnp.concatenate([points, maxima]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
