@@ -17,6 +17,7 @@ import pickle
 import platform
 import re
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
@@ -60,6 +61,7 @@ class KeptPrograms:
         self._names = tuple(inspect.signature(function).parameters)
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._is_known = self._name.startswith("dre_jax.") and "<locals>" not in self._name
+        self._lock = threading.Lock()
         self.programs: dict[Any, Callable[..., Any]] = {}
         """By static arguments, structure, shapes and settings."""
 
@@ -74,8 +76,9 @@ class KeptPrograms:
             return self._jitted(*args, **kwargs)
         shapes = tuple((leaf.shape, str(leaf.dtype), getattr(leaf, "weak_type", False)) for leaf in leaves)
         key = (*static.items(), structure, shapes, _in_double_precision())
-        if key not in self.programs:
-            self.programs[key] = self._load(folder, static, dynamic, (structure, shapes))
+        with self._lock:
+            if key not in self.programs:
+                self.programs[key] = self._load(folder, static, dynamic, (structure, shapes))
         return self.programs[key](**dynamic)
 
     def _load(self, folder: Path, static: dict[str, Any], dynamic: dict[str, Any], form: Any) -> Callable[..., Any]:
@@ -87,7 +90,8 @@ class KeptPrograms:
         if " at 0x" in text or _outside:  # an object without a description
             return self._compile(static, dynamic)
         path = folder / _FOLDER / hashlib.sha256(f"{text} {_surroundings()}".encode()).hexdigest()
-        with contextlib.suppress(Exception):  # absent, damaged, or of another machine: compiled again
+        with contextlib.suppress(Exception):  # absent, damaged, or of another machine or user: compiled again
+            _check_own(path)
             payload, out_structure = pickle.loads(path.read_bytes())
             _load_lapack()
             in_structure = jax.tree.structure(((), dynamic))
@@ -185,6 +189,12 @@ def _installation() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     features = {line for line in lines if line.startswith(("flags", "Features", "model name"))}
     return f"{state} {versions} {platform.machine()} {platform.processor()} {sorted(features)} {jax.device_count()}"
+
+
+def _check_own(path: Path) -> None:
+    """Raises `PermissionError` for a file of another user, since a program is code."""
+    if hasattr(os, "getuid") and path.stat().st_uid != os.getuid():
+        raise PermissionError(path)
 
 
 def _write(path: Path, content: bytes) -> None:

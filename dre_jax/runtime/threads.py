@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
 import jax
 from threadpoolctl import ThreadpoolController
+
+from dre_jax.runtime.devices import cores
 
 VARIABLE = "OPENBLAS_NUM_THREADS"
 
@@ -105,3 +108,31 @@ def factorise_on_one_thread() -> None:
     """
     os.environ.setdefault(VARIABLE, "1")
     _limit()
+
+
+@contextlib.contextmanager
+def side_by_side(count: int) -> Iterator[Callable[..., list[Any]]]:
+    """Yields a function like `map` whose calls run on as many cores as there are, at most ``count``.
+
+    JAX computes what has calls of LAPACK in the thread that asks for it, one after the other. Each thread has the
+    precision of the calling one, which is a setting of a thread.
+
+    Example:
+      >>> with side_by_side(2) as run_all:
+      ...     run_all(pow, (2, 3), (3, 2))
+      [8, 9]
+    """
+    if min(count, cores()) == 1:
+        yield lambda compute, *arguments: list(map(compute, *arguments))
+        return
+    in_double_precision = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+
+    def run_all(compute: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
+        def call(*args: Any) -> T:
+            with jax.enable_x64(in_double_precision):
+                return jax.block_until_ready(compute(*args))
+
+        return list(executor.map(call, *arguments))
+
+    with ThreadPoolExecutor(min(count, cores())) as executor:
+        yield run_all

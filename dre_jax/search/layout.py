@@ -10,6 +10,7 @@ The functions take NumPy or JAX as `xp`: float64 on the host, float32 inside a c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dre_jax.data.scale import Scale
+from dre_jax.search.rules import Combination, Linear, Table
 
 
 class Between(NamedTuple):
@@ -64,6 +66,23 @@ class Number:
             x = self.search.from_unit(u, xp)
             return xp.clip(x, self.search.low, self.search.high)
         return self.low + self._steps(u, xp) * self.step
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        return (
+            (self.low, self.low + (self.levels - 1) * self.step) if self.levels else (self.search.low, self.search.high)
+        )
+
+    def neighbour(self, x: Any, sign: float, xp: Any = np, *, or_equal: bool) -> Any:
+        """Returns the values next to numbers f[...], on the side of the sign; real numbers are their own."""
+        if not self.levels:
+            return x
+        low, high = self.ends
+        steps = sign * (xp.clip(x, low - self.step, high + self.step) - low) / self.step
+        nearest = xp.round(steps)
+        steps = xp.where(xp.abs(steps - nearest) < 1e-6, nearest + float(not or_equal), xp.ceil(steps))
+        return low + sign * steps * self.step
 
     def all_values(self) -> np.ndarray:
         """Returns all values, in increasing order; none of a real number."""
@@ -156,43 +175,13 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Combination:
-    """Values that are forbidden together: positions of hyperparameters, and levels or numbers of each."""
-
-    values: tuple[tuple[int, tuple[float, ...]], ...]
-
-    def allows(self, values: Any, active: Any, xp: Any = np) -> Any:
-        """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
-        matches = (
-            active[i] & reduce(or_, (xp.abs(values[i] - x) < 1e-6 * max(1.0, abs(x)) for x in xs))
-            for i, xs in self.values
-        )
-        return ~reduce(and_, matches)
-
-
-@dataclass(frozen=True)
-class Order:
-    """Positions of a number and of a larger one."""
-
-    smaller: int
-    larger: int
-    or_equal: bool = False
-
-    def allows(self, values: Any, active: Any, xp: Any = np) -> Any:
-        """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
-        smaller, larger = values[self.smaller], values[self.larger]
-        in_order = smaller <= larger if self.or_equal else smaller < larger
-        return in_order | ~active[self.smaller] | ~active[self.larger]
-
-
-@dataclass(frozen=True)
 class SpaceLayout:
     """The hyperparameters of a search space, in an order in which those that others depend on come first."""
 
     parts: tuple[Number | Level, ...]
     n_columns: int
     """D"""
-    rules: tuple[Combination | Order, ...] = ()
+    rules: tuple[Combination | Linear | Table, ...] = ()
 
     @property
     def n_parts(self) -> int:
@@ -200,9 +189,15 @@ class SpaceLayout:
         return len(self.parts)
 
     @property
+    def is_thin(self) -> bool:
+        """Whether a step from an allowed point rarely leads to another one: with sums and tables."""
+        return any(isinstance(rule, Table) or getattr(rule, "is_order", None) is False for rule in self.rules)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of values of each hyperparameter; 0 for real numbers."""
-        return tuple(part.levels for part in self.parts)
+        """Number of values of each hyperparameter, at most the rows of its tables; 0 for real numbers."""
+        rows = {i: len(rule.rows) for rule in self.rules if isinstance(rule, Table) for i in rule.positions}
+        return tuple(part.levels or rows.get(i, 0) for i, part in enumerate(self.parts))
 
     @property
     def is_unordered(self) -> tuple[bool, ...]:
@@ -230,9 +225,51 @@ class SpaceLayout:
 
     def is_allowed(self, points: Any, xp: Any = np) -> Any:
         """Returns the mask bool[...] of points f[..., P] that satisfy all rules."""
-        active, values = self.active(points, xp), [part.values(points[..., i], xp) for i, part in enumerate(self.parts)]
-        masks = (rule.allows(values, active, xp) for rule in self.rules)
+        active, values, middles = self.active(points, xp), self.values(points, xp), self.middles(points, xp)
+        masks = (
+            rule.allows(self.parts, middles, active, xp) if isinstance(rule, Table) else rule.allows(values, active, xp)
+            for rule in self.rules
+        )
         return reduce(and_, masks, xp.ones(points.shape[:-1], bool))
+
+    def values(self, points: Any, xp: Any = np) -> list[Any]:
+        """Returns the values at points f[..., P], by hyperparameter f[...]."""
+        return [part.values(points[..., i], xp) for i, part in enumerate(self.parts)]
+
+    def middles(self, points: Any, xp: Any = np) -> list[Any]:
+        """Returns the coordinates of the values at points f[..., P], by hyperparameter f[...]."""
+        return [part.middle(points[..., i], xp) for i, part in enumerate(self.parts)]
+
+    @property
+    def axes(self) -> tuple[Table | int, ...]:
+        """Tables of different hyperparameters, and the positions of the other ones."""
+        axes: list[Table | int] = []
+        covered = set[int]()
+        for rule in self.rules:
+            if isinstance(rule, Table) and covered.isdisjoint(rule.positions):
+                axes.append(rule)
+                covered.update(rule.positions)
+        return *axes, *(i for i in range(self.n_parts) if i not in covered)
+
+    @property
+    def size(self) -> float:
+        """Number of configurations, an upper bound with conditions and other rules; infinity with a real number."""
+        sizes = (len(one.rows) if isinstance(one, Table) else self.parts[one].levels or math.inf for one in self.axes)
+        return float(math.prod(map(float, sizes)))
+
+    def all_points(self) -> np.ndarray:
+        """Returns the points f64[n, P] of all configurations of a space without real numbers."""
+        points = np.full((1, self.n_parts), 0.5)
+        for axis in self.axes:
+            if isinstance(axis, Table):
+                positions, rows = list(axis.positions), axis.coordinates(self.parts)
+            else:
+                part = self.parts[axis]
+                positions, rows = [axis], part.coordinates(part.all_values()).clip(0.0, 1.0)[:, None]
+            n = len(points)
+            points = np.repeat(points, len(rows), axis=0)
+            points[:, positions] = np.where(np.isnan(rows), 0.5, rows)[np.tile(np.arange(len(rows)), n)]
+        return points[self.is_allowed(points)]
 
     def columns(self, points: Any, xp: Any = np, active: Sequence[Any] | None = None) -> Any:
         """Returns the columns f[..., D] of points f[..., P]; by default, those are active that `active` says."""

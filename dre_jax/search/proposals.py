@@ -12,12 +12,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
+from dre_jax.search.allowed import move
 from dre_jax.search.candidates import CandidateConfig, StepNumbers, canonicalize, draw_step_numbers, steps_from
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.loop import trial_keys
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, as_history_fit, capabilities_of
 from dre_jax.search.pending import with_pending_trials
 from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
@@ -31,6 +32,8 @@ from dre_jax.search.weighting import (
     weigh,
 )
 
+_FEW_SLOTS = 32
+"""Of a history, up to which a user waits for the compiler longer than for its programs."""
 _INCUMBENTS = 2  # best trials that are starts of a search by gradient
 
 
@@ -65,7 +68,7 @@ class Proposals(NamedTuple):
     """Scalar: how far the method relies on past tasks; None if it does not declare ``weighs_past``."""
 
 
-@jit_with_less_effort("config", "n_parts", "dtype")
+@jit_with_less_effort("config", "n_parts", "dtype", is_brief=few_numbers)
 def _draw_numbers(
     config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Array
 ) -> tuple[Array, StepNumbers, Array]:
@@ -112,17 +115,62 @@ def propose(
       weights: factors of the values, if any; see `dre_jax.search.weighting`.
     """
     # A program of its own, as it is the same for histories of all sizes.
-    numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
-    return _propose(method, layout, config, params, trials, even, *numbers, n, fixed_values, weights)
+    method_key, steps, coins = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
+    # Another one, as it does not depend on the candidates and their weights.
+    posterior = _condition(
+        method, layout, config.pending_strategy, params, trials.history, trials.points, trials.pending, method_key
+    )
+    return _search(
+        method, layout, config, params, trials, posterior, even, method_key, steps, coins, n, fixed_values, weights
+    )
 
 
-@jit_with_less_effort("method", "layout", "config", "n", purpose="the suggestions")
-def _propose(
+class _Posterior(NamedTuple):
+    """What a method knows after the trials."""
+
+    history: History
+    """The completed trials, and imputed responses of the pending ones."""
+    fitted_params: Any
+    """What the method's `fit_history` returned; None if it has none."""
+    past_weight: Array | None
+    """See `Proposals`."""
+
+
+def _has_few_slots(
+    method: Method, layout: SpaceLayout, strategy: str, params: Any, history: History, *_: Array
+) -> bool:
+    return len(history.where) <= _FEW_SLOTS
+
+
+@jit_with_less_effort("method", "layout", "strategy", purpose="the suggestions", is_brief=_has_few_slots)
+def _condition(
+    method: Method,
+    layout: SpaceLayout,
+    strategy: str,
+    params: Any,
+    history: History,
+    points: Array,
+    pending: Array,
+    key: Array,
+) -> _Posterior:
+    columns = layout.columns(points, jnp)
+    history = with_pending_trials(method, params, history, columns, pending, strategy, key)
+    history_fit = as_history_fit(method)
+    if history_fit is None or strategy == "draw":
+        return _Posterior(history, None, None)
+    fitted_params = history_fit.fit_history(params, history, key)
+    weight = history_fit.past_weight(fitted_params) if capabilities_of(method).weighs_past else None
+    return _Posterior(history, fitted_params, weight)
+
+
+@jit_with_less_effort("method", "layout", "config", "n", purpose="the search for candidates")
+def _search(
     method: Method,
     layout: SpaceLayout,
     config: CandidateConfig,
     params: Any,
     trials: TrialRecord,
+    posterior: _Posterior,
     even: Array,
     method_key: Array,
     steps: StepNumbers,
@@ -131,18 +179,18 @@ def _propose(
     fixed_values: Array | None,
     weights: Weights,
 ) -> Proposals:
-    columns = layout.columns(trials.points, jnp)
-    history = with_pending_trials(
-        method, params, trials.history, columns, trials.pending, config.pending_strategy, method_key
-    )
+    history, fitted_params, past_weight = posterior
     sample = config.pending_strategy == "draw"
     is_weighted = any(weight is not None for weight in weights)
     is_log = values_are_logarithms(method, sample=sample)
-    rate, past_weight = valuation(method, params, history, method_key, sample=sample)
+    rate = valuation(method, params, history, fitted_params, method_key, sample=sample)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)
     count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
+
+    def to_rules(points: Array) -> Array:
+        return move(layout, points, fixed_values, jnp) if layout.is_thin else points
 
     def weigh_values(values: Array, scale: Array | None, points: Array) -> Array:
         return weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
@@ -154,7 +202,7 @@ def _propose(
             points = jnp.concatenate([carry.points[: config.even], new_points])
         else:
             points = carry.points
-        points = _fix_coordinates(points, fixed_values)
+        points = to_rules(_fix_coordinates(points, fixed_values))
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = canonicalize(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
@@ -179,6 +227,7 @@ def _propose(
     if config.starts and not sample and supports_refinement(method, layout):
 
         def rate_points(points: Array) -> Array:
+            points = to_rules(points)
             values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
             return weigh_values(values, last.scale, points) if is_weighted else values
 
@@ -186,6 +235,7 @@ def _propose(
             [choose_starts(points, values, config.starts), _fix_coordinates(parents[:_INCUMBENTS], fixed_values)]
         )
         maxima, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed_values, config.ascent_steps)
+        maxima = to_rules(maxima)
         worth = jnp.where(_may_be_proposed(layout, maxima, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
         points, values = jnp.concatenate([points, maxima]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
@@ -210,8 +260,8 @@ class _Round(NamedTuple):
     """Divisor of values that are no logarithms, if values are weighted."""
 
 
-_untyped_propose: Any = _propose
-propose._cache_size = _untyped_propose._cache_size  # type: ignore[attr-defined]
+_programs: tuple[Any, ...] = (_condition, _search)
+propose._cache_size = lambda: sum(program._cache_size() for program in _programs)  # type: ignore[attr-defined]
 
 
 def _fix_coordinates(points: Array, values: Array | None) -> Array:

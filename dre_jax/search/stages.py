@@ -56,15 +56,13 @@ Valuation = Callable[[Candidates], Array]
 
 
 def valuation(
-    method: Method, params: Any, history: History, key: Array, *, sample: bool = False
-) -> tuple[Valuation, Array | None]:
-    """Returns `dre_jax.search.method.value` as a function of the candidates; `fit_history` is called once.
+    method: Method, params: Any, history: History, fitted_params: Any, key: Array, *, sample: bool = False
+) -> Valuation:
+    """Returns `dre_jax.search.method.value` as a function of the candidates.
 
-    Also returns the weight of the past after that fit, a scalar; None if the method does not declare ``weighs_past``.
+    ``fitted_params`` is what the method's `fit_history` returned; None if it has none, or is not to be used.
     """
     history_fit = as_history_fit(method)
-    if history_fit is None or sample:
-        return lambda candidates: value(method, params, history, candidates, key, sample=sample), None
-    fitted_params = history_fit.fit_history(params, history, key)
-    weight = history_fit.past_weight(fitted_params) if capabilities_of(method).weighs_past else None
-    return lambda candidates: history_fit.score_candidates(fitted_params, history, candidates), weight
+    if history_fit is None or fitted_params is None:
+        return lambda candidates: value(method, params, history, candidates, key, sample=sample)
+    return lambda candidates: history_fit.score_candidates(fitted_params, history, candidates)

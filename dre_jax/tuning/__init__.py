@@ -8,18 +8,21 @@ from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv, from_frame
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.sources import Sources, SourceStudy
+from dre_jax.tuning.space.allowed import Allowed
 from dre_jax.tuning.space.conditions import Interval
 from dre_jax.tuning.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.tuning.space.json_format import read_space, write_space
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int
 from dre_jax.tuning.space.rules import Forbidden, Less
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.space.sums import Sum
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
 
 __all__ = [
     "HPOB_SPACES",
     "R_DEFAULTS",
+    "Allowed",
     "Bool",
     "Categorical",
     "EngineConfig",
@@ -37,6 +40,7 @@ __all__ = [
     "SourceStudy",
     "Sources",
     "Space",
+    "Sum",
     "Surrogate",
     "Trial",
     "from_configspace",

@@ -31,7 +31,7 @@ from dre_jax.gp.regression import (
     signal_covariance,
 )
 from dre_jax.runtime.blocks import by_blocks
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
@@ -86,7 +86,7 @@ class CostModel:
         return weight if self.past is None else weight + self.past.log_weight(points)
 
 
-@jit_with_less_effort("layout", "rounds")
+@jit_with_less_effort("layout", "rounds", is_brief=few_numbers)
 def _fit(
     layout: SpaceLayout,
     rounds: int,

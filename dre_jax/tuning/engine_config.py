@@ -10,6 +10,7 @@ from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, Share
 from dre_jax.methods import find
 from dre_jax.search.method import Method
 from dre_jax.search.pending import PendingStrategy
+from dre_jax.tuning.space.scalars import plain_value, to_list
 
 DEFAULT_METHOD = "gp"
 """The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
@@ -55,6 +56,18 @@ class EngineConfig(Checked):
     budget: Positive[float] | None = None
     """Total cost of the study, in the units of `Optimizer.tell(cost=)`: the cost of a trial counts less as this is
     spent. By default it counts the same throughout."""
+    reference_point: Any = None
+    """With several objectives, the worst values that count, which `Optimizer.hypervolume` is measured from: by name, or
+    in the order of the directions. By default the worst values so far, and a tenth of the range."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        point = to_list(self.reference_point)
+        if isinstance(point, Mapping):
+            point = {name: plain_value(one) for name, one in point.items()}
+        elif isinstance(point, (list, tuple)):
+            point = tuple(map(plain_value, point))
+        object.__setattr__(self, "reference_point", point)
 
 
 def default_method() -> Method:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.allowed import allowed_points
 from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning.space.beliefs import to_quantiles
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
-from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.space import Params, Space
 
 N_START = 4
@@ -98,9 +98,7 @@ class InitialDesign:
         """Returns configurations of the trial's Sobol points, then all of a space of few."""
         yield from self.sobol_configurations()
         if self.space.size <= _MAX_ENUMERATION:
-            coordinates = [part.coordinates(part.all_values()).clip(0.0, 1.0) for part in self.space.layout.parts]
-            points = np.stack(np.meshgrid(*coordinates), axis=-1).reshape(-1, len(coordinates))
-            points = fix_coordinates(points, self.fixed_coordinates)
+            points = fix_coordinates(self.space.layout.all_points(), self.fixed_coordinates)
             yield from map(self.space.params, points[self.space.layout.is_allowed(points)])
 
     def _sobol_points(self, number: int) -> np.ndarray:

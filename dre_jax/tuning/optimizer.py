@@ -275,7 +275,7 @@ class Optimizer(StudyRecord):
 
     def optimize(
         self,
-        f: Callable[[Trial], float | Mapping[str, float]],
+        f: Callable[[Trial], float | Mapping[str, float] | Sequence[float]],
         n_trials: int | None = None,
         *,
         timeout: float | None = None,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from jax import Array
 
 from dre_jax.gp.response_scale import masked_mean, standardise
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.method import CapableMethod, Method
@@ -27,7 +27,7 @@ class Prediction(NamedTuple):
     """f64[n], standard deviations: what the model does not know."""
 
 
-@jit_with_less_effort("method", "layout")
+@jit_with_less_effort("method", "layout", is_brief=few_numbers)
 def predict_responses(
     method: Method, layout: SpaceLayout, params: Any, history: History, points: Array, key: Array
 ) -> tuple[Array, Array]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from dre_jax.errors import DataError, DreError, import_extra
+from dre_jax.search.hypervolume import hypervolume
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.infeasible_trials import violation_of
-from dre_jax.tuning.objectives.objectives import best_trials, front_of, objective_values
+from dre_jax.tuning.objectives.objectives import best_trials, front_of, objective_values, reference_point, responses_of
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.surrogate import Surrogate
@@ -85,6 +88,16 @@ class StudyRecord:
         return front_of(self.trials, self.named_directions)
 
     @property
+    def hypervolume(self) -> float:
+        """The hypervolume between the front and `EngineConfig.reference_point`, in units of the objectives.
+
+        Values that do not improve on the point in all objectives add nothing. Raises `ConfigError` without a point.
+        """
+        reference = reference_point(self._engine.config.reference_point, self.named_directions)
+        values = [responses_of(trial, self.named_directions) for trial in self.front]
+        return hypervolume(np.reshape(values, (-1, len(reference))), reference)
+
+    @property
     def least_infeasible(self) -> tuple[Trial, ...]:
         """The complete trials in the order of their violation of the constraints, the least first; empty without any.
 
@@ -104,7 +117,7 @@ class StudyRecord:
     def tell(
         self,
         trial: Trial | int,
-        value: float | Mapping[str, float],
+        value: float | Mapping[str, float] | Sequence[float],
         *,
         stderr: float | None = None,
         cost: float | None = None,
@@ -115,7 +128,8 @@ class StudyRecord:
         Args:
           trial: as `ask` returned it, or its number.
           value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
-            trial one that failed. With several objectives, a mapping of them to numbers.
+            trial one that failed. With several objectives, a mapping of them to numbers, or a tuple or list in the
+            order of `directions`.
           stderr: standard error of the value, for example over folds: a value with a large error counts less. The
             optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
             surrogate.
@@ -216,7 +230,7 @@ class StudyRecord:
     def add(
         self,
         params: Mapping[str, Any],
-        value: float | Mapping[str, float] | None,
+        value: float | Mapping[str, float] | Sequence[float] | None,
         *,
         stderr: float | None = None,
         cost: float | None = None,

@@ -25,6 +25,18 @@ def test_a_program_is_compiled_once_for_its_static_arguments_and_shapes():
     np.testing.assert_array_equal(jax.jit(jax.vmap(total))(jnp.stack([x, x + 1.0])), [6.0, 10.0])
 
 
+@pytest.mark.defaults
+def test_a_brief_call_has_a_program_of_its_own():
+    @jit_with_less_effort(is_brief=lambda x: len(x) < 4)
+    def softmax(x):
+        return jnp.exp(x) / jnp.sum(jnp.exp(x))
+
+    for n in (3, 4, 3):
+        x = np.arange(n, dtype=np.float32)
+        np.testing.assert_allclose(softmax(x), np.exp(x) / np.exp(x).sum(), rtol=1e-6)
+    assert softmax._cache_size() == 2
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -74,6 +74,14 @@ def test_a_damaged_file_is_replaced(make, tmp_path):
     assert traced == [2, 2]
 
 
+def test_a_program_of_another_user_is_not_run(make, tmp_path, monkeypatch):
+    new, traced = make
+    new()(tmp_path, *ARRAYS, 2)
+    monkeypatch.setattr("os.getuid", lambda: -1)
+    new()(tmp_path, *ARRAYS, 2)
+    assert traced == [2, 2]
+
+
 @pytest.mark.parametrize("module", ["mine", "dre_jax.test"])
 def test_functions_that_a_name_cannot_tell_apart_are_not_kept(tmp_path, module):
     def add(x, constant):

@@ -72,6 +72,32 @@ def test_a_study_continues_from_its_file_and_a_copy(study, tmp_path):
     assert [*again.to_frame().columns[:4]] == ["number", "state", "values_near", "values_far"]
 
 
+def test_values_in_the_order_of_the_directions():
+    optimizer = Optimizer(SPACE, directions=DIRECTIONS)
+    for values in ((0.5, 2.0), [1, 1.5], np.array([0.25, 1.0]), {"far": 0.5, "near": 3.0}):
+        optimizer.tell(optimizer.ask(), values)
+    optimizer.optimize(lambda trial: tuple(schaffer(trial).values()), 1)
+    assert [list(trial.values) for trial in optimizer.trials] == [["near", "far"]] * 5
+    assert [trial.values["far"] for trial in optimizer.trials[:4]] == [2.0, 1.5, 1.0, 0.5]
+    assert optimizer.trials[4].values == schaffer(optimizer.trials[4])
+    assert optimizer.tell(optimizer.ask(), (0.1, math.nan)).state == "failed"
+
+
+@pytest.mark.parametrize("point", [(0.05, -0.2), {"far": -0.2, "near": 0.05}])
+def test_a_reference_point(point, tmp_path):
+    """Only values that improve on it count: in the hypervolume, by counting points of a grid, and in suggestions."""
+    optimizer = Optimizer(SPACE, directions=DIRECTIONS, seed=1, config=EngineConfig(reference_point=point))
+    assert optimizer.hypervolume == 0.0
+    optimizer.optimize(schaffer, 12)
+    assert sum(t.values["near"] < 0.05 and t.values["far"] > -0.2 for t in optimizer.trials[4:]) >= 5
+    near, far = (a.ravel() for a in np.meshgrid((np.arange(400) + 0.5) / 8000, -(np.arange(400) + 0.5) / 2000))
+    dominated = [(near >= t.values["near"]) & (far <= t.values["far"]) for t in optimizer.trials]
+    assert optimizer.hypervolume == pytest.approx(0.01 * np.any(dominated, axis=0).mean(), rel=0.01)
+    optimizer.save(tmp_path / "study.json")
+    again = Optimizer.load(tmp_path / "study.json")
+    assert (again.hypervolume, again.ask()) == (optimizer.hypervolume, optimizer.ask())
+
+
 def test_several_objectives_have_no_curves():
     optimizer = Optimizer(SPACE, directions=DIRECTIONS)
     with pytest.raises(DataError, match="report needs a study of one objective"):
@@ -143,6 +169,21 @@ test_refused = error_table(
     (lambda: of_both({"far": Surrogate(SPACE, "gp", 0, 0, direction="minimize")}), "surrogate learned to minimize"),
     (lambda: of_both().best, "front has its best trade-offs"),
     (lambda: of_both().expected_improvement(), "one objective"),
-    (lambda: of_both().add({"x": 0, "y": 0}, 1.0), "'near', 'far'"),
+    *(
+        (lambda values=values: of_both().add({"x": 0, "y": 0}, values), "'near', 'far' to numbers, or be as many in")
+        for values in (1.0, (1.0,), (1.0, 2.0, 3.0), {"near": 1.0}, "ab")
+    ),
+    *(
+        (
+            lambda point=point: of_both(config=EngineConfig(reference_point=point)),
+            "must be finite numbers of 'near', 'far'",
+        )
+        for point in ((1.0,), (1.0, math.inf), {"near": 1.0}, 3.0)
+    ),
+    (lambda: Optimizer(SPACE, config=EngineConfig(reference_point=(1.0,))), "needs a study of several objectives"),
+    (
+        lambda: of_both().hypervolume,
+        "EngineConfig.reference_point must be finite numbers of 'near', 'far', but is None",
+    ),
     (lambda: of_both(config=EngineConfig(pending_strategy="draw")), "draws need a method"),
 )

@@ -35,7 +35,7 @@ from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior, log_length_scale_prior
 from dre_jax.methods.hedged_prior.prior import SLOPE_VARIANCE, CommonProcess, MultiTaskParams, multi_task_covariance
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 
 HYPOTHESES = (
@@ -140,7 +140,7 @@ def fit_past_tasks(
     return CommonFit(trials, _fit(config.steps, x, y, task, lengths))
 
 
-@jit_with_less_effort("steps")
+@jit_with_less_effort("steps", is_brief=few_numbers)
 def _fit(steps: int, x: Array, y: Array, task: Array, lengths: LengthScalePrior) -> MultiTaskParams:
     """Returns the hyperparameters of the highest posterior density."""
 
@@ -184,7 +184,7 @@ def common_prior(
     return CommonPrior(jax.tree.map(lambda a: a[None], process), hypothesis_arrays(config.hypotheses), log_odds)
 
 
-@jit_with_less_effort()
+@jit_with_less_effort(is_brief=few_numbers)
 def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
     """Returns the common process given trials of past tasks f[R, D], f[R] and i32[R]; slots of task -1 are empty."""
     lower, _ = safe_cholesky(multi_task_covariance(params, x, task))

@@ -22,13 +22,13 @@ from dre_jax.methods.hedged_prior.prior import (
     history_features,
     uninformed_priors,
 )
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 
 Floats = npt.NDArray[np.float64]
 _STEPS = 200
 
 
-@jit_with_less_effort("config")
+@jit_with_less_effort("config", is_brief=few_numbers)
 def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTable, held_out: HeldOut) -> Array:
     """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
 

@@ -26,7 +26,7 @@ from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.gp.fit import GPConfig, clip_hyperparameters, maximise_from_starts
 from dre_jax.gp.regression import GPParams, log_marginal_likelihood
 from dre_jax.gp.response_scale import standardise
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 
 GENERIC_LENGTHSCALE = 0.3
@@ -89,7 +89,7 @@ def log_length_scale_prior(prior: LengthScalePrior, log_length: Array, log_noise
     return -0.5 * (lengths + ((log_noise - prior.noise_mean) / prior.noise_deviation) ** 2)
 
 
-@jit_with_less_effort("config")
+@jit_with_less_effort("config", is_brief=few_numbers)
 def _fit_tasks(config: LengthScaleConfig, table: TaskTable, rows: Array, where: Array) -> GPParams:
     """Returns the hyperparameters of A tasks, A in front, given row numbers i32[A, n] and bool[A, n]."""
     generic, log_noises = generic_prior(table.n_columns), (_LOG_NOISE, _LARGE_LOG_NOISE)

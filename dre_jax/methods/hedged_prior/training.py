@@ -39,8 +39,10 @@ from dre_jax.optim.adam import Moments
 from dre_jax.optim.descent import Descent
 from dre_jax.optim.schedule import portion_length
 from dre_jax.runtime.reports import report_progress
+from dre_jax.runtime.threads import side_by_side
 
 Floats = npt.NDArray[np.float64]
+Group = npt.NDArray[np.int32]
 _PORTION = 25  # maximum number of steps of one compiled call
 _CHECKPOINTS = (50, 75, 100, 150, 200, 275, 375, 500, 700, 950, 1300, 1800, 2500)
 # Before step 50 the random initial trend still harms, even if few held-out trials do not show it: with one study of 20
@@ -69,28 +71,26 @@ class PriorFit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Training:
-    """A training of members and folds in groups of equal size, which share a program and run side by side."""
+    """A training of members and folds, in groups that share a program and run side by side."""
 
     config: LearnedPriorConfig
     training: PriorTraining
     folds: Folds
     key: Array
-    groups: tuple[npt.NDArray[np.int32], ...]
-    """Numbers of the priors, members first; the last one may be repeated."""
+    groups: tuple[Group, ...]
+    """Numbers of the priors, members first: one in each group, or all in one."""
 
     @classmethod
     def create(cls, config: LearnedPriorConfig, training: PriorTraining, folds: Folds, key: Array) -> _Training:
         """Returns the training of members, and of folds if they choose the number of steps."""
         count = config.members + (training.folds if training.steps is None else 0)
-        # The cores of a CPU share the groups. An accelerator trains all priors at once.
-        size = config.members if jax.default_backend() == "cpu" else count
-        starts = range(0, count, size)
-        groups = tuple(np.minimum(np.arange(at, at + size, dtype=np.int32), count - 1) for at in starts)
-        return cls(config, training, folds, key, groups)
+        # The cores of a CPU share the priors. An accelerator trains all of them at once.
+        groups = np.split(np.arange(count, dtype=np.int32), count if jax.default_backend() == "cpu" else 1)
+        return cls(config, training, folds, key, tuple(groups))
 
     def begin(self, key: Array, lengths: LengthScalePrior | None) -> list[Descent[Array]]:
         """Returns the state of each group before the first step."""
-        count = max(int(group.max()) for group in self.groups) + 1
+        count = sum(map(len, self.groups))
         vectors = np.asarray(initial_vectors(self.config, self.folds.table.n_columns, count, key, lengths))
         first = [vectors[group] for group in self.groups]
         zeros = [np.zeros_like(one) for one in first]
@@ -102,34 +102,36 @@ class _Training:
         """Runs the steps from ``first`` to before ``last`` of the first groups; returns the members' losses."""
         portion, losses = portion_length(last - first, _PORTION), [np.zeros(0)]
         spans = [self._spans(group) for group in self.groups[: len(states)]]
-        pending = None
         if first == 0:
             report_progress("compiling the training of priors")
-        for number in range(first, last, portion):
-            numbers = jax.device_put(np.arange(number, number + portion, dtype=np.int32))
-            results = [
-                descend_priors(
-                    self.config,
-                    self.training,
-                    self.folds.slots,
-                    self.folds.table,
-                    of_group,
-                    state,
-                    jax.device_put(group),
-                    numbers,
-                    self.key,
-                )
-                for of_group, state, group in zip(spans, states, self.groups, strict=False)
-            ]
-            states = [state for state, _ in results]
-            if pending is not None:
-                losses.append(np.asarray(pending))
-                report_progress("training of priors, step", number)
-            pending = results[0][1]
-        if pending is not None:
-            losses.append(np.asarray(pending))
-            report_progress("training of priors, step", last)
+
+        def descend(number: int, spans: TaskSpans, state: Descent[Array], group: Group) -> tuple[Descent[Array], Array]:
+            numbers = np.arange(number, number + portion, dtype=np.int32)
+            folds, (numbers, members) = self.folds, jax.device_put((numbers, group))
+            return descend_priors(
+                self.config, self.training, folds.slots, folds.table, spans, state, members, numbers, self.key
+            )
+
+        with side_by_side(len(states)) as run_all:
+            for number in range(first, last, portion):
+                results = run_all(partial(descend, number), spans, states, self.groups)
+                states = [state for state, _ in results]
+                losses.append(np.mean([of_group for _, of_group in results[: self._n_member_groups]], axis=0))
+                report_progress("training of priors, step", number + portion)
         return states, np.concatenate(losses)
+
+    def members_alone(self, states: list[Descent[Array]]) -> tuple[_Training, list[Descent[Array]]]:
+        """Returns the training of the members without the folds, and the states of its groups."""
+        groups, states = self.groups[: self._n_member_groups], states[: self._n_member_groups]
+        if len(groups) > 1:
+            return replace(self, groups=groups), states
+        return replace(self, groups=(groups[0][: self.config.members],)), [
+            jax.tree.map(lambda a: a[: self.config.members], states[0])
+        ]
+
+    @property
+    def _n_member_groups(self) -> int:
+        return -(-self.config.members // len(self.groups[0]))
 
     def averages(self, states: list[Descent[Array]]) -> tuple[LearnedPrior, LearnedPrior]:
         """Returns the averaged parameters of the members and of the folds."""
@@ -138,7 +140,7 @@ class _Training:
         members, of_folds = vectors[:n], vectors[n : n + self.training.folds]
         return unravel(shapes, members, np), unravel(shapes, of_folds, np)
 
-    def _spans(self, group: npt.NDArray[np.int32]) -> TaskSpans:
+    def _spans(self, group: Group) -> TaskSpans:
         both = self.folds.all_tasks, self.folds.train
         return jax.tree.map(lambda *parts: np.concatenate([np.asarray(part) for part in parts])[group], *both)
 
@@ -197,9 +199,8 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
     every_loss = [losses for *_, losses in checkpoints[: best + 1]]
     if best == len(_CHECKPOINTS) - 1:
         # If the evidence still increases at the last checkpoint, members train for twice as many steps.
-        members_only = jax.device_put(jax.tree.map(lambda a: np.asarray(a)[: config.members], states[0]))
-        alone = replace(run, groups=(run.groups[0][: config.members],))
-        states, losses = alone.run([members_only], steps, 2 * steps)
+        alone, states = run.members_alone(states)
+        states, losses = alone.run(states, steps, 2 * steps)
         steps, members, every_loss = 2 * steps, alone.averages(states)[0], [*every_loss, losses]
     baseline_evidence = uninformed_evidence(config, folds)
     facts = HeldOutEvidence(

@@ -37,7 +37,7 @@ from dre_jax.methods.hedged_prior.prior import (
     prior_shapes,
 )
 from dre_jax.optim.descent import Descent, descend
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 
 _SCALES = LearnedPrior._fields[2:]  # all parameters but those of the networks
 _INITIAL_LOG_ARD_VAR = -1.0  # of log F, if the initial length scales are those of past tasks
@@ -154,7 +154,7 @@ def descend_priors(
     return descent, losses / len(members)
 
 
-@jit_with_less_effort("config", "n_columns", "n_priors")
+@jit_with_less_effort("config", "n_columns", "n_priors", is_brief=few_numbers)
 def initial_vectors(
     config: LearnedPriorConfig, n_columns: int, n_priors: int, key: Array, lengths: LengthScalePrior | None
 ) -> Array:

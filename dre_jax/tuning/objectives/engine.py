@@ -19,9 +19,9 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.tuning.engine import Engine, ranked_like_past
 from dre_jax.tuning.engine_config import EngineConfig, default_method
 from dre_jax.tuning.initial_design import N_START
-from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_values
+from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_reference, unit_values
 from dre_jax.tuning.objectives.method import HypervolumeMethod, ObjectiveParams
-from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by_objective
+from dre_jax.tuning.objectives.objectives import check_directions, reference_point, surrogates_by_objective
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
@@ -54,8 +54,8 @@ class ObjectivesEngine(Engine):
 
         Raises:
           DataError: for a surrogate of another space.
-          ConfigError: for surrogates of different spaces, a method without the capability ``predicts_components``, or a
-            pending strategy that a method does not support.
+          ConfigError: for surrogates of different spaces, a method without the capability ``predicts_components``, a
+            pending strategy that a method does not support, or a reference point of other objectives.
         """
         strategy = (config or EngineConfig()).pending_strategy
         method = HypervolumeMethod(
@@ -64,6 +64,8 @@ class ObjectivesEngine(Engine):
         self._method = method
         super().__init__(space, _combine(surrogates, method), seed=seed, config=config)
         self.surrogates, self.directions = dict(surrogates), dict(directions)
+        point = self.config.reference_point
+        self._reference = None if point is None else reference_point(point, directions)
 
     @property
     def n_start(self) -> int:
@@ -97,12 +99,13 @@ class ObjectivesEngine(Engine):
         values = self._values(observations)
         scaled_values = unit_values(values)
         feasible = np.array([one.is_feasible for one in observations])
+        reference = None if self._reference is None else unit_reference(values, self._reference)
         empty = (0, capacity - len(rows))
         arrays = (
             np.stack([np.pad(column, empty) for column in self._ranked_like_past(observations, scaled_values)[rows].T]),
             np.stack([np.pad(tie_levels(a), empty) for a in self._ranked_like_past(observations, values)[rows].T]),
             np.arange(capacity) < len(rows),
-            boxes_above(scaled_values, responses, feasible, capacity),
+            boxes_above(scaled_values, responses, feasible, capacity, reference),
         )
         arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
         member_params = self._params or (None,) * len(self.surrogates)
@@ -188,4 +191,6 @@ def engine_of(
     if len(directions) > 1:
         return ObjectivesEngine(space, surrogates, directions, **options)
     (name, direction), *_ = directions.items()
+    if (config := options.get("config")) is not None and getattr(config, "reference_point", None) is not None:
+        reference_point(config.reference_point, directions)  # raises
     return Engine(space, surrogates[name], direction, **options)

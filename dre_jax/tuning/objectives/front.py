@@ -53,7 +53,25 @@ def unit_values(values: Floats) -> Floats:
     return np.stack([unit_scale(clip_responses(column)) for column in values.T], axis=1)
 
 
-def boxes_above(values: Floats, order: Floats, feasible: npt.NDArray[np.bool_], capacity: int) -> Boxes:
+def unit_reference(values: Floats, reference: Floats) -> Floats:
+    """Returns a reference point f64[M] on the scale on which `unit_values` puts values f64[n, M].
+
+    Example:
+      >>> unit_reference(np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([0.0, 7.0]))
+      array([-0.5,  2.5])
+    """
+    columns = np.stack([clip_responses(column) for column in values.T], axis=1)
+    low, spread = columns.min(axis=0), np.ptp(columns, axis=0)
+    return np.where(spread > 0, reference - low, reference - low + 0.5) / np.where(spread > 0, spread, 1.0)
+
+
+def boxes_above(
+    values: Floats,
+    order: Floats,
+    feasible: npt.NDArray[np.bool_],
+    capacity: int,
+    reference: Floats | None = None,
+) -> Boxes:
     """Returns what the front of the feasible trials leaves, in arrays of few sizes; of all trials if none is feasible.
 
     Args:
@@ -62,16 +80,17 @@ def boxes_above(values: Floats, order: Floats, feasible: npt.NDArray[np.bool_], 
       feasible: bool[n].
       capacity: of the history. A front with more points is thinned; for four objectives and more, which leave many
         more boxes, to a smaller number.
+      reference: f64[M], the reference point, on the scale of the values; None for the default.
 
-    The reference point is below the worst value of all trials in each objective, by a tenth of the range. With a point
-    below the worst of the front (Ishibuchi et al. 2018), a search of two objectives covered half of the hypervolume:
-    early fronts are short, and what is beyond their ends counts for nothing.
+    The default reference point is below the worst value of all trials in each objective, by a tenth of the range. With
+    a point below the worst of the front (Ishibuchi et al. 2018), a search of two objectives covered half of the
+    hypervolume: early fronts are short, and what is beyond their ends counts for nothing.
     """
     rows = np.flatnonzero(feasible if feasible.any() else np.ones(len(values), bool))
     front = rows[~dominates(values[rows]).any(axis=0)]
     extra = max(values.shape[1] - 3, 0)
     front = front[np.argsort(-order[front], kind="stable")][: max(capacity // 4**extra, 8)]
-    boxes = decompose(values[front], np.full(values.shape[1], -_MARGIN))
+    boxes = decompose(values[front], np.full(values.shape[1], -_MARGIN) if reference is None else reference)
     slots = 8 * capacity if extra else 2 * capacity + 1
     while slots < len(boxes.where):
         slots *= 4

@@ -8,10 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.hypervolume import dominates
+from dre_jax.tuning.space.scalars import is_finite, to_list
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import DIRECTIONS, Trial, objective_value
 
@@ -50,13 +52,46 @@ def require_directions(study: str, directions: Mapping[str, str], expected: Mapp
 
 
 def objective_values(values: Any, directions: Mapping[str, str]) -> dict[str, float]:
-    """Returns the values of a trial by objective, as floats. Raises `DataError` for other names or no numbers."""
+    """Returns the values of a trial by objective, as floats, from a mapping or a sequence in the order of directions.
+
+    Raises `DataError` for other names, more or fewer values, or no numbers.
+
+    Example:
+      >>> objective_values((0.1, 12), {"error": "minimize", "latency": "minimize"})
+      {'error': 0.1, 'latency': 12.0}
+    """
     if list(directions) == [""]:
         return {"": objective_value(values)}
-    if not isinstance(values, Mapping) or values.keys() != directions.keys():
+    by_name = by_objective(values, directions)
+    if by_name is None:
         names = ", ".join(map(repr, directions))
-        raise DataError(f"the values of a trial must map the objectives {names} to numbers, but got {values!r}")
-    return {name: objective_value(values[name], f"the value of {name!r}") for name in directions}
+        rule = f"the values of a trial must map the objectives {names} to numbers, or be as many in this order"
+        raise DataError(f"{rule}, but got {values!r}")
+    return {name: objective_value(by_name[name], f"the value of {name!r}") for name in directions}
+
+
+def by_objective(values: Any, directions: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """Returns a mapping of the objectives to values, also from a sequence in their order; None for anything else."""
+    values = to_list(values)
+    if isinstance(values, (list, tuple)) and len(values) == len(directions):
+        return dict(zip(directions, values, strict=True))
+    return values if isinstance(values, Mapping) and values.keys() == directions.keys() else None
+
+
+def reference_point(point: Any, directions: Mapping[str, str]) -> npt.NDArray[np.float64]:
+    """Returns a reference point f64[M] of the hypervolume as responses, higher is better.
+
+    Raises:
+      ConfigError: unless the point has a finite number of each of several objectives.
+    """
+    if len(directions) < 2:
+        raise ConfigError(f"a reference point needs a study of several objectives, but got {point!r}")
+    by_name = by_objective(point, directions)
+    if by_name is None or not all(map(is_finite, by_name.values())):
+        names = ", ".join(map(repr, directions))
+        raise ConfigError(f"EngineConfig.reference_point must be finite numbers of {names}, but is {point!r}")
+    signs = (1.0 if direction == "maximize" else -1.0 for direction in directions.values())
+    return np.array([sign * float(by_name[name]) for name, sign in zip(directions, signs, strict=True)])
 
 
 def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> dict[str, Surrogate | None]:

@@ -16,6 +16,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.scalars import Choice, is_choice, levels_of
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.space.values import nearest_value
 
 
 def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
@@ -33,6 +34,8 @@ def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
 
 def to_optuna(space: Space) -> dict[str, BaseDistribution]:
     """Returns the distributions of a space. Optuna has no conditions, so the objective has to check them.
+
+    Nor has it steps on a logarithmic scale: these distributions have all numbers between the bounds.
 
     Example:
       >>> to_optuna(Space({"C": Float(1e-3, 1e3, log=True)}))
@@ -83,7 +86,8 @@ class Translation:
         """Returns the space's value of a value of Optuna's. Raises `DataError` if the space does not have it."""
         parameter = self.space[name]
         if not isinstance(parameter, Categorical):
-            return value
+            is_rounded = _has_log_step(parameter) and parameter.low <= value <= parameter.high
+            return nearest_value(parameter, value) if is_rounded else value
         try:
             return parameter.choices[int(self.distributions[name].to_internal_repr(value))]
         except ValueError as error:
@@ -194,16 +198,25 @@ def _with_belief_of(other: Parameter, parameter: Parameter) -> Parameter:
     if likely is not None:
         low, high = max(likely[0], parameter.low), min(likely[1], parameter.high)
         likely = (low, high) if low <= high else None
+    if _has_log_step(other):  # of which a distribution knows nothing
+        low, high = (cast(Any, nearest_value(other, bound)) for bound in (parameter.low, parameter.high))
+        if parameter.low <= low <= high <= parameter.high:
+            parameter = replace(other, low=low, high=high, likely=None, default=None)
     inside = other.has_default and parameter.low <= default <= parameter.high
     return replace(parameter, likely=likely, default=default if inside else None)
+
+
+def _has_log_step(parameter: Float | Int) -> bool:
+    return parameter.log and parameter.step not in (None, 1 if isinstance(parameter, Int) else None)
 
 
 def _distribution(parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Categorical):
         return CategoricalDistribution(parameter.choices)
     if isinstance(parameter, Int):
-        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
-    if parameter.step is None:
+        whole_step = 1 if parameter.log else parameter.step
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=whole_step)
+    if parameter.step is None or parameter.log:
         return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
     # In decimals, as Optuna counts its steps.
     low, step = Decimal(str(parameter.low)), Decimal(str(parameter.step))

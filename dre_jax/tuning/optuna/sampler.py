@@ -114,7 +114,9 @@ class DRESampler(BaseSampler):
         self._engine: Engine | None = None
         self._reader: TrialReader | None = None
         if self._search_space is not None:
-            self._engine_for(self._search_space.space, ["minimize"] * len(surrogates))
+            point = getattr(config, "reference_point", None)
+            n_objectives = len(surrogates) if point is None else len(point)
+            self._engine_for(self._search_space.space, ["minimize"] * n_objectives)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The distributions that are searched together: those with more than one value.

@@ -32,7 +32,7 @@ from dre_jax.methods.hedged_prior.task_process import (
     fixed_processes,
     task_covariance_and_residuals,
 )
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import History
 from dre_jax.tuning.past.tasks import Evaluated
 from dre_jax.tuning.space.space import Space
@@ -126,7 +126,7 @@ def _pad_axis(array: np.ndarray, axis: int) -> np.ndarray:
     return np.pad(array, widths)
 
 
-@jit_with_less_effort()
+@jit_with_less_effort(is_brief=few_numbers)
 def _fit_processes(tasks: SourceTasks) -> GPParams:
     params: GPParams = lax.map(lambda task: fit_gp(_FITTING, *task), tasks)
     return params
@@ -183,7 +183,7 @@ def studies_apart(studies: PastStudies) -> list[str]:
     return apart
 
 
-@jit_with_less_effort()
+@jit_with_less_effort(is_brief=few_numbers)
 def _compare(
     tasks: SourceTasks, params: GPParams, x: Array, responses: Array, level: Array, where: Array
 ) -> tuple[Array, Array, Array]:
@@ -225,7 +225,7 @@ def _log_density(processes: TaskProcess, trials: Trials) -> Array:
     return jax.nn.logsumexp(each) - jnp.log(len(each))
 
 
-@jit_with_less_effort("method")
+@jit_with_less_effort("method", is_brief=few_numbers)
 def weigh_past(method: Any, params: Any, history: History, count: int | Array) -> Array:
     """Returns the weight of the past given the first trials of a history, a scalar.
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.allowed import allowed_points
 from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning.space.conditions import Interval, describe_conditions
-from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.space.values import nearest_value, number_of

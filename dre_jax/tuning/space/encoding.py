@@ -124,7 +124,7 @@ def layout_part(
     levels = 0 if not step else round((parameter.high - parameter.low) / step) + 1
     if low == high:
         levels, step = 1, 1.0
-    half = 0.5 if parameter.log and levels > 1 else 0.0
-    search = Scale(low - half, high + half, parameter.log)
+    half = step / 2 if parameter.log and levels > 1 else 0.0
+    search = Scale(low - min(half, low / 2), high + half, parameter.log) if half else Scale(low, high, parameter.log)
     missing = columns[1] if code.missing else None
     return Number(search, low, step, levels, columns[0], code.scale, code.empty, missing, code.unset, alternatives)

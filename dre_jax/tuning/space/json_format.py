@@ -7,18 +7,20 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dre_jax.data.checks import show
 from dre_jax.data.files import read_json, write_json
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning.space.allowed import Allowed
 from dre_jax.tuning.space.conditions import Interval
 from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.rules import Forbidden, Less, Rule
 from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.space.sums import Sum
 
 FORMAT = 1
 _KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical, "bool": Bool}
@@ -152,6 +154,11 @@ def _from_parameter(name: Any, content: Any) -> Parameter:
 def _rule(rule: Rule) -> dict[str, Any]:
     if isinstance(rule, Less):
         return {"less": [rule.smaller, rule.larger]} | ({"or_equal": True} if rule.or_equal else {})
+    if isinstance(rule, Sum):
+        bounds = {name: bound for name, bound in vars(rule).items() if bound is not None}
+        return {"sum": dict(bounds.pop("weights")), **bounds}
+    if isinstance(rule, Allowed):
+        return {"allowed": list(map(dict, rule.rows))}
     return {"forbidden": {name: list(values) for name, values in rule.values}}
 
 
@@ -161,7 +168,12 @@ def _from_rule(content: Any) -> Rule:
             return Forbidden(values)
         case {"less": [str(smaller), str(larger)], **others} if set(others) <= {"or_equal"}:
             return Less(smaller, larger, bool(others.get("or_equal")))
-    raise ConfigError(f"a rule must be {{'forbidden': {{...}}}} or {{'less': [name, name]}}, but got {show(content)}")
+        case {"sum": weights, **bounds} if set(bounds) <= {"at_least", "at_most", "equals"}:
+            return Sum(weights, **cast("dict[str, Any]", bounds))
+        case {"allowed": rows, **others} if not others:
+            return Allowed(rows)
+    kinds = "{'forbidden': {...}}, {'less': [name, name]}, {'sum': [...], 'at_most': x} or {'allowed': [{...}]}"
+    raise ConfigError(f"a rule must be {kinds}, but got {show(content)}")
 
 
 def _code(code: Code) -> dict[str, Any]:

@@ -63,7 +63,8 @@ class Float(_Parameter):
       low: lower bound.
       high: upper bound; may equal the lower one.
       log: whether its logarithm is searched evenly; low must be above 0.
-      step: distance of the values from `low` on; None for all real numbers.
+      step: distance of the values from `low` on; None for all real numbers. With ``log``, what the logarithm gives is
+        rounded to these values.
       when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`, or an `Interval`
         of a number. Of a list of such mappings, one must hold.
       likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.space.beliefs`.
@@ -94,8 +95,6 @@ class Float(_Parameter):
         _check_bounds(self, float)
         if self.step is not None and not (is_finite(self.step) and self.step > 0):
             raise ConfigError(f"step must be a positive number, but got {self.step!r}")
-        if self.step is not None and self.log:
-            raise ConfigError("a hyperparameter has a step or a log scale, but got both")
         if self.step is not None and not (self.high - self.low) / self.step < _MOST_STEPS:
             bounds = f"low={self.low!r}, high={self.high!r}, step={self.step!r}"
             raise ConfigError(f"a range must have fewer than {_MOST_STEPS:.0e} steps, but got {bounds}")
@@ -137,8 +136,6 @@ class Int(_Parameter):
         _check_bounds(self, int)
         if not is_whole(self.step) or self.step < 1:
             raise ConfigError(f"the step of a whole number must be a whole number of at least 1, but got {self.step!r}")
-        if self.step != 1 and self.log:
-            raise ConfigError("a hyperparameter has a step or a log scale, but got both")
         if self.high - self.low >= 2**53 or max(abs(self.low), abs(self.high)) > 2**53:
             bounds = f"{self.low!r} to {self.high!r}"
             raise ConfigError(f"a whole number must have fewer than 2**53 values, within 2**53 of 0, but got {bounds}")

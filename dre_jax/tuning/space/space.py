@@ -8,7 +8,6 @@ inactive, and `NAME.ohe._INVALID` where a conditional categorical is.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
@@ -19,16 +18,21 @@ import numpy.typing as npt
 from dre_jax.data.checks import show
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.allowed import allowed_points
 from dre_jax.search.layout import SpaceLayout
+from dre_jax.search.sobol import sobol_points
+from dre_jax.tuning.space.allowed import Allowed
 from dre_jax.tuning.space.conditions import Interval, describe_conditions
 from dre_jax.tuning.space.encoding import Code, check_code, columns_of, default_code, layout_part
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.rules import Rule, check_rule, layout_rule
+from dre_jax.tuning.space.rules import Rule, check_rule
 from dre_jax.tuning.space.scalars import Choice
+from dre_jax.tuning.space.sums import Sum
 from dre_jax.tuning.space.values import checked_value, nearest_value, number_of, numbers_of, unreadable_reasons
 
 Params = dict[str, Choice]
 """A configuration: values by name, of the hyperparameters that are active."""
+_POINTS = 64  # drawn at first for the rules
 
 
 class Space(Mapping[str, Parameter]):
@@ -59,12 +63,12 @@ class Space(Mapping[str, Parameter]):
           parameters: hyperparameters by name.
           codes: encodings other than the default ones, as those of existing meta-datasets.
           order: names of all columns, if they do not follow the order of the hyperparameters.
-          rules: forbidden combinations and orders of numbers, `dre_jax.tuning.Forbidden` and `Less`.
+          rules: what configurations must satisfy beside: `dre_jax.tuning.Forbidden`, `Less`, `Sum` and `Allowed`.
 
         Raises:
           ConfigError: for an empty space, a name that is none, a condition on a hyperparameter that is not there, has
-            no such value, has no levels, or depends on itself, a rule that is not about the hyperparameters, or default
-            values that a rule forbids.
+            no such value, has no levels, or depends on itself, a rule that is not about the hyperparameters, rules
+            that nothing satisfies, or default values that a rule forbids.
         """
         if not isinstance(parameters, Mapping) or not parameters:
             raise ConfigError(f"a space must map at least one name to a hyperparameter, but got {parameters!r}")
@@ -86,7 +90,7 @@ class Space(Mapping[str, Parameter]):
         if not isinstance(rules, Iterable):
             raise ConfigError(f"the rules of a space must be a list of them, but got {rules!r}")
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
-        """Forbidden combinations and orders of numbers."""
+        """What configurations must satisfy, beside bounds and conditions."""
         self._check_defaults()
         columns = [
             column
@@ -101,6 +105,8 @@ class Space(Mapping[str, Parameter]):
             raise ConfigError(f"the order must name the columns {', '.join(by_name)}, but got {', '.join(self._order)}")
         self.columns: tuple[Column, ...] = tuple(by_name[name] for name in self._order)
         """Descriptions of the D columns."""
+        if self.rules:  # raises where none is allowed
+            allowed_points(self.layout, lambda n: sobol_points(n, len(self), 0), _POINTS)
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -139,7 +145,7 @@ class Space(Mapping[str, Parameter]):
                 for one in parameter.alternatives
             )
             parts.append(layout_part(name, parameter, target[name], target.code(name), position, conditions))
-        rules = tuple(layout_rule(rule, self._parameters, index) for rule in self.rules)
+        rules = tuple(rule.in_layout(self._parameters, index) for rule in self.rules)
         return SpaceLayout(tuple(parts), len(target.columns), rules)
 
     def code(self, name: str) -> Code:
@@ -154,7 +160,7 @@ class Space(Mapping[str, Parameter]):
             message names it. For a configuration that a rule forbids.
         """
         checked_params = self.check_values(params)
-        self._check_rules(checked_params)
+        self._check_rules(checked_params, self.rules)
         return checked_params
 
     def allows(self, params: Params) -> bool:
@@ -164,13 +170,17 @@ class Space(Mapping[str, Parameter]):
     def _check_defaults(self) -> None:
         defaults = {name: parameter.default for name, parameter in self._parameters.items() if parameter.has_default}
         active = {name: value for name, value in defaults.items() if self.is_active(name, defaults)}
-        for rule in self.rules:
+        for rule in self._rules_on(active):
             if not rule.allows(active):
                 values = {name: active[name] for name in rule.names}
                 raise ConfigError(f"default values must satisfy {str(rule)!r}, but are {values!r}")
 
-    def _check_rules(self, params: Params) -> None:
-        for rule in self.rules:
+    def _rules_on(self, params: Params) -> Iterable[Rule]:
+        """Returns the rules whose hyperparameters a part of a configuration has."""
+        return (rule for rule in self.rules if params.keys() >= set(rule.names))
+
+    def _check_rules(self, params: Params, rules: Iterable[Rule]) -> None:
+        for rule in rules:
             if not rule.allows(params):
                 raise DataError(f"a configuration must satisfy {str(rule)!r}, but got {params!r}")
 
@@ -184,9 +194,7 @@ class Space(Mapping[str, Parameter]):
         Raises:
           DataError: as `check` does, but for rules.
         """
-        if not isinstance(params, Mapping):
-            raise DataError(f"a configuration must map names to values, but got {show(params)}")
-        self.check_names(params)
+        self._check_mapping(params)
         checked_params: Params = {}
         missing: set[str] = set()
         for name in self.sequence:
@@ -210,12 +218,15 @@ class Space(Mapping[str, Parameter]):
           DataError: for a hyperparameter that is unknown, or a value that it does not take; the message names it. For
             values that a rule forbids.
         """
+        self._check_mapping(params)
+        checked_params = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
+        self._check_rules(checked_params, self._rules_on(checked_params))
+        return checked_params
+
+    def _check_mapping(self, params: object) -> None:
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {show(params)}")
         self.check_names(params)
-        checked_params = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
-        self._check_rules(checked_params)
-        return checked_params
 
     def check_names(self, names: Iterable[str]) -> None:
         """Checks that names are those of hyperparameters. Raises `DataError`; the message has the first other one."""
@@ -311,6 +322,8 @@ class Space(Mapping[str, Parameter]):
         for i, (name, part) in enumerate(zip(self.sequence, self.layout.parts, strict=True)):
             if active[i]:
                 values[name] = nearest_value(self._parameters[name], float(part.values(point[i])))
+        for rule in self.rules:
+            values = rule.exact(values, self._parameters) if isinstance(rule, (Sum, Allowed)) else values
         return {name: values[name] for name in self if name in values}
 
     def is_reordered(self, other: Space) -> bool:
@@ -339,10 +352,10 @@ class Space(Mapping[str, Parameter]):
             differ = f"the surrogate must know the space, but they differ: {', '.join(mismatches)}"
             raise DataError(f"{differ}; {remedy} ({command})")
 
-    @cached_property
+    @property
     def size(self) -> float:
         """Number of configurations, an upper bound with conditions; infinity with a real number."""
-        return math.prod(float(size) or math.inf for size in self.layout.sizes)
+        return self.layout.size
 
     def is_active(self, name: str, params: Mapping[str, Any], ignored_names: Set[str] = frozenset()) -> bool:
         """Returns whether the conditions of a hyperparameter hold, except those on ``ignored_names``."""

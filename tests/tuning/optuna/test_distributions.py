@@ -96,6 +96,18 @@ def test_a_narrower_range_keeps_its_likely_values():
     assert result["k"] == Categorical(["a", "c"], likely=["a"], default="c")
 
 
+def test_steps_on_a_logarithmic_scale_stay_in_the_space():
+    """Optuna has none, so it has all numbers between the bounds."""
+    space = Space({"x": Float(0.1, 1.0, log=True, step=0.1), "n": Int(1, 31, log=True, step=5)})
+    distributions = {"x": FloatDistribution(0.1, 1.0, log=True), "n": IntDistribution(1, 31, log=True)}
+    assert to_optuna(space) == distributions
+    translation = translation_of(space)
+    assert translation.read_params({"x": 0.33, "n": 25}) == {"x": 0.3, "n": 26}
+    assert translation.read_params({"x": 1.33, "n": 25}) is None
+    narrower = translation.restrict({**distributions, "x": FloatDistribution(0.2, 0.5, log=True)}).space
+    assert narrower["x"] == Float(0.2, 0.5, log=True, step=0.1)
+
+
 def test_a_configuration_that_does_not_fit_is_none():
     space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
     translation = translation_of(space)

@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 
 from dre_jax.errors import ConfigError, DreError
 from dre_jax.methods import find
-from dre_jax.tuning import Categorical, Float, Int, Less, Space, Surrogate
+from dre_jax.tuning import Allowed, Categorical, Float, Int, Less, Space, Sum, Surrogate
 from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.objectives.engine import ObjectivesEngine
 from dre_jax.tuning.optuna import DRESampler
@@ -215,11 +215,14 @@ def test_conditions_of_the_space_are_kept(engine_calls):
     assert {("degree" in o.params) for o in engine_calls[-1]["observed"] if o.params["kernel"] == "rbf"} == {False}
 
 
-def test_rules_of_the_space_are_obeyed():
-    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, rules=[Less("x", "y")])
-    study = study_of(DRESampler(space, seed=0))
+@pytest.mark.parametrize(
+    "rule", [Less("x", "y"), Sum(["x", "y"], equals=1), Allowed([{"x": 0.1 * i, "y": 0.3} for i in range(6)])]
+)
+def test_rules_of_the_space_are_obeyed(rule):
+    study = study_of(DRESampler(Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, rules=[rule]), seed=0))
     study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0) - trial.suggest_float("y", 0.0, 1.0), n_trials=6)
-    assert all(trial.params["x"] < trial.params["y"] for trial in study.trials)
+    assert all(rule.allows(trial.params) for trial in study.trials)
+    assert len(set(configurations(study))) == 6
 
 
 def test_values_of_one_choice_and_of_any_type():

@@ -33,12 +33,14 @@ def numbers(draw, when):
     if draw(st.booleans()):
         low, high = sorted(draw(st.tuples(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6))))
         log = low > 0 and draw(st.booleans())
-        step = 1 if log else draw(st.integers(1, 7))
+        step = draw(st.integers(1, 7))
         return Int(low, high, log=log, step=step, when=when, default=draw(st.none() | st.just(low)))
     magnitude = st.floats(1e-6, 1e6)
     if draw(st.booleans()):
         low, high = sorted(draw(st.tuples(magnitude, magnitude)))
-        return Float(low, high, log=True, when=when, likely=draw(st.none() | st.just((low, (low + high) / 2))))
+        likely = draw(st.none() | st.just((low, low)))
+        step = draw(st.none() | st.floats(0.01, 1.0).map(lambda share: share * (high - low)))
+        return Float(low, high, log=True, step=step or None, when=when, likely=likely)
     low, high = sorted(draw(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))))
     step = draw(st.none() | st.floats(0.01, 1.0).map(lambda share: share * (high - low)))
     return Float(low, high, step=step or None, when=when)
@@ -226,6 +228,22 @@ def test_the_upper_bound_is_a_value(kind, low, high, step, last):
     assert dataclasses.replace(parameter) == parameter
 
 
+@pytest.mark.parametrize(
+    "parameter",
+    [Float(1e-3, 0.1, log=True, step=1e-3), Float(0.5, 8.5, log=True, step=2.0), Int(1, 31, log=True, step=5)],
+)
+def test_values_at_steps_share_a_logarithmic_scale(parameter):
+    """Each has what lies nearer to it than to others on the scale of the values, as the logarithm measures it."""
+    space, n = Space({"x": parameter}), 20_000
+    drawn = [space.params(np.array([(i + 0.5) / n]))["x"] for i in range(n)]
+    values = np.arange(parameter.low, parameter.high + parameter.step / 2, parameter.step)
+    edges = np.append(values - parameter.step / 2, values[-1] + parameter.step / 2)
+    edges[0] = max(edges[0], parameter.low / 2)
+    shares = np.diff(np.log(edges)) / np.log(edges[-1] / edges[0])
+    assert len(set(drawn)) == len(values)
+    np.testing.assert_allclose([np.isclose(drawn, value).mean() for value in values], shares, atol=2 / n)
+
+
 @sometimes
 @given(spaces(), st.integers(0, 5))
 def test_equal_configurations_have_equal_points(space, seed):
@@ -256,6 +274,7 @@ test_invalid_spaces = error_table(
     (lambda: Float(0, 1, log=True), "low > 0 must hold on a log scale, but got low=0, high=1"),
     (lambda: Int(0, 10**400), "bounds must be finite numbers"),
     (lambda: Int(2**60, 2**60 + 3), "within 2**53 of 0"),
+    (lambda: Float(0, 1, log=True, step=0.1), "low > 0 must hold on a log scale"),
     (lambda: Float(0, 1, step=1e-300), "a range must have fewer than 1e+09 steps"),
     (lambda: Categorical([1.0, math.inf]), "text, a finite number, true, false or None, but got inf"),
     (lambda: Categorical([math.nan]), "but got nan"),

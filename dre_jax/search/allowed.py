@@ -1,0 +1,163 @@
+"""Points moved to where the rules of a space allow them, as far as one rule after the other can tell.
+
+Numbers in orders and sums get their values one by one: each in the interval that leaves room for those that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from dre_jax.errors import ConfigError
+from dre_jax.search.layout import Number, SpaceLayout
+from dre_jax.search.rules import Combination, Linear, Table
+
+Points = np.ndarray
+
+
+def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int, fixed: Points | None = None) -> Points:
+    """Returns n points f[n, P] that the rules of a layout allow, the first of those drawn; repeated if there are fewer.
+
+    Rows of tables are drawn, and one number of an exact sum follows from the others. If few points are allowed, the
+    others are moved, see `move`.
+
+    Args:
+      layout: the space.
+      draw: function of a number of points, a power of two, that returns points f[number, P].
+      n: a power of two.
+      fixed: f[P], coordinates that all points have, NaN for the others; None without any.
+
+    Raises:
+      ConfigError: if no point of 64 n is allowed.
+    """
+    if not layout.rules:
+        return draw(n)
+    for factor in (1, 4, 16, 64):
+        points = draw_rows(layout, draw(factor * n), fixed)
+        completed = complete_sums(layout, points, fixed)
+        valid_points = completed[layout.is_allowed(completed)]
+        if len(valid_points) < n and (factor == 64 or (factor > 1 and not len(valid_points))):
+            moved = move(layout, points, fixed, spread=True)
+            valid_points = np.vstack([valid_points, moved[layout.is_allowed(moved)]])
+        if len(valid_points) >= n:
+            return valid_points[:n]
+    if not len(valid_points):
+        raise ConfigError(f"the rules of the space must allow some configurations, but allow none of {64 * n}")
+    return valid_points[np.arange(n) % len(valid_points)]
+
+
+def draw_rows(layout: SpaceLayout, points: Points, fixed: Points | None = None) -> Points:
+    """Returns points f[n, P] with rows of the tables, drawn evenly by the first coordinate of each."""
+    points = points.copy()
+    for table in layout.rules:
+        if not isinstance(table, Table):
+            continue
+        positions, rows = list(table.positions), table.coordinates(layout.parts)
+        if fixed is not None:
+            rows = rows[~(np.abs(rows - fixed[positions]) > 1e-6).any(axis=1)]
+        if len(rows):
+            drawn = rows[np.minimum((points[:, positions[0]] * len(rows)).astype(int), len(rows) - 1)]
+            points[:, positions] = np.where(np.isnan(drawn), points[:, positions], drawn)
+    return points
+
+
+def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = None) -> Points:
+    """Returns points f[n, P], of which one number of each exact sum is what the others leave, if it can be."""
+    points, sequence = points.copy(), _sequence(layout)
+    for rule in layout.rules:
+        if not isinstance(rule, Linear) or not rule.is_exact:
+            continue
+        active, values = layout.active(points), layout.values(points)
+        is_left, rest = rule.applies(active), rule.low - rule.total(values, active)
+        for i, weight in sorted(rule.weights, key=lambda one: -sequence.index(one[0])):
+            if fixed is None or np.isnan(fixed[i]):
+                part = cast(Number, layout.parts[i])
+                value, (low, high) = values[i] + rest / weight, part.ends
+                here = is_left & active[i]
+                is_left &= ~here
+                here &= (value >= low) & (value <= high)
+                points[here, i] = part.coordinates(value[here])
+    return points
+
+
+def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, spread: bool = False) -> Any:
+    """Returns points f[..., P] in the nearest rows of tables, and with numbers within what orders and sums leave.
+
+    Args:
+      layout: the space.
+      points: f[..., P].
+      fixed: f[P], coordinates that stay, NaN for the others; None without any.
+      xp: NumPy or JAX.
+      spread: whether numbers are drawn from what is left, not only moved there. In a chain of real numbers with equal
+        bounds, and in a sum of such numbers, uniform points stay uniform.
+    """
+    if all(isinstance(rule, Combination) for rule in layout.rules):
+        return points
+    is_fixed = [xp.zeros((), bool) if fixed is None else ~xp.isnan(fixed[i]) for i in range(layout.n_parts)]
+    columns, active = [points[..., i] for i in range(layout.n_parts)], layout.active(points, xp)
+    for table in layout.rules:
+        if isinstance(table, Table):
+            for i, column in table.nearest(layout.parts, layout.middles(points, xp), active, is_fixed, xp).items():
+                columns[i], is_fixed[i] = column, xp.ones((), bool)
+    sequence, rules = _sequence(layout), [rule for rule in layout.rules if isinstance(rule, Linear)]
+    parts: dict[int, Number] = {i: cast(Number, layout.parts[i]) for i in sequence}
+    values = {i: part.values(columns[i], xp) for i, part in parts.items()}
+    ends = {i: tuple(xp.where(is_fixed[i], values[i], end) for end in part.ends) for i, part in parts.items()}
+
+    def limits(i: int) -> tuple[Any, Any]:
+        low, high = parts[i].ends
+        lower, upper = ends[i]
+        for rule in rules:
+            if i in rule.positions:
+                least, most = rule.limits(i, parts[i], ends, active, xp)
+                lower, upper = xp.maximum(lower, least), xp.minimum(upper, most)
+        return xp.clip(lower, low, high), xp.clip(upper, low, high)
+
+    for i in reversed(sequence):
+        ends[i] = limits(i)
+    for i in sequence:
+        lower, upper = limits(i)
+        part, value = parts[i], values[i]
+        if spread:
+            half = 0.5 / part.levels if part.levels and not part.search.log else 0.0
+            low, high = part.coordinates(lower, xp) - half, part.coordinates(upper, xp) + half
+            n = _n_sharing(rules, parts, sequence, i)
+            share = 1.0 - (1.0 - columns[i]) ** (1.0 / n) if n > 0 else columns[i] ** (-1.0 / n)
+            value = part.values(low + (high - low) * share, xp)
+        value = xp.where(is_fixed[i], values[i], xp.clip(value, lower, xp.maximum(lower, upper)))
+        is_moved = active[i] & (value != values[i])
+        columns[i] = xp.where(is_moved, xp.clip(part.coordinates(value, xp), 0.0, 1.0), columns[i])
+        ends[i] = value, value
+    return xp.stack(columns, axis=-1)
+
+
+def _n_sharing(rules: list[Linear], parts: dict[int, Number], sequence: list[int], i: int) -> int:
+    """Returns how many numbers share what is left above a number, itself included; negative if it is left below."""
+    most_sharing = 1
+    for rule in rules:
+        later = [j for j in rule.positions if sequence.index(j) > sequence.index(i)]
+        if i not in rule.positions or not later:
+            continue
+        if rule.is_order:
+            n = 1 + abs(_n_sharing(rules, parts, sequence, later[0]))
+        else:
+            terms = [[weight * end for end in parts[j].ends] for j, weight in rule.weights]
+            is_above = rule.high - sum(map(min, terms)) <= sum(map(max, terms)) - rule.low
+            n = (len(later) + (not rule.is_exact)) * (1 if is_above == (dict(rule.weights)[i] > 0) else -1)
+        most_sharing = max(most_sharing, n, key=abs)
+    return most_sharing
+
+
+def _sequence(layout: SpaceLayout) -> list[int]:
+    """Returns the positions of numbers in orders and sums: smaller ones first, then whole ones."""
+    rules = [rule for rule in layout.rules if isinstance(rule, Linear)]
+    orders = [rule.positions for rule in rules if rule.is_order]
+    left = dict.fromkeys(i for rule in rules for i in rule.positions)
+    sequence: list[int] = []
+    while left:
+        ready = [i for i in left if not any(larger == i and smaller in left for smaller, larger in orders)]
+        sequence.append(min(ready or left, key=lambda i: not layout.sizes[i]))
+        del left[sequence[-1]]
+    return sequence

@@ -1,0 +1,113 @@
+"""Lists of the configurations that may be suggested."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dre_jax.data.checks import show
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.rules import Table
+from dre_jax.tuning.space.parameters import Parameter
+from dre_jax.tuning.space.scalars import plain_value
+from dre_jax.tuning.space.values import checked_value, number_of
+
+_MOST_ROWS = 10_000
+
+
+@dataclass(frozen=True, repr=False)
+class Allowed:
+    """The values that hyperparameters may have together: a table of machines, a stock.
+
+    Args:
+      rows: at most 10,000 mappings of names to values, or a data frame. A hyperparameter that a row lacks, or has NaN
+        for, is inactive there.
+
+    Raises:
+      ConfigError: without rows, for too many, or for one that is no mapping.
+
+    Example:
+      >>> rule = Allowed([{"cores": 4, "memory": 16.0}, {"cores": 8, "memory": 64.0}])
+      >>> rule.allows({"cores": 4, "memory": 64.0}), rule.allows({"cores": 8, "memory": 64.0, "rate": 0.1})
+      (False, True)
+    """
+
+    rows: Any
+
+    def __post_init__(self) -> None:
+        rows = self.rows.to_dict("records") if hasattr(self.rows, "to_dict") else self.rows
+        if not isinstance(rows, (list, tuple)) or not 0 < len(rows) <= _MOST_ROWS:
+            rule = f"allowed configurations must be 1 to {_MOST_ROWS} mappings in a list, or a data frame"
+            raise ConfigError(f"{rule}, but got {show(rows)}")
+        unique: dict[tuple[tuple[str, Any], ...], Any] = {}
+        for row in rows:
+            try:
+                items = ((name, plain_value(value)) for name, value in dict(row).items())
+                values = tuple((name, value) for name, value in items if value == value)
+                unique[values] = values[0]
+            except (TypeError, ValueError, IndexError):
+                raise ConfigError(f"an allowed configuration must map names to values, but got {show(row)}") from None
+        object.__setattr__(self, "rows", tuple(unique))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The hyperparameters of the rule."""
+        return tuple(dict.fromkeys(name for row in self.rows for name, _ in row))
+
+    @cached_property
+    def _mappings(self) -> tuple[dict[str, Any], ...]:
+        return tuple(map(dict, self.rows))
+
+    def __repr__(self) -> str:
+        return f"Allowed({show(list(self._mappings))})"
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.names)} in one of {len(self.rows)} rows"
+
+    def allows(self, params: Mapping[str, Any]) -> bool:
+        """Returns whether a configuration satisfies the rule; it does without all the hyperparameters of the rule."""
+        return self._row_of(params) is not None
+
+    def exact(self, params: dict[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+        """Returns a configuration with the numbers of its row, to the last digits."""
+        row = self._row_of(params) or {}
+        return {name: row.get(name, value) for name, value in params.items()}
+
+    def checked(self, parameters: Mapping[str, Parameter]) -> Allowed:
+        """Returns the rule with values of the declared types. Raises `ConfigError` for those that a space lacks."""
+        return Allowed([_checked_row(row, self.names, parameters) for row in self._mappings])
+
+    def in_layout(self, parameters: Mapping[str, Parameter], positions: Mapping[str, int]) -> Table:
+        """Returns the rule about points, for hyperparameters and their positions by name."""
+        rows = [
+            tuple(float(number_of(parameters[name], row[name])) if name in row else math.nan for name in self.names)
+            for row in self._mappings
+        ]
+        return Table(tuple(positions[name] for name in self.names), tuple(rows))
+
+    def _row_of(self, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Returns the row whose values a configuration has, to rounding; None if there is none."""
+        own = {name: params[name] for name in self.names if name in params}
+        matches = (all(name in row and _is_near(row[name], own[name]) for name in own) for row in self._mappings)
+        return next(itertools.compress(self._mappings, matches), None)
+
+
+def _checked_row(row: Mapping[str, Any], names: Iterable[str], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Returns a row with values of the declared types."""
+    for name in names:
+        if name not in row and not parameters[name].when:
+            raise ConfigError(f"an allowed configuration must have {name!r}, but got {row!r}")
+    try:
+        return {name: checked_value(name, parameters[name], value) for name, value in row.items()}
+    except DataError as error:
+        raise ConfigError(f"an allowed configuration must be of the space, but {error}") from None
+
+
+def _is_near(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
+    return bool(one == other)

@@ -1,0 +1,128 @@
+"""Rules on sums of hyperparameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dre_jax.errors import ConfigError
+from dre_jax.search.rules import Linear
+from dre_jax.tuning.space.parameters import Categorical, Parameter
+from dre_jax.tuning.space.scalars import is_finite, make_fields_plain
+from dre_jax.tuning.space.values import nearest_value
+
+_TOLERANCE = 1e-6
+"""Relative to the largest term or bound: shares in float32 are allowed."""
+_NEARLY = 1e-3
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Bounds of a sum of numbers, to a millionth of its largest term or bound. Inactive numbers count as 0.
+
+    Args:
+      weights: names of the numbers, or a mapping of names to factors.
+      at_least: lower bound.
+      at_most: upper bound.
+      equals: the sum, in place of bounds.
+
+    Raises:
+      ConfigError: for names that are no list, a name twice, a factor or bound that is no number, or no bound.
+
+    Example:
+      >>> str(Sum(["a", "b"], at_most=1.0)), str(Sum({"a": 1, "b": 2.5, "c": 1}, equals=10))
+      ('a + b <= 1.0', 'a + 2.5 b + c == 10')
+    """
+
+    weights: Any
+    at_least: float | None = None
+    at_most: float | None = None
+    equals: float | None = None
+
+    def __post_init__(self) -> None:
+        make_fields_plain(self)
+        given = self.weights
+        if isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given):
+            given = dict.fromkeys(given, 1) if len(set(given)) == len(given) else {}
+        try:
+            weights = dict(() if isinstance(given, str) else given)
+        except (TypeError, ValueError):
+            weights = {}
+        if not weights or not all(isinstance(name, str) and is_finite(one) and one for name, one in weights.items()):
+            rule = "a sum must be of different names, or a mapping of names to factors other than 0"
+            raise ConfigError(f"{rule}, but got {self.weights!r}")
+        object.__setattr__(self, "weights", tuple(weights.items()))
+        bounds = [one for one in (self.at_least, self.at_most, self.equals) if one is not None]
+        is_clear = len(bounds) == 1 or (bounds and self.equals is None)
+        if not is_clear or not all(map(is_finite, bounds)) or bounds != sorted(bounds):
+            rule = "a sum needs at_least, at_most or both, in order, or equals, as finite numbers"
+            raise ConfigError(f"{rule}, but got {self!r}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The hyperparameters of the rule."""
+        return tuple(name for name, _ in self.weights)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest sum."""
+        low, high = (self.equals, self.equals) if self.equals is not None else (self.at_least, self.at_most)
+        return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
+
+    def __str__(self) -> str:
+        text = " + ".join(name if weight == 1 else f"{weight!r} {name}" for name, weight in self.weights)
+        if self.equals is not None:
+            return f"{text} == {self.equals!r}"
+        text = text if self.at_least is None else f"{self.at_least!r} <= {text}"
+        return text if self.at_most is None else f"{text} <= {self.at_most!r}"
+
+    def allows(self, params: Mapping[str, Any]) -> bool:
+        """Returns whether a configuration satisfies the rule; it does without all the hyperparameters of the rule."""
+        excess, scale = self._excess(params)
+        return abs(excess) <= _TOLERANCE * scale
+
+    def exact(self, params: dict[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+        """Returns a configuration that satisfies the rule to the last digits, if it nearly does."""
+        excess, scale = self._excess(params)
+        real = [(abs(w * params[name]), name, w) for name, w in self.weights if isinstance(params.get(name), float)]
+        if not excess or abs(excess) > _NEARLY * scale or not real:
+            return params
+        _, name, weight = max(real)
+        return params | {name: nearest_value(parameters[name], params[name] - excess / weight)}
+
+    def _excess(self, params: Mapping[str, Any]) -> tuple[float, float]:
+        """Returns how far the sum is above or below its bounds, and the size of its terms and bounds."""
+        terms, (low, high) = [weight * params[name] for name, weight in self.weights if name in params], self.bounds
+        total = math.fsum(terms)
+        scale = max(map(abs, [*terms, *(one for one in (low, high) if math.isfinite(one))]), default=0.0)
+        return (total - min(max(total, low), high) if terms else 0.0), scale
+
+    def checked(self, parameters: Mapping[str, Parameter]) -> Sum:
+        """Returns the rule. Raises `ConfigError` if a hyperparameter is no number, or bounds leave no such sum."""
+        check_numbers(self, parameters)
+        (least, most), (low, high) = self._range(parameters), self.bounds
+        if not max(least, low) <= min(most, high) + _TOLERANCE * max(abs(least), abs(most)):
+            raise ConfigError(f"{str(self)!r} must be possible, but the sum is from {least!r} to {most!r}")
+        return self
+
+    def in_layout(self, parameters: Mapping[str, Parameter], positions: Mapping[str, int]) -> Linear:
+        """Returns the rule about points, for hyperparameters and their positions by name."""
+        weights = tuple((positions[name], float(weight)) for name, weight in self.weights)
+        finite = (one for one in (*self.bounds, *self._range(parameters)) if math.isfinite(one))
+        return Linear(weights, *self.bounds, scale=max(map(abs, finite)))
+
+    def _range(self, parameters: Mapping[str, Parameter]) -> tuple[float, float]:
+        """Returns the least and the greatest sum within the bounds of the numbers."""
+        terms = []
+        for name, weight in self.weights:
+            parameter: Any = parameters[name]
+            terms.append([weight * parameter.low, weight * parameter.high, *((0.0,) if parameter.when else ())])
+        return math.fsum(map(min, terms)), math.fsum(map(max, terms))
+
+
+def check_numbers(rule: Any, parameters: Mapping[str, Parameter]) -> None:
+    """Raises `ConfigError` unless the hyperparameters of a rule are numbers."""
+    if any(isinstance(parameters[name], Categorical) for name in rule.names):
+        raise ConfigError(f"an order or a sum must be of numbers, but got {str(rule)!r}")
