@@ -149,8 +149,6 @@ class MetaTrain(options.OnDevices):
         Raises:
           ConfigError: for options that do not name one source of past tasks, or do not go with it.
         """
-        from dre_jax.tuning.past.readers import check_options, find_reader
-
         sources = {"data": self.data, **{f"from-{name}": getattr(self, f"from_{name}") for name in _BUILT_IN}}
         sources["from"] = self.from_reader
         given = {f"--{name}": str(source) for name, source in sources.items() if source is not None}
@@ -160,12 +158,14 @@ class MetaTrain(options.OnDevices):
         ((label, source),) = given.items()
         further = {"direction": self.direction, "task": self.task, "value": self.value}
         more = {name: text or None for name, text in further.items() if text is not None}
-        if label == "--data":
-            check_options(lambda source, space: None, label, more)  # takes none
-            if self.space_file is not None:
-                readers = [f"--{name}" for name in sources if name != "data"]
-                raise ConfigError(f"--space-file goes with {', '.join(readers[:-1])} or {readers[-1]}, but got --data")
+        if label == "--data" and not more and self.space_file is None:
             return None
+        from dre_jax.tuning.past.readers import check_options, find_reader
+
+        if label == "--data":
+            check_options(lambda source, space: None, label, more)  # it takes none
+            readers = [f"--{name}" for name in sources if name != "data"]
+            raise ConfigError(f"--space-file goes with {', '.join(readers[:-1])} or {readers[-1]}, but got --data")
         name, _, source = source.partition("=") if label == "--from" else (label.removeprefix("--from-"), "", source)
         reader = find_reader(name)
         check_options(reader, label, more)
