@@ -31,9 +31,9 @@ from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_le
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
-from dre_jax.tuning.initial_design import N_START, InitialDesign, n_first_trials
+from dre_jax.tuning.initial_design import InitialDesign, n_first_trials
 from dre_jax.tuning.objectives.objectives import responses_of
-from dre_jax.tuning.plateau import even_share, order_by_outcome
+from dre_jax.tuning.plateau import information_of, order_by_trials
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
@@ -42,7 +42,7 @@ from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
-from dre_jax.tuning.trial_record import EncodedParams, ParamsEncoder, select_trials, trial_record
+from dre_jax.tuning.trial_record import ParamsEncoder, select_trials, trial_record
 
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
@@ -171,12 +171,26 @@ class Engine:
         for params in design.initial_configurations(len(identities)):
             if encode(params).identity not in identities:
                 return Suggestion(params)
-        candidates, improvement, past_weight = self._even_configurations(design, observations, encodings), None, None
-        if self._can_value(observations) and not self._fills_space(observations, number):
+        points, pending_points, failed_points = (
+            np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings
+        )
+        values, has_past = self._values(observations), self.surrogate is not None
+        information = information_of(observations, points, values, has_past=has_past)
+        fills_space = number % 4 < 4 * information.even_share
+        candidates, improvement, past_weight = None, None, None
+        # A trial that fills the space has the improvement that the method expects of another one.
+        says_more = not information.is_plateau and capabilities_of(self._method).improvement
+        if self._can_value(observations) and (says_more or not fills_space):
             with suggestion_runtime, self._precision() as dtype:
-                left = share_left(self.config.budget, trials)
-                ranking = self._rank_candidates(observations, encodings, design, left, dtype)
+                left, arrays = share_left(self.config.budget, trials), (points, pending_points, failed_points)
+                ranking = self._rank_candidates(observations, *arrays, design, left, dtype)
                 candidates, improvement, past_weight = ranking
+        if candidates is None or fills_space:
+            even = design.sobol_configurations()
+            radius = self.config.failed_radius
+            candidates = order_by_trials(self.space, even, observations, points, failed_points, radius)
+        if information.is_plateau and information.is_long:
+            improvement = 0.0
         allowed_candidates = (params for params in candidates if self.space.allows(params))
         new_candidates = (params for params in allowed_candidates if encode(params).identity not in identities)
         best = next(new_candidates, None)
@@ -202,37 +216,6 @@ class Engine:
     def _can_value(self, observations: Sequence[Trial]) -> bool:
         return bool(observations) or self.surrogate is not None
 
-    def _fills_space(self, observations: Sequence[Trial], number: int) -> bool:
-        """Returns whether a trial fills the space evenly; see `dre_jax.tuning.plateau`."""
-        if len(observations) < (1 if self.surrogate is None else N_START):
-            return False
-        share = even_share(self._comparable_values(observations))
-        # What past tasks say remains while the values of this one say nothing.
-        share = min(share, 1.0 if self.surrogate is None else 0.5)
-        return number % 4 < 4 * share
-
-    def _comparable_values(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the values f64[n, M] of the feasible trials; if there are none, those of their violations."""
-        feasible = [trial for trial in observations if trial.is_feasible]
-        return self._values(feasible) if feasible else -np.array([[violation_of(trial)] for trial in observations])
-
-    def _even_configurations(
-        self, design: InitialDesign, observations: Sequence[Trial], encodings: Sequence[Sequence[EncodedParams]]
-    ) -> Iterable[Params]:
-        """Returns the trial's Sobol points, first those whose nearest trial is a success."""
-        configurations = design.sobol_configurations()
-        observed, _, failures = ([one.point for one in group] for group in encodings)
-        feasible = [trial.is_feasible for trial in observations]
-        successes = [point for point, is_feasible in zip(observed, feasible, strict=True) if is_feasible]
-        if successes:
-            failures += [point for point, is_feasible in zip(observed, feasible, strict=True) if not is_feasible]
-        if not failures:
-            return configurations
-        listed = list(configurations)
-        points = np.array([self.space.point(params) for params in listed])
-        good, bad = (np.reshape(group, (-1, len(self.space))) for group in (successes, failures))
-        return (listed[row] for row in order_by_outcome(points, good, bad, self.config.failed_radius))
-
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
         return log_densities(self.space) if self.config.belief_weight else None
@@ -240,7 +223,9 @@ class Engine:
     def _rank_candidates(
         self,
         observations: Sequence[Trial],
-        encodings: Iterable[Sequence[EncodedParams]],
+        points: np.ndarray,
+        pending_points: np.ndarray,
+        failed_points: np.ndarray,
         design: InitialDesign,
         left: float,
         dtype: type[np.floating[Any]],
@@ -252,9 +237,6 @@ class Engine:
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
         """
-        points, pending_points, failed_points = (
-            np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings
-        )
         max_history = self.config.max_history
         arrays = self._responses(observations), points, failed_points, pending_points
         feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
@@ -346,7 +328,7 @@ class Engine:
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
         check_not_forked()
         observations = _with_value(trials)
-        responses = self._responses(observations)
+        responses = ranked_like_past(self.surrogate, observations, self._responses(observations))
         rows = select_trials(responses, self.config.max_history)
         clipped_responses = clip_responses(responses[rows])
         spread = np.ptp(clipped_responses) if len(rows) else 0.0

@@ -84,6 +84,16 @@ def test_equal_values_leave_no_gap(tell):
         assert (cells(optimizer) == n).all()
 
 
+def test_noise_is_not_followed_to_the_boundary():
+    """Of even trials, 0.36 are within 0.1 of an edge of the square; of a search for deviations alone, 0.7 are."""
+    near_edge = []
+    for seed in range(2):
+        optimizer, noise = Optimizer(SQUARE, seed=seed), np.random.default_rng(seed)
+        optimizer.optimize(lambda trial, noise=noise: noise.normal(), 40)
+        near_edge += [min(t["x"], t["y"], 1.0 - t["x"], 1.0 - t["y"]) < 0.1 for t in optimizer.trials]
+    assert np.mean(near_edge) < 0.5
+
+
 def test_pending_trials_continue_the_sequence():
     optimizer = Optimizer(SQUARE, seed=1)
     for trial in optimizer.ask(8):
