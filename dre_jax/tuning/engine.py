@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -30,10 +30,10 @@ from dre_jax.search.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
-from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
+from dre_jax.tuning.infeasible_trials import rank_like_past
 from dre_jax.tuning.initial_design import InitialDesign, n_first_trials
 from dre_jax.tuning.objectives.objectives import responses_of
-from dre_jax.tuning.plateau import information_of, order_by_trials
+from dre_jax.tuning.plateau import information_of, order_by_outcome
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
@@ -48,6 +48,7 @@ _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
+Dtype = type[np.floating[Any]]
 _TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost")
 
 
@@ -186,9 +187,10 @@ class Engine:
                 ranking = self._rank_candidates(observations, *arrays, design, left, dtype)
                 candidates, improvement, past_weight = ranking
         if candidates is None or fills_space:
-            even = design.sobol_configurations()
-            radius = self.config.failed_radius
-            candidates = order_by_trials(self.space, even, observations, points, failed_points, radius)
+            feasible = np.array([one.is_feasible for one in observations], bool)
+            trial_points = {"trials": points, "feasible": feasible, "failures": failed_points}
+            order = partial(order_by_outcome, **trial_points, radius=self.config.failed_radius)
+            candidates = design.sobol_configurations(order)
         if information.is_plateau and information.is_long:
             improvement = 0.0
         allowed_candidates = (params for params in candidates if self.space.allows(params))
@@ -228,7 +230,7 @@ class Engine:
         failed_points: np.ndarray,
         design: InitialDesign,
         left: float,
-        dtype: type[np.floating[Any]],
+        dtype: Dtype,
     ) -> tuple[Iterable[Params], float | None, float | None]:
         """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
 
@@ -240,7 +242,7 @@ class Engine:
         max_history = self.config.max_history
         arrays = self._responses(observations), points, failed_points, pending_points
         feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
-        responses = ranked_like_past(self.surrogate, observations, responses)
+        responses = rank_like_past(self.surrogate, observations, responses)
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden_points = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
@@ -292,7 +294,7 @@ class Engine:
         points: np.ndarray,
         responses: np.ndarray,
         n_filled: int,
-        dtype: type[np.floating[Any]],
+        dtype: Dtype,
     ) -> History:
         """Returns a history of some rows of the trials with a value, padded for so many trials."""
         capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
@@ -328,7 +330,7 @@ class Engine:
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
         check_not_forked()
         observations = _with_value(trials)
-        responses = ranked_like_past(self.surrogate, observations, self._responses(observations))
+        responses = rank_like_past(self.surrogate, observations, self._responses(observations))
         rows = select_trials(responses, self.config.max_history)
         clipped_responses = clip_responses(responses[rows])
         spread = np.ptp(clipped_responses) if len(rows) else 0.0
@@ -351,7 +353,7 @@ class Engine:
         with self._precision() as dtype:
             return learn_past_cost(self._layout, self.surrogate.studies, dtype)
 
-    def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: type[np.floating[Any]]) -> Any:
+    def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: Dtype) -> Any:
         """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
         densities = self._log_densities
         if densities is None:
@@ -380,12 +382,7 @@ class Engine:
         return default_method() if self.surrogate is None else self.surrogate.method
 
     def _params_for(
-        self,
-        observations: Sequence[Trial],
-        responses: np.ndarray,
-        rows: np.ndarray,
-        capacity: int,
-        dtype: type[np.floating[Any]],
+        self, observations: Sequence[Trial], responses: np.ndarray, rows: np.ndarray, capacity: int, dtype: Dtype
     ) -> Any:
         """Returns the method's parameters for some rows of the trials with a value, in a history of a capacity."""
         return self._params
@@ -397,19 +394,12 @@ class Engine:
         with self._precision() as dtype:
             return jax.device_put(with_precision(self.surrogate.params, dtype))
 
-    def _precision(self) -> AbstractContextManager[type[np.floating[Any]]]:
+    def _precision(self) -> AbstractContextManager[Dtype]:
         return precision_of(self._method)
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT_ATTRIBUTES}
-
-
-def ranked_like_past(surrogate: Surrogate | None, trials: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
-    """Returns responses f64[n] of trials, with infeasible ones ranked like those of the surrogate's past, if any."""
-    if surrogate is None or not surrogate.constrained:
-        return responses
-    return rank_infeasible_last(responses, np.array([violation_of(trial) for trial in trials], np.float64))
 
 
 def _with_value(trials: Iterable[Trial]) -> list[Trial]:

@@ -9,7 +9,7 @@ the best value, every other pair of trials fills the space.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy.typing as npt
 from dre_jax.tuning.infeasible_trials import violation_of
 from dre_jax.tuning.initial_design import N_START
 from dre_jax.tuning.signal import has_signal
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trial import Trial
 
 Floats = npt.NDArray[np.float64]
@@ -103,48 +102,28 @@ def _without_rounding(values: Floats) -> Floats:
     return np.where(finite, size, values) if is_flat else values
 
 
-def order_by_outcome(points: Floats, successes: Floats, failures: Floats, radius: float) -> npt.NDArray[np.intp]:
+def order_by_outcome(
+    points: Floats, trials: Floats, feasible: npt.NDArray[np.bool_], failures: Floats, radius: float
+) -> npt.NDArray[np.intp]:
     """Returns an order i64[N] of points f64[N, P]: first those whose nearest trial is a success, then the others.
 
     Args:
       points: in an order that stays among both.
-      successes: f64[n, P], points of trials.
-      failures: f64[m, P], points of trials that failed, or are infeasible.
+      trials: f64[n, P], points of the trials with values.
+      feasible: bool[n]: those that satisfy all constraints. Where none does, all count as successes.
+      failures: f64[m, P], points of the trials that failed.
       radius: distance in every coordinate up to which a point counts as a failure.
     """
     from scipy.spatial.distance import cdist  # which takes a tenth of a second
 
+    successes = trials[feasible]
+    if feasible.any():
+        failures = np.vstack([failures, trials[~feasible]])
+    if not len(failures):
+        return np.arange(len(points))
     nearest_success, nearest_failure = (
         cdist(points, others).min(axis=1, initial=np.inf) for others in (successes, failures)
     )
     step = cdist(points, failures, "chebyshev").min(axis=1, initial=np.inf)
     is_failure = (step <= radius) | ((nearest_failure < nearest_success) & (len(successes) > 0))
     return np.argsort(is_failure, kind="stable")
-
-
-def order_by_trials(
-    space: Space,
-    configurations: Iterable[Params],
-    trials: Sequence[Trial],
-    points: Floats,
-    failures: Floats,
-    radius: float,
-) -> Iterable[Params]:
-    """Returns configurations, first those whose nearest trial is a success; see `order_by_outcome`.
-
-    Args:
-      space: the search space.
-      configurations: in an order that stays among both.
-      trials: n of them, with values.
-      points: f64[n, P], of these trials.
-      failures: f64[m, P], points of the trials that failed.
-      radius: distance in every coordinate up to which a point counts as a failure.
-    """
-    feasible = np.array([trial.is_feasible for trial in trials], bool)
-    if feasible.any():
-        failures = np.vstack([failures, points[~feasible]])
-    if not len(failures):
-        return configurations
-    listed = list(configurations)
-    listed_points = np.array([space.point(params) for params in listed])
-    return (listed[row] for row in order_by_outcome(listed_points, points[feasible], failures, radius))
