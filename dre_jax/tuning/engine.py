@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -165,40 +165,34 @@ class Engine:
         encodings = [[encode(params) for params in group] for group in groups]
         identities = {one.identity for group in encodings for one in group}
         start = None if self.surrogate is None else self.surrogate.start
-        fixed_coordinates = coordinates_of(self.space, fixed or {})
-        design = InitialDesign(
-            self.space, start, self.seed, self._log_densities, self.n_start, number, fixed_coordinates
-        )
+        held = coordinates_of(self.space, fixed or {})
+        design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
         for params in design.initial_configurations(len(identities)):
             if encode(params).identity not in identities:
                 return Suggestion(params)
-        points, pending_points, failed_points = (
-            np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings
-        )
-        values, has_past = self._values(observations), self.surrogate is not None
-        information = information_of(observations, points, values, has_past=has_past)
+        trial_points = [np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings]
+        points, _, failed_points = trial_points
+        has_past, method = self.surrogate is not None, capabilities_of(self._method)
+        information = information_of(observations, points, self._values(observations), has_past=has_past)
         fills_space = number % 4 < 4 * information.even_share
         candidates, improvement, past_weight = None, None, None
         # A trial that fills the space has the improvement that the method expects of another one.
-        says_more = not information.is_plateau and capabilities_of(self._method).improvement
+        says_more = method.improvement and not information.is_plateau
         if self._can_value(observations) and (says_more or not fills_space):
             with suggestion_runtime, self._precision() as dtype:
-                left, arrays = share_left(self.config.budget, trials), (points, pending_points, failed_points)
-                ranking = self._rank_candidates(observations, *arrays, design, left, dtype)
+                left = share_left(self.config.budget, trials)
+                ranking = self._rank_candidates(observations, trial_points, design, left, dtype)
                 candidates, improvement, past_weight = ranking
         if candidates is None or fills_space:
             feasible = np.array([one.is_feasible for one in observations], bool)
-            trial_points = {"trials": points, "feasible": feasible, "failures": failed_points}
-            order = partial(order_by_outcome, **trial_points, radius=self.config.failed_radius)
-            candidates = design.sobol_configurations(order)
-        if information.is_plateau and information.is_long:
-            improvement = 0.0
-        allowed_candidates = (params for params in candidates if self.space.allows(params))
-        new_candidates = (params for params in allowed_candidates if encode(params).identity not in identities)
-        best = next(new_candidates, None)
+            arrays, radius = (points, feasible, failed_points), self.config.failed_radius
+            candidates = design.sobol_configurations(lambda even: order_by_outcome(even, *arrays, radius))
+        improvement = 0.0 if information.is_plateau and information.is_long else improvement
+        allowed = filter(self.space.allows, candidates)
+        best = next((params for params in allowed if encode(params).identity not in identities), None)
         if best is not None:
             return Suggestion(best, improvement, past_weight)
-        # All ranked candidates have been evaluated: any other configuration, or one that is not running.
+        # All candidates have been evaluated: any other configuration, or one that is not running.
         others = (
             params
             for exclusions in (identities, {one.identity for one in encodings[1]}, set[bytes]())
@@ -225,21 +219,20 @@ class Engine:
     def _rank_candidates(
         self,
         observations: Sequence[Trial],
-        points: np.ndarray,
-        pending_points: np.ndarray,
-        failed_points: np.ndarray,
+        trial_points: Sequence[np.ndarray],
         design: InitialDesign,
         left: float,
         dtype: Dtype,
     ) -> tuple[Iterable[Params], float | None, float | None]:
         """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
 
-        ``left`` is the share of the budget that is left.
+        ``trial_points`` f64[n, P] are those of trials with values, pending and failed trials; ``left`` is the share of
+        the budget that is left.
 
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
         """
-        max_history = self.config.max_history
+        (points, pending_points, failed_points), max_history = trial_points, self.config.max_history
         arrays = self._responses(observations), points, failed_points, pending_points
         feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
         responses = rank_like_past(self.surrogate, observations, responses)

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
 Floats = npt.NDArray[np.float64]
@@ -73,7 +72,7 @@ def _matern52(distance: Floats) -> Floats:
 def _log_evidence(correlation: Floats, targets: Floats) -> float:
     """Returns the log evidence of a correlation matrix f64[n, n] for targets f64[n, 2], scores and ones."""
     factor = np.linalg.cholesky(correlation)
-    whitened_targets = solve_triangular(factor, targets, lower=True)
+    whitened_targets = np.linalg.solve(factor, targets)
     (squares, cross), (_, ones) = whitened_targets.T @ whitened_targets
     rest = squares - cross**2 / ones
     return float(-np.log(np.diag(factor)).sum() - 0.5 * math.log(ones) - 0.5 * (len(targets) - 1) * math.log(rest))

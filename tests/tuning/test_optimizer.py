@@ -24,7 +24,6 @@ from dre_jax.tuning import (
     trial_loop,
 )
 from dre_jax.tuning.engine import Suggestion
-from dre_jax.tuning.initial_design import N_START
 from tests.known_methods import NEAREST
 
 SPACE = Space(
@@ -237,12 +236,6 @@ class TestHistoriesWithoutSurrogate:
 
         assert suggestion(None) == pytest.approx(0.9, abs=0.1)
         assert suggestion(10.0) == pytest.approx(0.3, abs=0.1)
-
-    def test_the_first_are_spread_out(self):
-        """As points of one sequence: each quarter has one."""
-        for seed in range(3):
-            trials = [trial.params["x"] for trial in Optimizer(LINE, seed=seed).ask(N_START)]
-            assert sorted(math.floor(4 * x) for x in trials) == [0, 1, 2, 3]
 
 
 @pytest.mark.usefixtures("even_points")

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import qmc
 
 from dre_jax.methods import find
 from dre_jax.search.candidates import (
@@ -131,16 +130,6 @@ def test_steps_stay_where_nothing_is_active():
     stayed = [params for params in moved if params["kernel"] == "linear"]
     assert stayed
     assert all(set(params) == {"C", "kernel", "width", "size"} for params in stayed)
-
-
-@pytest.mark.parametrize("n_parts", [1, 6])
-def test_even_points_are_sobols(n_parts):
-    points = sobol_points(64, n_parts, 5)
-    sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(5))
-    np.testing.assert_array_equal(points, sequence.random(64).astype(np.float32))
-    assert (sobol_points(64, n_parts, 6) != points).any()
-    # Each of 64 equal parts of a coordinate holds one point.
-    np.testing.assert_array_equal(np.sort(np.floor(points * 64), axis=0), np.arange(64)[:, None].repeat(n_parts, 1))
 
 
 @pytest.mark.parametrize(
