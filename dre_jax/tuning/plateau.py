@@ -28,8 +28,8 @@ _FEW = 2
 """Trials that differ from all others, of which a model cannot tell noise from signal."""
 _LONG = 20
 """Trials without information, after which nothing is expected of the next."""
-_ENOUGH = 12
-"""Trials from which noise is told from a signal."""
+_ENOUGH = 20
+"""Trials from which noise is told from a signal: of fewer, three waves in a coordinate look like noise."""
 
 
 class Information(NamedTuple):

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 _LENGTHS = (0.15, 0.5, 1.5)
 """Of all coordinates, in units of the square root of their number."""
-_LENGTHS_OF_ONE = (0.2, 0.7)
+_LENGTHS_OF_ONE = (0.07, 0.2, 0.7)
 _SHARES = (0.5, 0.9, 0.99)
 _MAX_TRIALS = 64
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning.signal import _log_evidence, has_signal
 
 
@@ -36,6 +37,12 @@ def test_signals_are_told_from_noise(n_columns):
             assert has_signal(points, values)
             mistakes += has_signal(points, rng.permutation(values))
     assert mistakes <= 8  # of 40
+
+
+def test_three_waves_are_a_signal():
+    for seed in range(5):
+        points = sobol_points(32, 2, seed)[:20].astype(float)
+        assert has_signal(points, np.sin(18.0 * points[:, 0]) + (points[:, 1] - 0.5) ** 2)
 
 
 def test_a_long_search_is_seen_from_its_start():
