@@ -86,10 +86,8 @@ def studies(args: argparse.Namespace) -> Iterable[Study]:
     groups = {"choice": CHOICE, "report": REPORT, "wide-choice": WIDE_CHOICE, "wide-report": WIDE_REPORT}
     families = [name for group in args.families for name in groups.get(group, (group,))]
     for tuner, family in itertools.product(args.tuners, families):
-        if family in WIDE_FAMILIES and tuner not in ALONE:
-            raise ConfigError(
-                f"families of many hyperparameters have no pasts: choose tuners of {ALONE}, not {tuner!r}"
-            )
+        if family in WIDE_FAMILIES and tuner not in ALONE and not WIDE_FAMILIES[family].alike:
+            raise ConfigError(f"tasks of {family} have no past in common: choose tuners of {ALONE}, not {tuner!r}")
         for past in [NO_PAST] if tuner in ALONE else args.pasts:
             for replicate, task in itertools.product(range(args.replicates), range(args.tasks)):
                 yield Study(tuner, family, past, replicate, task)
@@ -109,7 +107,7 @@ def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     tuner, name, past, replicate, _ = group[0]
     family, surrogate = (FAMILIES | WIDE_FAMILIES)[name], None
     if past != NO_PAST:
-        studies_of_past = draw_past(past, FAMILIES[name], random(name, past, replicate))
+        studies_of_past = draw_past(past, family, random(name, past, replicate))
         surrogate = Surrogate.fit(studies_of_past, method=tuner, seed=replicate)
     results = []
     for study in group:

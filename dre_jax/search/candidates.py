@@ -42,6 +42,8 @@ class CandidateConfig:
     """Standard deviations of a number's step."""
     changed: float = 0.5
     """Chance of a hyperparameter to be changed by a step; at least one is."""
+    bold: int = 0
+    """Number of first trials whose steps change half of the hyperparameters, whatever ``changed`` is."""
     refinements: int = 1
     """Rounds of steps from the points that the method valued most; each costs as much as the first valuation."""
     starts: int = 12
@@ -74,7 +76,8 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
 
     In spaces of more than 12 hyperparameters, most of what a model values is its own uncertainty, which is largest in
     corners. For a method that declares ``improvement`` and not ``weighs_past``, most candidates there are the best
-    trials with one or two hyperparameters changed.
+    trials with one or two hyperparameters changed. While there are fewer trials than hyperparameters, half of them are
+    changed: no single effect is known well then, and a change of one or two gains little.
 
     Example:
       >>> from dre_jax.methods import find
@@ -86,7 +89,13 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
     if layout.n_parts > _MANY and capabilities.improvement and not capabilities.weighs_past:
         few = 1.0 / layout.n_parts
         return CandidateConfig(
-            even=64, steps=256, changed=few, refinements=0, starts=0, pending_strategy=pending_strategy
+            even=64,
+            steps=256,
+            changed=few,
+            bold=layout.n_parts,
+            refinements=0,
+            starts=0,
+            pending_strategy=pending_strategy,
         )
     if pending_strategy == "draw" or not supports_refinement(method, layout):
         return CandidateConfig(pending_strategy=pending_strategy)
@@ -124,15 +133,16 @@ class StepNumbers(NamedTuple):
     """f[n, P], uniform."""
 
 
-def draw_step_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array) -> StepNumbers:
-    """Draws the random numbers of one round of steps."""
+def draw_step_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Any) -> StepNumbers:
+    """Draws the random numbers of one round of steps before a trial of some number."""
     width_key, change_key, one_key, step_key, level_key = jax.random.split(key, 5)
     shape = (config.steps, n_parts)
+    changed = jnp.where(trial < config.bold, jnp.asarray(0.5, dtype), jnp.asarray(config.changed, dtype))
     return StepNumbers(
         jax.random.choice(width_key, jnp.asarray(config.widths, dtype), (config.steps, 1)),
         jax.random.normal(step_key, shape, dtype),
         jax.random.uniform(level_key, shape, dtype),
-        jax.random.bernoulli(change_key, config.changed, shape),
+        jax.random.bernoulli(change_key, changed, shape),
         jax.random.uniform(one_key, shape, dtype),
     )
 

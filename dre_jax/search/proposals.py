@@ -77,7 +77,7 @@ def _draw_numbers(
 
     def draw_numbers(i: Array) -> tuple[StepNumbers, Array]:
         step_key, coin_key = jax.random.split(jax.random.fold_in(choice_key, i))
-        numbers = draw_step_numbers(config, n_parts, dtype, step_key)
+        numbers = draw_step_numbers(config, n_parts, dtype, step_key, trial)
         return numbers, jax.random.bits(coin_key, (config.even + config.steps,), jnp.uint32)
 
     return method_key, *jax.vmap(draw_numbers)(jnp.arange(config.refinements + 1 if config.steps else 1))

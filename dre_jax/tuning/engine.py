@@ -30,10 +30,10 @@ from dre_jax.search.weighting import Weights, gives_improvement
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
-from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
-from dre_jax.tuning.initial_design import N_START, InitialDesign, n_first_trials
+from dre_jax.tuning.infeasible_trials import rank_like_past
+from dre_jax.tuning.initial_design import InitialDesign, n_first_trials
 from dre_jax.tuning.objectives.objectives import responses_of
-from dre_jax.tuning.plateau import even_share, order_by_outcome
+from dre_jax.tuning.plateau import information_of, order_by_outcome
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
@@ -42,12 +42,13 @@ from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
-from dre_jax.tuning.trial_record import EncodedParams, ParamsEncoder, select_trials, trial_record
+from dre_jax.tuning.trial_record import ParamsEncoder, select_trials, trial_record
 
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
+Dtype = type[np.floating[Any]]
 _TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost")
 
 
@@ -163,25 +164,34 @@ class Engine:
         encodings = [[encode(params) for params in group] for group in groups]
         identities = {one.identity for group in encodings for one in group}
         start = None if self.surrogate is None else self.surrogate.start
-        fixed_coordinates = coordinates_of(self.space, fixed or {})
-        design = InitialDesign(
-            self.space, start, self.seed, self._log_densities, self.n_start, number, fixed_coordinates
-        )
+        held = coordinates_of(self.space, fixed or {})
+        design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
         for params in design.initial_configurations(len(identities)):
             if encode(params).identity not in identities:
                 return Suggestion(params)
-        candidates, improvement, past_weight = self._even_configurations(design, observations, encodings), None, None
-        if self._can_value(observations) and not self._fills_space(observations, number):
+        trial_points = [np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings]
+        points, _, failed_points = trial_points
+        has_past, method = self.surrogate is not None, capabilities_of(self._method)
+        information = information_of(observations, points, self._values(observations), has_past=has_past)
+        fills_space = number % 4 < 4 * information.even_share
+        candidates, improvement, past_weight = None, None, None
+        # A trial that fills the space has the improvement that the method expects of another one.
+        says_more = method.improvement and not information.is_plateau
+        if self._can_value(observations) and (says_more or not fills_space):
             with suggestion_runtime, self._precision() as dtype:
                 left = share_left(self.config.budget, trials)
-                ranking = self._rank_candidates(observations, encodings, design, left, dtype)
+                ranking = self._rank_candidates(observations, trial_points, design, left, dtype)
                 candidates, improvement, past_weight = ranking
-        allowed_candidates = (params for params in candidates if self.space.allows(params))
-        new_candidates = (params for params in allowed_candidates if encode(params).identity not in identities)
-        best = next(new_candidates, None)
+        if candidates is None or fills_space:
+            feasible = np.array([one.is_feasible for one in observations], bool)
+            arrays, radius = (points, feasible, failed_points), self.config.failed_radius
+            candidates = design.sobol_configurations(lambda even: order_by_outcome(even, *arrays, radius))
+        improvement = 0.0 if information.is_plateau and information.is_long else improvement
+        allowed = filter(self.space.allows, candidates)
+        best = next((params for params in allowed if encode(params).identity not in identities), None)
         if best is not None:
             return Suggestion(best, improvement, past_weight)
-        # All ranked candidates have been evaluated: any other configuration, or one that is not running.
+        # All candidates have been evaluated: any other configuration, or one that is not running.
         others = (
             params
             for exclusions in (identities, {one.identity for one in encodings[1]}, set[bytes]())
@@ -201,37 +211,6 @@ class Engine:
     def _can_value(self, observations: Sequence[Trial]) -> bool:
         return bool(observations) or self.surrogate is not None
 
-    def _fills_space(self, observations: Sequence[Trial], number: int) -> bool:
-        """Returns whether a trial fills the space evenly; see `dre_jax.tuning.plateau`."""
-        if len(observations) < (1 if self.surrogate is None else N_START):
-            return False
-        share = even_share(self._comparable_values(observations))
-        # What past tasks say remains while the values of this one say nothing.
-        share = min(share, 1.0 if self.surrogate is None else 0.5)
-        return number % 4 < 4 * share
-
-    def _comparable_values(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the values f64[n, M] of the feasible trials; if there are none, those of their violations."""
-        feasible = [trial for trial in observations if trial.is_feasible]
-        return self._values(feasible) if feasible else -np.array([[violation_of(trial)] for trial in observations])
-
-    def _even_configurations(
-        self, design: InitialDesign, observations: Sequence[Trial], encodings: Sequence[Sequence[EncodedParams]]
-    ) -> Iterable[Params]:
-        """Returns the trial's Sobol points, first those whose nearest trial is a success."""
-        configurations = design.sobol_configurations()
-        observed, _, failures = ([one.point for one in group] for group in encodings)
-        feasible = [trial.is_feasible for trial in observations]
-        successes = [point for point, is_feasible in zip(observed, feasible, strict=True) if is_feasible]
-        if successes:
-            failures += [point for point, is_feasible in zip(observed, feasible, strict=True) if not is_feasible]
-        if not failures:
-            return configurations
-        listed = list(configurations)
-        points = np.array([self.space.point(params) for params in listed])
-        good, bad = (np.reshape(group, (-1, len(self.space))) for group in (successes, failures))
-        return (listed[row] for row in order_by_outcome(points, good, bad, self.config.failed_radius))
-
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
         return log_densities(self.space) if self.config.belief_weight else None
@@ -239,25 +218,23 @@ class Engine:
     def _rank_candidates(
         self,
         observations: Sequence[Trial],
-        encodings: Iterable[Sequence[EncodedParams]],
+        trial_points: Sequence[np.ndarray],
         design: InitialDesign,
         left: float,
-        dtype: type[np.floating[Any]],
+        dtype: Dtype,
     ) -> tuple[Iterable[Params], float | None, float | None]:
         """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
 
-        ``left`` is the share of the budget that is left.
+        ``trial_points`` f64[n, P] are those of trials with values, pending and failed trials; ``left`` is the share of
+        the budget that is left.
 
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
         """
-        points, pending_points, failed_points = (
-            np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings
-        )
-        max_history = self.config.max_history
+        (points, pending_points, failed_points), max_history = trial_points, self.config.max_history
         arrays = self._responses(observations), points, failed_points, pending_points
         feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
-        responses = ranked_like_past(self.surrogate, observations, responses)
+        responses = rank_like_past(self.surrogate, observations, responses)
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden_points = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
@@ -309,7 +286,7 @@ class Engine:
         points: np.ndarray,
         responses: np.ndarray,
         n_filled: int,
-        dtype: type[np.floating[Any]],
+        dtype: Dtype,
     ) -> History:
         """Returns a history of some rows of the trials with a value, padded for so many trials."""
         capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
@@ -345,7 +322,7 @@ class Engine:
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
         check_not_forked()
         observations = _with_value(trials)
-        responses = self._responses(observations)
+        responses = rank_like_past(self.surrogate, observations, self._responses(observations))
         rows = select_trials(responses, self.config.max_history)
         clipped_responses = clip_responses(responses[rows])
         spread = np.ptp(clipped_responses) if len(rows) else 0.0
@@ -368,7 +345,7 @@ class Engine:
         with self._precision() as dtype:
             return learn_past_cost(self._layout, self.surrogate.studies, dtype)
 
-    def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: type[np.floating[Any]]) -> Any:
+    def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: Dtype) -> Any:
         """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
         densities = self._log_densities
         if densities is None:
@@ -397,12 +374,7 @@ class Engine:
         return default_method() if self.surrogate is None else self.surrogate.method
 
     def _params_for(
-        self,
-        observations: Sequence[Trial],
-        responses: np.ndarray,
-        rows: np.ndarray,
-        capacity: int,
-        dtype: type[np.floating[Any]],
+        self, observations: Sequence[Trial], responses: np.ndarray, rows: np.ndarray, capacity: int, dtype: Dtype
     ) -> Any:
         """Returns the method's parameters for some rows of the trials with a value, in a history of a capacity."""
         return self._params
@@ -414,19 +386,12 @@ class Engine:
         with self._precision() as dtype:
             return jax.device_put(with_precision(self.surrogate.params, dtype))
 
-    def _precision(self) -> AbstractContextManager[type[np.floating[Any]]]:
+    def _precision(self) -> AbstractContextManager[Dtype]:
         return precision_of(self._method)
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT_ATTRIBUTES}
-
-
-def ranked_like_past(surrogate: Surrogate | None, trials: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
-    """Returns responses f64[n] of trials, with infeasible ones ranked like those of the surrogate's past, if any."""
-    if surrogate is None or not surrogate.constrained:
-        return responses
-    return rank_infeasible_last(responses, np.array([violation_of(trial) for trial in trials], np.float64))
 
 
 def _with_value(trials: Iterable[Trial]) -> list[Trial]:

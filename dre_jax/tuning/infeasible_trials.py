@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,3 +47,12 @@ def rank_infeasible_last(
     span = max(high - low, 1e-9 * max(abs(low), abs(high))) or 1.0
     rank = np.unique(violations, return_inverse=True)[1] - int(feasible.any())
     return np.where(feasible, np.clip(responses, low - span, high + span), low - span * (2.0 + rank / len(responses)))
+
+
+def rank_like_past(
+    surrogate: Any, trials: Sequence[Any], responses: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Returns responses f64[n] of trials, with infeasible ones ranked like those of the surrogate's past, if any."""
+    if surrogate is None or not surrogate.constrained:
+        return responses
+    return rank_infeasible_last(responses, np.array([violation_of(trial) for trial in trials], np.float64))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.allowed import allowed_points
+from dre_jax.search.candidates import canonicalize
 from dre_jax.search.sobol import sobol_points
 from dre_jax.tuning.space.beliefs import to_quantiles
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
@@ -16,7 +17,7 @@ from dre_jax.tuning.space.space import Params, Space
 
 N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate, at least."""
-_COLUMNS_PER_START = 3
+_MAX_START, _COLUMNS_PER_START = 10, 3
 
 _N_COMPLETIONS = 64
 """Number of points that may complete a part of a configuration whose rules refuse the default point."""
@@ -30,10 +31,10 @@ def n_first_trials(n_parts: int) -> int:
     """Returns the number of Sobol points that are evaluated first without a surrogate, for P hyperparameters.
 
     Example:
-      >>> n_first_trials(2), n_first_trials(30)
-      (4, 10)
+      >>> n_first_trials(2), n_first_trials(18), n_first_trials(60)
+      (4, 6, 10)
     """
-    return max(N_START, n_parts // _COLUMNS_PER_START)
+    return min(max(N_START, n_parts // _COLUMNS_PER_START), _MAX_START)
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,14 @@ class InitialDesign:
             configuration |= params  # to the last digit
         return self.space.check(configuration) if self.space.allows(configuration) else None
 
-    def sobol_configurations(self) -> Iterable[Params]:
-        """Returns configurations of the Sobol sequence's points, from that of the trial's number on."""
-        return (self.space.params(point) for point in self._sobol_points(self.number))
+    def sobol_configurations(self, order: Callable[[np.ndarray], np.ndarray] | None = None) -> Iterable[Params]:
+        """Returns configurations of the Sobol sequence's points, from that of the trial's number on.
+
+        ``order`` returns another order i[n] of points f64[n, P].
+        """
+        points = self._sobol_points(self.number)
+        rows = range(len(points)) if order is None else order(canonicalize(self.space.layout, points, np))
+        return (self.space.params(points[row]) for row in rows)
 
     def other_configurations(self) -> Iterable[Params]:
         """Returns configurations of the trial's Sobol points, then all of a space of few."""

@@ -190,6 +190,8 @@ class Optimizer(StudyRecord):
     def predict(self, configurations: Iterable[Mapping[str, Any]], *, objective: str | None = None) -> Prediction:
         """Returns what the trials so far, and the past, let expect of configurations.
 
+        If the past has trials that violate constraints, those of this study rank below all others, as they do there.
+
         Args:
           configurations: n of them, values by name.
           objective: which of several.
@@ -250,7 +252,8 @@ class Optimizer(StudyRecord):
         """Returns how much the next trial is expected to improve on the best value, in units of the values.
 
         This is the expected improvement of the best candidate (Jones, Schonlau and Welch 1998), times the probability
-        that the candidate succeeds and is feasible. Infinite before the method suggests, and if all values are equal.
+        that the candidate succeeds and is feasible. Infinite before the method suggests. If all values are equal, or
+        all but one or two worse ones, it is infinite up to 19 trials and 0 from 20 on.
 
         Raises:
           ConfigError: for a method that has no expected improvement.

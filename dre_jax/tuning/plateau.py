@@ -2,14 +2,23 @@
 
 While all values are equal (chance accuracy, a capped loss), the only content of an acquisition function is the
 posterior's deviation, which is greatest at the boundary: the search would try corners and edges. The same holds if one
-or two trials are worse than all others, since they only say where not to search. If one or two are better, or if most
-trials share the best value, every other pair of trials fills the space.
+or two trials are worse than all others, since they only say where not to search, and without past tasks if noise alone
+explains the values better than a signal (`dre_jax.tuning.signal`). If one or two are better, or if most trials share
+the best value, every other pair of trials fills the space.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
+
+from dre_jax.tuning.infeasible_trials import violation_of
+from dre_jax.tuning.initial_design import N_START
+from dre_jax.tuning.signal import has_signal
+from dre_jax.tuning.trial import Trial
 
 Floats = npt.NDArray[np.float64]
 
@@ -17,6 +26,48 @@ _ROUNDING = 1e-12
 """Relative size of differences that sums in another order leave."""
 _FEW = 2
 """Trials that differ from all others, of which a model cannot tell noise from signal."""
+_LONG = 20
+"""Trials without information, after which nothing is expected of the next."""
+_ENOUGH = 20
+"""Trials from which noise is told from a signal: of fewer, three waves in a coordinate look like noise."""
+
+
+class Information(NamedTuple):
+    """What the values of a study say."""
+
+    even_share: float
+    """Share of the next trials that fill the space evenly."""
+    is_plateau: bool
+    """Whether the values are equal, or all but one or two that are worse."""
+    is_long: bool
+    """Whether at least 20 trials are on such a plateau."""
+
+
+def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, has_past: bool) -> Information:
+    """Returns what the values of trials say; of constraints that none satisfies, the violations count.
+
+    Args:
+      trials: n of them, with values.
+      points: f64[n, P], of the unit cube.
+      values: f64[n, M] of M objectives, higher is better.
+      has_past: whether past tasks say where to search.
+    """
+    if len(trials) < (N_START if has_past else 1):
+        return Information(0.0, is_plateau=False, is_long=False)
+    feasible = np.array([trial.is_feasible for trial in trials])
+    if feasible.any():
+        points, values = points[feasible], values[feasible]
+    else:
+        values = -np.array([[violation_of(trial)] for trial in trials])
+    share = even_share(values)
+    is_noise = not share and not has_past and len(values) >= _ENOUGH and not _any_has_signal(points, values)
+    # What past tasks say remains while the values of this one say nothing.
+    even = 1.0 if is_noise else min(share, 0.5 if has_past else 1.0)
+    return Information(even, is_plateau=share == 1.0, is_long=len(values) >= _LONG)
+
+
+def _any_has_signal(points: Floats, values: Floats) -> bool:
+    return bool(np.isnan(values).any()) or any(has_signal(points, column) for column in values.T)
 
 
 def even_share(values: Floats) -> float:
@@ -51,17 +102,25 @@ def _without_rounding(values: Floats) -> Floats:
     return np.where(finite, size, values) if is_flat else values
 
 
-def order_by_outcome(points: Floats, successes: Floats, failures: Floats, radius: float) -> npt.NDArray[np.intp]:
+def order_by_outcome(
+    points: Floats, trials: Floats, feasible: npt.NDArray[np.bool_], failures: Floats, radius: float
+) -> npt.NDArray[np.intp]:
     """Returns an order i64[N] of points f64[N, P]: first those whose nearest trial is a success, then the others.
 
     Args:
       points: in an order that stays among both.
-      successes: f64[n, P], points of trials.
-      failures: f64[m, P], points of trials that failed, or are infeasible.
+      trials: f64[n, P], points of the trials with values.
+      feasible: bool[n]: those that satisfy all constraints. Where none does, all count as successes.
+      failures: f64[m, P], points of the trials that failed.
       radius: distance in every coordinate up to which a point counts as a failure.
     """
     from scipy.spatial.distance import cdist  # which takes a tenth of a second
 
+    successes = trials[feasible]
+    if feasible.any():
+        failures = np.vstack([failures, trials[~feasible]])
+    if not len(failures):
+        return np.arange(len(points))
     nearest_success, nearest_failure = (
         cdist(points, others).min(axis=1, initial=np.inf) for others in (successes, failures)
     )

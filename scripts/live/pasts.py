@@ -12,12 +12,13 @@ from dre_jax.tuning import Evaluated, past_of
 from dre_jax.tuning.past.tasks import Past
 from live.contestants import optuna_study
 from live.functions import FAMILIES, Family
+from live.wide import WideFamily
 
 KINDS = ("random", "tpe", "sub-region", "irrelevant", "reversed")
 _REGION = (0.1, 0.5)  # of every edge of the cube
 
 
-def draw_past(name: str, family: Family, random: np.random.Generator) -> Past:
+def draw_past(name: str, family: Family | WideFamily, random: np.random.Generator) -> Past:
     """Studies of a family by the name of a past, such as "random 3x20": a kind, studies and trials.
 
     Raises:
@@ -27,13 +28,15 @@ def draw_past(name: str, family: Family, random: np.random.Generator) -> Past:
     numbers = size.split("x")
     if kind not in KINDS or len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
         raise ConfigError(f"a past is one of {', '.join(KINDS)}, then STUDIESxTRIALS, but got {name!r}")
+    if isinstance(family, WideFamily) and kind not in ("random", "tpe"):
+        raise ConfigError(f"pasts of {family.name} are random or tpe, but got {name!r}")
     studies, trials = map(int, numbers)
     past = {f"study {i}": _study(kind, family, trials, random) for i in range(studies)}
     return past_of(family.space, past, direction="minimize")
 
 
-def _study(kind: str, family: Family, trials: int, random: np.random.Generator) -> list[Evaluated]:
-    source = _other(family, random) if kind == "irrelevant" else family
+def _study(kind: str, family: Family | WideFamily, trials: int, random: np.random.Generator) -> list[Evaluated]:
+    source = _other(family, random) if kind == "irrelevant" and isinstance(family, Family) else family
     task = source.draw(random, reverse=kind == "reversed", past=True)
     if kind == "tpe":
         return optuna_study("tpe", task.space, partial(task.evaluate, random=random), trials, random)

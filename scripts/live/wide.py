@@ -3,11 +3,13 @@
 A task's loss is 0 at its optimum and 1 at the median of random configurations. Each hyperparameter that matters has a
 weight w and an optimal value o, its own in each task. A number with the coordinate u adds 4 w |u - o|^p, and a choice
 adds w t, with a uniform number t for each of its values and 0 for the best. In pairs, a number's o depends on the value
-of a choice, or on another number: o = o' + (u' - o'') / 2, of which the optimum is the same.
+of a choice, or on another number: o = o' + (u' - o'') / 2, of which the optimum is the same. Tasks that are alike have
+the same weights and tables, and optima that differ by up to 0.1, so that past tasks say where to search.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -41,6 +43,8 @@ class WideFamily:
     """Ratio of a weight and the one before."""
     pairs: bool = False
     """Whether each number depends on another hyperparameter that matters."""
+    alike: bool = False
+    """Whether its tasks are alike."""
 
     @property
     def n_columns(self) -> int:
@@ -58,13 +62,17 @@ class WideFamily:
         """A task."""
         n, n_numbers = self.n_columns, self.n_floats + self.n_ints
         snap_points = partial(canonicalize, self.space.layout, xp=np)
-        order = random.permutation(n)[: self.active]
+        shared = np.random.default_rng(zlib.crc32(self.name.encode())) if self.alike else random
+        order = shared.permutation(n)[: self.active]
         weights = np.zeros(n)
         weights[order] = self.decay ** np.arange(len(order))
-        optimum = snap_points(random.uniform(0.1, 0.9, n)[None])[0]
-        tables = random.uniform(0.2, 1.0, (n, _CHOICES)) * (np.arange(_CHOICES) != _level(optimum)[:, None])
-        shifts = np.where(tables > 0, random.uniform(-0.4, 0.4, (n, _CHOICES)), 0.0)
-        partners = random.permutation(order)[np.arange(n) % len(order)]
+        middle = shared.uniform(0.1, 0.9, n)
+        if self.alike:
+            middle = np.clip(middle + random.uniform(-0.1, 0.1, n), 0.1, 0.9)
+        optimum = snap_points(middle[None])[0]
+        tables = shared.uniform(0.2, 1.0, (n, _CHOICES)) * (np.arange(_CHOICES) != _level(optimum)[:, None])
+        shifts = np.where(tables > 0, shared.uniform(-0.4, 0.4, (n, _CHOICES)), 0.0)
+        partners = shared.permutation(order)[np.arange(n) % len(order)]
 
         def plain(points: Floats) -> Floats:
             levels = _level(points)
@@ -95,10 +103,11 @@ _FAMILIES = (
     WideFamily(name="wide-sparse-30", n_floats=12, n_ints=9, n_choices=9, active=6, pairs=True),
     WideFamily(name="wide-pairs-60", n_floats=30, n_ints=15, n_choices=15, pairs=True, decay=0.95),
     WideFamily(name="wide-decay-24", n_floats=16, n_ints=4, n_choices=4, decay=0.7, power=1.0),
+    WideFamily(name="wide-alike-30", n_floats=12, n_ints=9, n_choices=9, decay=0.9, alike=True),
 )
 WIDE_FAMILIES = {family.name: family for family in _FAMILIES}
 """By name."""
 WIDE_CHOICE = tuple(family.name for family in _FAMILIES[:4])
 """Families that defaults are chosen on."""
-WIDE_REPORT = tuple(family.name for family in _FAMILIES[4:])
+WIDE_REPORT = tuple(family.name for family in _FAMILIES[4:8])
 """Families that no choice is made on."""

@@ -60,3 +60,22 @@ def test_a_search_ends_when_little_is_left_to_gain():
     other = Optimizer(surrogate=Surrogate(SPACE, "gcp", find("gcp").make(), {}))
     with pytest.raises(ConfigError, match="but the method is gcp"):
         other.optimize(loss, 1, stop_when_gain_below=1.0)
+
+
+@pytest.mark.parametrize("others", [{}, {3: 2.0}])
+def test_a_search_of_equal_values_ends(others):
+    """After thirty trials, not after the first few; a worse value changes nothing, a better one starts anew."""
+    optimizer = Optimizer(SPACE, direction="minimize", seed=0)
+    optimizer.optimize(lambda trial: others.get(trial.number, 1.0), 60, stop_when_gain_below=1e-3)
+    assert len(optimizer.trials) == 30
+    assert optimizer.expected_improvement() == 0.0
+    optimizer.add({"x": 0.5}, 0.5)
+    assert optimizer.expected_improvement() > 1e-3
+
+
+def test_a_search_with_many_ties_at_the_best_ends():
+    """More than half of the trials have the best value, which no trial exceeds."""
+    optimizer = Optimizer(SPACE, direction="minimize", seed=0)
+    optimizer.optimize(lambda trial: max(abs(trial["x"] - 0.6) - 0.2, 0.0), 80, stop_when_gain_below=0.05)
+    assert np.mean([trial.value == 0.0 for trial in optimizer.trials]) > 0.5
+    assert len(optimizer.trials) < 80

@@ -39,10 +39,15 @@ class TestEvenShare:
 
 
 def test_points_near_failures_come_last():
-    points = np.array([[0.9], [0.1], [0.7], [0.2]])
-    assert order_by_outcome(points, np.array([[0.0]]), np.array([[1.0]]), 0.02).tolist() == [1, 3, 0, 2]
-    assert order_by_outcome(points, np.array([[0.1]]), np.array([[0.085], [0.6]]), 0.02).tolist() == [3, 0, 1, 2]
-    assert order_by_outcome(points, np.array([[0.0]]), np.zeros((0, 1)), 0.02).tolist() == [0, 1, 2, 3]
+    points, none = np.array([[0.9], [0.1], [0.7], [0.2]]), np.zeros((0, 1))
+    for trials, feasible, failures, expected in (
+        ([[0.0]], [True], [[1.0]], [1, 3, 0, 2]),
+        ([[0.1]], [True], [[0.085], [0.6]], [3, 0, 1, 2]),
+        ([[0.1], [0.6]], [True, False], [[0.085]], [3, 0, 1, 2]),
+        ([[0.1], [0.6]], [False, False], none, [0, 1, 2, 3]),
+    ):
+        arrays = np.array(trials), np.array(feasible), np.array(failures)
+        assert order_by_outcome(points, *arrays, 0.02).tolist() == expected
 
 
 def cells(optimizer):
@@ -82,6 +87,16 @@ def test_equal_values_leave_no_gap(tell):
         while len(optimizer.trials) < 16 * n:
             tell(optimizer, optimizer.ask())
         assert (cells(optimizer) == n).all()
+
+
+def test_noise_is_not_followed_to_the_boundary():
+    """Of even trials, 0.36 are within 0.1 of an edge; of the method's, as the first twenty are, 0.8."""
+    near_edge = []
+    for seed in range(2):
+        optimizer, noise = Optimizer(SQUARE, seed=seed), np.random.default_rng(seed)
+        optimizer.optimize(lambda trial, noise=noise: noise.normal(), 60)
+        near_edge += [min(t["x"], t["y"], 1.0 - t["x"], 1.0 - t["y"]) < 0.1 for t in optimizer.trials]
+    assert np.mean(near_edge) < 0.6
 
 
 def test_pending_trials_continue_the_sequence():

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import qmc
 
 from dre_jax.methods import find
 from dre_jax.search.candidates import (
@@ -120,7 +119,7 @@ def test_steps_stay_where_nothing_is_active():
     """A step changes at least one hyperparameter that is active, and leaves the others alone."""
     start = SPACE.point({"C": 1.0, "kernel": "linear", "width": 32, "size": "m"})
     config = CandidateConfig(even=64, steps=64, changed=0.3)
-    numbers = draw_step_numbers(config, len(SPACE), jnp.float32, jax.random.key(0))
+    numbers = draw_step_numbers(config, len(SPACE), jnp.float32, jax.random.key(0), 0)
     step = jax.jit(steps_from, static_argnums=(0, 1))
     points = step(SPACE.layout, config, jnp.asarray(start, jnp.float32)[None], jnp.int32(1), numbers)
     moved = [SPACE.params(point) for point in np.asarray(points)]
@@ -131,16 +130,6 @@ def test_steps_stay_where_nothing_is_active():
     stayed = [params for params in moved if params["kernel"] == "linear"]
     assert stayed
     assert all(set(params) == {"C", "kernel", "width", "size"} for params in stayed)
-
-
-@pytest.mark.parametrize("n_parts", [1, 6])
-def test_even_points_are_sobols(n_parts):
-    points = sobol_points(64, n_parts, 5)
-    sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(5))
-    np.testing.assert_array_equal(points, sequence.random(64).astype(np.float32))
-    assert (sobol_points(64, n_parts, 6) != points).any()
-    # Each of 64 equal parts of a coordinate holds one point.
-    np.testing.assert_array_equal(np.sort(np.floor(points * 64), axis=0), np.arange(64)[:, None].repeat(n_parts, 1))
 
 
 @pytest.mark.parametrize(
@@ -166,17 +155,18 @@ def test_whole_numbers_of_any_size(space, least):
 class TestManyHyperparameters:
     """Spaces of more than a dozen, without past tasks."""
 
-    def test_most_candidates_change_one_or_two_of_the_best(self):
-        """The mean number of changes of n coordinates, of which one is drawn and each other one in n, is nearly two."""
+    @pytest.mark.parametrize(("trial", "mean"), [(0, 20.0), (39, 20.0), (40, 2.0)])
+    def test_how_many_of_the_best_are_changed(self, trial, mean):
+        """Half of the coordinates, and from as many trials on one or two: one is drawn, and each other one in n."""
         layout = unit_cube(40)
         config = default_candidates(find("gp").make(), layout)
-        numbers = draw_step_numbers(config, 40, jnp.float32, jax.random.key(1))
+        numbers = draw_step_numbers(config, 40, jnp.float32, jax.random.key(1), trial)
         parents = jnp.asarray(np.random.default_rng(0).random((4, 40)), jnp.float32)
         points = np.asarray(steps_from(layout, config, parents, jnp.int32(4), numbers))
         n_changed = (points[:, None] != np.asarray(parents)[None]).sum(axis=2).min(axis=1)
         assert config.even < config.steps
-        assert n_changed.min() == 1
-        assert n_changed.mean() == pytest.approx(2.0 - 1 / 40, abs=0.2)
+        assert n_changed.min() == 1 or trial < 40
+        assert n_changed.mean() == pytest.approx(mean, rel=0.1)
 
     def test_others_have_candidates_as_before(self):
         gp, past, random = (find(name).make() for name in ("gp", "hedged-prior", "random"))

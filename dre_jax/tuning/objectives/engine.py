@@ -16,8 +16,9 @@ from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
 from dre_jax.search.candidates import default_candidates
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.tuning.engine import Engine, ranked_like_past
+from dre_jax.tuning.engine import Dtype, Engine
 from dre_jax.tuning.engine_config import EngineConfig, default_method
+from dre_jax.tuning.infeasible_trials import rank_like_past
 from dre_jax.tuning.initial_design import N_START
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_reference, unit_values
 from dre_jax.tuning.objectives.method import HypervolumeMethod, ObjectiveParams
@@ -89,12 +90,7 @@ class ObjectivesEngine(Engine):
         return bool(observations)
 
     def _params_for(
-        self,
-        observations: Sequence[Trial],
-        responses: np.ndarray,
-        rows: np.ndarray,
-        capacity: int,
-        dtype: type[np.floating[Any]],
+        self, observations: Sequence[Trial], responses: np.ndarray, rows: np.ndarray, capacity: int, dtype: Dtype
     ) -> ObjectiveParams:
         values = self._values(observations)
         scaled_values = unit_values(values)
@@ -114,7 +110,7 @@ class ObjectivesEngine(Engine):
     def _ranked_like_past(self, observations: Sequence[Trial], values: np.ndarray) -> np.ndarray:
         """Returns values f64[n, M], of which those of infeasible trials are ranked like the past of each objective."""
         columns = zip(self.surrogates.values(), values.T, strict=True)
-        return np.stack([ranked_like_past(one, observations, column) for one, column in columns], axis=1)
+        return np.stack([rank_like_past(one, observations, column) for one, column in columns], axis=1)
 
     @cached_property
     def _candidates(self) -> Any:

@@ -144,3 +144,13 @@ def test_the_method_gets_trials_ranked_as_its_past(constrained, monkeypatch):
     order = np.argsort(np.asarray(history.level)[:4], kind="stable").tolist()
     # Values 0.8, 0.5, 0.3 and 0.0; the last two violate, by 0.1 and 0.4. Else what violates is level with the best.
     assert order == ([1, 0, 2, 3] if constrained else [1, 2, 3, 0])
+
+
+@pytest.mark.parametrize("constrained", [True, False])
+def test_predictions_are_of_values_ranked_as_the_past(constrained):
+    surrogate = Surrogate(SPACE, "gp", find("gp").make(), None, direction="minimize", constrained=constrained)
+    optimizer = Optimizer(surrogate=surrogate)
+    for trial in constrained_trials(0.9, np.linspace(0.0, 1.0, 11)):
+        optimizer.add(trial.params, trial.value, constraints=trial.constraints)
+    allowed, forbidden = optimizer.predict([{"x": 0.4}, {"x": 0.9}]).mean
+    assert (forbidden > allowed) == constrained
