@@ -174,6 +174,7 @@ def tune(
         raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
     template = parse(command, search_space)
     if report is not None:
+        import_extra("optuna", "optuna", "optuna")  # before the trials rather than after them
         make_folder(report.parent)
         if report.is_dir():
             raise ConfigError(f"--report must name a file, but {report} is a folder")
