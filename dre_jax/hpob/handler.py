@@ -18,7 +18,7 @@ import numpy as np
 from dre_jax.data import checks
 from dre_jax.data.files import find_json, place
 from dre_jax.data.hpob import DESIGNS, files_of, outline
-from dre_jax.data.json_stream import iter_datasets, list_spaces
+from dre_jax.data.table_files import read_tables
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import Objective, read_ranges, run_continuous
 from dre_jax.search.host import HostMethod, run_host
@@ -61,9 +61,10 @@ class LazySpaces(Mapping[str, Datasets]):
                 raise KeyError(space)
             datasets: Datasets = {}
             for path in self._paths:
-                for name, value in iter_datasets(path, space):
+                for name, value in read_tables(path).get(space, {}).items():
                     self._check(value, place(path, space, name))
-                    datasets[name] = value
+                    arrays = value.items()
+                    datasets[name] = {key: x.tolist() if isinstance(x, np.ndarray) else x for key, x in arrays}
             self._read[space] = datasets
         return self._read[space]
 
@@ -78,7 +79,7 @@ class LazySpaces(Mapping[str, Datasets]):
 
     @cached_property
     def _names(self) -> list[str]:
-        return list_spaces(self._paths[0])
+        return list(read_tables(self._paths[0]))
 
 
 class HPOBHandler:

@@ -83,7 +83,7 @@ def test_every_source(stocked, tmp_path, loose, tmp_path_factory, place):
     [
         ("a.zip", lambda whole: b"<!DOCTYPE html><p>", "must be a whole zip archive.* not a zip file"),
         ("files/meta-train-dataset.json", lambda whole: b"<html>", "must be a JSON object, but starts with b'<html>'"),
-        ("files/meta-train-dataset.json", lambda whole: whole[:-9], "ends inside an object"),
+        ("files/meta-train-dataset.json", lambda whole: whole[:-9], "not valid JSON at position"),
         ("files/meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "have the search spaces"),
     ],
 )
