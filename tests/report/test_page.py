@@ -16,7 +16,7 @@ META = {"protocol": {"mode": "v3-test"}, "configuration": {"note": EVIL}, "seed"
 class Reader(html.parser.HTMLParser):
     """Elements with their attributes, the text, and what was opened and not closed."""
 
-    VOID = frozenset({"meta", "img", "line"})
+    VOID = frozenset({"meta", "img"})
 
     def __init__(self, content):
         super().__init__()
@@ -37,7 +37,7 @@ class Reader(html.parser.HTMLParser):
             assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if self.open[-1:] not in (["script"], ["style"]):
+        if self.open[-1:] != ["style"]:
             self.text += data
 
     def of(self, wanted):
@@ -79,7 +79,7 @@ def test_names_are_escaped(make_comparison, tmp_path):
     comparison = make_comparison(3, names=[EVIL, "a & b", "'\""], spaces=("</table>", "<i>"))
     files = {EVIL: {"file": EVIL, "runs": 1, "trials": 2, "meta": META}}
     reader = Reader(page(tmp_path / "report.html", comparison, files=files, title=EVIL))
-    assert len(reader.of("script")) == 1
+    assert not reader.of("script")
     assert not reader.of("img")
     assert not any(name.startswith("on") for _, attributes in reader.elements for name in attributes)
     assert not reader.of("i")
@@ -92,14 +92,12 @@ def test_the_text_of_the_page(make_comparison, tmp_path):
     facts = {"runs": 40, "trials": 20}
     files = {"method 0": {"file": "a.json", **facts, "meta": META}, "method 1": {"file": "b.json", **facts, "meta": {}}}
     content = Reader(page(tmp_path / "report.html", comparison, files=files))
-    looks = {(key["stroke"], key.get("stroke-dasharray")) for key in content.of("line")}
-    assert len(looks) == 3  # one a method
     words = " ".join(content.text.split())
     assert "3 of 43 runs left out, as not every method has them: method 1 lacks 2, method 2 lacks 1." in words
     best = comparison.methods[comparison.average_rank()[:, 20].argmin()]
     for output in (
-        "runs40",  # a term and its definition
-        "search spaces2",
+        "40 runs",
+        "2 search spaces",
         f"After 20 trials {best} has the best average rank",
         "Over tasks: one observation a task",
         "Pooled over runs, as HPO-B does",
