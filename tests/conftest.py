@@ -70,17 +70,6 @@ def pytest_configure(config: pytest.Config) -> None:
 gc.set_threshold(50_000, 20, 20)  # importing and tracing make much and leave little: an eighth of the time went there
 
 
-def pytest_collection_finish() -> None:
-    """What was imported stays, so there is no need to look whether it may go."""
-    gc.freeze()
-
-
-def pytest_sessionfinish() -> None:
-    """What is left is the system's to take back; pytest would look for circles among all of it, twice."""
-    gc.collect(1)  # of the last tests
-    gc.freeze()
-
-
 MAPPINGS = 40_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
 
 

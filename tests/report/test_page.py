@@ -5,7 +5,6 @@ import html.parser
 
 import pytest
 
-from dre_jax.errors import DataError
 from dre_jax.report.page import write_page
 from dre_jax.report.statistics import significances
 
@@ -113,9 +112,3 @@ def test_the_text_of_the_page(make_comparison, tmp_path):
 def test_no_number_is_nan(make_comparison, tmp_path, shape):
     comparison = make_comparison(*shape, spaces=("s",) if shape[1] == 1 else ("s", "t"))
     assert "nan" not in Reader(page(tmp_path / "report.html", comparison)).text.lower()
-
-
-def test_a_figure_that_is_not_there(make_comparison, tmp_path):
-    with pytest.raises(DataError, match=r"rank\.png cannot be read"):
-        page(tmp_path / "report.html", make_comparison(), figures={"rank": tmp_path / "rank.png"})
-    assert not (tmp_path / "report.html").exists()
