@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import ask
-from benchmarks.suite import floors, hpob_shapes, ours, peers, plan
+from benchmarks.suite import floors, hpob_shapes, ours, peer_timing, plan
 from benchmarks.suite.floors import Rates
 from benchmarks.suite.peer_work import PeerWork, Way
 from benchmarks.suite.rows import Row, Timing, at_epochs, markdown, timing
@@ -49,7 +49,7 @@ def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
         assert {task.n_rows for task in tasks.values()} == {history + 300}
         return iter(())
 
-    monkeypatch.setattr(peers, "fastest", fastest)
+    monkeypatch.setattr(peer_timing, "fastest", fastest)
     monkeypatch.setattr(ours, "run_tasks", run_tasks)
     bench = plan.Bench(cores=2, rates=Rates(1e11, 1e10), repeats=1)
     for _ in range(2):
@@ -67,7 +67,7 @@ def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
 def test_peers(peer, kind, preset):
     pytest.importorskip("torch", reason="torch is not installed")
     work = PeerWork(peer=peer, kind=kind, columns=3, members=2, history=12, candidates=20, preset=preset)
-    result = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
+    result = peer_timing.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
     assert result.median > 0
     assert "one process of 1 threads" in result.note
 
