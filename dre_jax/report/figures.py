@@ -26,7 +26,6 @@ TIES = (
 class PageFigure(NamedTuple):
     """A figure as the page holds it."""
 
-    name: str
     source: str
     """A data URI."""
     caption: str
@@ -44,7 +43,7 @@ def page_figure(name: str, path: Path, comparison: Comparison) -> PageFigure:
     with open_binary(path) as stream:
         source = data_uri(stream.read(), "svg+xml" if path.suffix == ".svg" else "png")
     caption = _caption(name, comparison)
-    return PageFigure(name, source, caption, f"{caption.split('.')[0]}. The numbers stand in the tables.")
+    return PageFigure(source, caption, f"{caption.split('.')[0]}. The numbers stand in the tables.")
 
 
 def data_uri(content: bytes, kind: str) -> str:
