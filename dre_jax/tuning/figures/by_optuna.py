@@ -45,7 +45,7 @@ def optuna_figures(space: Space, trials: Sequence[Trial], direction: str) -> Ite
 
     from dre_jax.tuning.optuna.export import study_of_trials
 
-    with optuna_logs_at("WARNING"):
+    with optuna_logs_at("ERROR"):
         drawn = [replace(trial, value=float(value)) for trial, value in zip(complete, values, strict=True)]
         study = study_of_trials(space, drawn, [direction])
         shares = get_param_importances(study)
