@@ -120,9 +120,11 @@ def test_find_json_and_an_error_of_a_worker_process(tmp_path):
     ("content", "message"),
     [
         (b"", "the file is empty"),
+        (b" \n", "the file is empty"),
         (b'{"a": 1', "not valid JSON at position 7"),
         (b"\xff\xfe", "not UTF-8 text at byte 0"),
         (b'{"a": 1, "b": 2, "a": 3}', "a key must occur once, but 'a' occurs 2 times"),
+        (b"1" * 5000, "not readable as JSON: .*digits"),
         (b"[" * 200_000, "not readable as JSON: .*recursion"),
     ],
 )

@@ -60,6 +60,7 @@ def test_adding_refuses(tmp_path):
     [
         ([0.5, NAN], "incumbents must be finite, but entry 1 is nan"),
         ([0.5, 1.1], r"incumbents must lie in \[0, 1\], but entry 1 is 1.1"),
+        ([-0.1, 0.5], r"incumbents must lie in \[0, 1\], but entry 0 is -0.1"),
         ([0.5, 0.6, 0.4], "incumbents must not decrease, but entry 2 is 0.4 after 0.6"),
         ([], r"a run must be a list of at least one incumbent"),
     ],
@@ -78,9 +79,12 @@ def test_incumbents_that_cannot_be(tmp_path, trace, message):
     ("value", "message"),
     [
         ([], r": results must be .*, but got list"),
+        ({"s": 1}, ": space 's': results must be .*, but got int"),
         ({"s": {"d": [0.5]}}, ": space 's', dataset 'd': results must be .*, but got list"),
+        ({"_meta": 1}, ": _meta: .*, but got int"),
         (one_run(0.5), ": space 's', dataset 'd', seed 'test0': a run must be a list .*, but got 0.5"),
         (one_run([0.5, "1"]), ": space 's', dataset 'd', seed 'test0': incumbents must be numbers, but entry 1 is '1'"),
+        (one_run([0.5, [1]]), r": .*seed 'test0': incumbents must be numbers, but entry 1 is \[1\]"),
         (one_run([0.5, True]), ": .*seed 'test0': incumbents must be numbers, but entry 1 is True"),
     ],
 )

@@ -104,6 +104,7 @@ def test_a_range_that_is_empty(surrogates):
     ("answer", "said"),
     [
         (np.zeros(13), "returned shape (13,)"),
+        (None, "returned shape ()"),
         ("near", "returned str"),
         ([0.5] * 13 + [float("nan")], "returned nan in column 13"),
         ([0.5] * 12 + [1.5, 0.5], "returned 1.5 in column 12"),

@@ -24,8 +24,10 @@ def sums(scores, lists):
         (3, True, "must be a function, but got 3"),
         (squares, None, "uses_values of a loss must be True or False, but is None"),
         (squares, False, "declared with uses_values=False, so it must not read RankedList.response"),
+        (jax.jit(squares), False, "declared with uses_values=False, so it must not read RankedList.response"),
         (lambda scores: scores, True, r"must map scores f32\[..., n\] and their RankedList .*, but raises TypeError"),
         (lambda scores, lists: scores, True, r"but maps f32\[2, 3\] to ShapeDtypeStruct\(shape=\(2, 3\)"),
+        (lambda scores, lists: 0.0, True, r"but maps f32\[2, 3\] to ShapeDtypeStruct\(shape=\(\)"),
     ],
 )
 def test_invalid_losses(fn, uses_values, message):

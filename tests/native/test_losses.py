@@ -121,11 +121,14 @@ def call(width=17, deep_sets=0, lists=1, loss="listmle", **rows):
     ("arguments", "said"),
     [
         ({"width": 5}, "do not have the sizes of the layers"),
+        ({"deep_sets": 1}, "do not have the sizes of the layers"),
         ({"loss": "hinge"}, "no loss of that name"),
         ({"width": 25, "deep_sets": 2}, "a deep set for each member, or one for all"),
         ({"width": 25, "deep_sets": 1, "lists": 3}, "that share a deep set must share lists"),
         ({"support": 3}, "row numbers .* from 0 to the table's last row"),
+        ({"query": -1}, "row numbers .* from 0 to the table's last row"),
         ({"first": 2}, "bounds of tie groups must be slots"),
+        ({"last": -(2**31)}, "bounds of tie groups must be slots"),
     ],
 )
 def test_inconsistent_arguments_are_refused(arguments, said):

@@ -69,19 +69,31 @@ class TestRows:
     ("text", "rule"),
     [
         ("", "'value' is missing"),
+        ("lr,kernel,bias\n", "'value' is missing"),
         ("lr,kernel,bias,value,gamma\n", "got 'gamma'"),
+        ("lr,lr,kernel,bias,value\n", "'lr' occurs 2 times"),
         ("value\n1\n", "line 2: a configuration must give every active hyperparameter, but 'lr' is missing"),
         ("lr,kernel,bias,value\n0.5,rbf,true,1\n0.5,rbf,1\n", "line 3: a row must have 4 cells, but has 3"),
         ("lr,kernel,bias,value\n2,rbf,true,1\n", "line 2: lr must be a number in"),
         ("lr,kernel,bias,value\n0.5,rbf,true,good\n", "line 2: value must be a number, but got 'good'"),
         ("lr,kernel,bias,value,state\n0.5,rbf,true,1,done\n", "line 2: state must be running"),
         ("lr,kernel,bias,value,state\n0.5,rbf,true,1,failed\n", "line 2: a trial has a value if it is complete"),
+        ("lr,kernel,bias,value,state\n0.5,rbf,true,,complete\n", "line 2: a trial has a value if it is complete"),
         ('lr,kernel,bias,value\n0.5,"rbf,true,1\n', "line 2: not readable as CSV"),
+        (b"\xff\xfe", "not UTF-8 text at byte 0"),
+        (b"lr,kernel,bias,value\n0.5,rbf,true,1\0\n", "line 2"),
+        ("lr,kernel,bias,value\n" + 200_000 * "1" + ",rbf,true,1\n", "not readable as CSV: field larger"),
     ],
 )
 def test_refused(read, text, rule):
     with raises_line(DataError, rule, "history.csv"):
         read(text)
+
+
+@pytest.mark.parametrize("name", ["value", "state"])
+def test_reserved_names(read, name):
+    with raises_line(DataError, f"must not be called '{name}'"):
+        read("value\n1\n", Space({name: Float(0.0, 1.0)}))
 
 
 def test_into_a_study(tmp_path):

@@ -33,9 +33,12 @@ REST = "{lr}{kernel}{degree}{coef}"
         (["--verbose", "--degree={degree}"], ["--verbose"], ["--verbose", "--degree=3"]),
         (["-c", "k={kernel},d={degree}", "out"], ["out"], ["-c", "k=poly,d=3", "out"]),
         (["--both", "{degree}", "{coef}"], [], ["--both", "3", "-0.25"]),
+        (["--both", "{lr}", "{coef}"], ["--both", "1e-05"], ["--both", "0.5", "-0.25"]),
         (["--both", "{degree}", "{lr}"], ["1e-05"], ["--both", "3", "0.5"]),
         (["--degree", "{degree}", "file"], ["file"], ["--degree", "3", "file"]),
+        (["--flag", "file", "{degree}"], ["--flag", "file"], ["--flag", "file", "3"]),
         (["-1", "{degree}"], ["-1"], ["-1", "3"]),
+        (["--", "{degree}"], ["--"], ["--", "3"]),
         (["a b; rm *", "$HOME", ""], ["a b; rm *", "$HOME", ""], ["a b; rm *", "$HOME", ""]),
         (["{{}}", "{{lr}}", "{{{lr}}}"], ["{}", "{lr}", "{1e-05}"], ["{}", "{lr}", "{0.5}"]),
         (["run-{trial}"], ["run-7"], ["run-7"]),
@@ -66,11 +69,13 @@ def parsed(*command, space=SPACE):
 test_refused = error_table(
     ConfigError,
     (parsed(), "behind `--`"),
+    (parsed(""), "behind `--`"),
     (parsed("run", "{lr}"), "{kernel} is missing"),
     *((parsed("run", REST, place), f"got '{place}'") for place in ("{gamma}", "{}", "{ lr}", "a{", "}a", "{lr")),
     (parsed("run", REST, "{print $1}"), "doubled"),
     (parsed("{degree}", REST), "may be inactive"),
     (parsed("run", REST, "a\0"), "without NUL"),
+    (parsed("run", REST, "\ud800"), "without NUL"),
     (parsed("run", "{c}", space=Space({"c": Categorical(["a", "b\0"])})), "without NUL"),
 )
 

@@ -324,6 +324,9 @@ test_invalid_arguments = error_table(
     (lambda: DRESampler(0), "search space"),
     (lambda: DRESampler(SPACE, SPACE), "surrogate must be a Surrogate"),
     (lambda: DRESampler(WITH_STARTS, WITH_STARTS), "has one surrogate"),
+    (lambda: DRESampler(seed=-1), "seed"),
+    (lambda: DRESampler(["x"]), "search space"),
+    (lambda: DRESampler({"x": (0.0, 1.0)}), "distributions"),
     (lambda: DRESampler({"x": FloatDistribution(0.0, 1.0)}, WITH_STARTS), "only in the surrogate"),
 )
 

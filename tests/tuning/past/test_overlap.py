@@ -1,5 +1,7 @@
 """Past tasks of overlapping search spaces."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -100,9 +102,13 @@ test_invalid_changes = error_table(
     DreError,
     (with_changes(absent={"rat": 0.1}), "but got 'rat'"),
     (with_changes(absent={"rate": 2.0}), "rate must be a number in"),
+    (with_changes(renamed={"eta": "rat"}), "but got 'rat'"),
     (with_changes(renamed={"eta": "rate", "lr": "rate"}), "must have one old name"),
+    (lambda: past_of({"x": SPACE["x"]}, {}, direction="minimize"), "the search space must be a Space, but got {'x'"),
+    (lambda: past_of(SPACE, [trials()], direction="minimize"), "past tasks must map names to trials, but got [["),
     (lambda: past_of(SPACE, {"a": [(FULL, 0.1)]}, direction="minimize"), "task 'a' must be an Evaluated, but is ({"),
     (lambda: Surrogate.fit({"a": trials()}), "learns from past tasks as past_of returns them, but got {'a'"),
+    (lambda: Surrogate.fit(past_of(SPACE, {}, direction="minimize"), seed=-1), "the seed must be a whole number"),
 )
 
 
@@ -197,3 +203,10 @@ def test_a_surrogate_learns_anew_for_another_space(tmp_path, registries):
     assert (again.space, again.direction, again.method) == (directly.space, "minimize", saved.method)
     assert all(set(params) == {"rate", "dropout"} for params in again.start)
     assert new.check(Optimizer(new, again, direction="minimize").ask().params)
+
+
+def test_a_surrogate_without_past_studies_cannot_learn_anew(registries):
+    past = past_of(SPACE, {"old": trials()}, direction="maximize")
+    surrogate = Surrogate.fit(past, method=TaskMeans(), quiet=True)
+    with pytest.raises(DataError, match="keeps no past studies"):
+        replace(surrogate, studies=None).past_in(SPACE)
