@@ -66,7 +66,7 @@ def _read(path: Path, source: tuple[int, ...] | None) -> Tables:
                 checks.table(value, place(path, space, name))
         with contextlib.suppress(DataError):
             _convert(converted, source, content)
-        return content
+        tables = _open_converted(converted, source) or content  # so that one search space is in memory at a time
     return tables
 
 
