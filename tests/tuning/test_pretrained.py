@@ -1,6 +1,8 @@
 """Surrogates that ship."""
 
 import importlib
+import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +18,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from typer.testing import CliRunner
 
+from dre_jax.cli import app
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 from dre_jax.tuning import Float, Optimizer, Surrogate
 from dre_jax.tuning.optuna import DRESampler
@@ -221,3 +225,19 @@ def test_one_file_holds_a_surrogate(tmp_path):
         Surrogate.load(tmp_path / "damaged.npz")
     with pytest.raises(CheckpointError, match=r"missing\.npz"):
         Surrogate.load(tmp_path / "missing.npz")
+
+
+def test_commands(tmp_path):
+    def run(*arguments):
+        return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+
+    program = sys.executable, "-c", "import sys; print('r2:', -abs(float(sys.argv[1]) - 1.0))"
+    program += ("{alpha}", "{fit_intercept}")
+    options = ("--trials", 2, "--direction", "maximize", "--study", tmp_path / "s.json", "--quiet")
+    assert run("tune", "--pretrained", "ridge", "--metric", "r2", *options, "--", *program).exit_code == 0
+    trials = json.loads((tmp_path / "s.json").read_text())["trials"]
+    assert [trial["params"] for trial in trials] == list(Surrogate.pretrained("ridge", "r2").start)
+    described = run("info", "ridge.mae").output
+    assert "make_pretrained.py" in described
+    assert "minimize mae" in described
+    assert "svc" in run("info", "pretrained").output
