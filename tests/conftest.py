@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import json
 import os
 import shutil
@@ -70,15 +71,14 @@ def pytest_configure(config: pytest.Config) -> None:
 gc.set_threshold(50_000, 20, 20)  # importing and tracing make much and leave little: an eighth of the time went there
 
 
-MAPPINGS = 40_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
+MODULES = itertools.count(1)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def let_go_of_programs() -> Iterator[None]:
-    """Forgets compiled programs after a module of tests, once the process holds many."""
+    """Forgets compiled programs now and then: each takes some of the 65,530 mappings that Linux allows a process."""
     yield
-    maps = Path("/proc/self/maps")
-    if maps.exists() and maps.read_bytes().count(b"\n") > MAPPINGS:
+    if next(MODULES) % 20 == 0:
         jax.clear_caches()
         gc.collect()
 
