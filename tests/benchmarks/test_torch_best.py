@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from benchmarks.peers import torch_best_search as search
-from benchmarks.peers.torch_best import BLOCK, Layout, Lists, Trainer, gradient, step_sizes
+from benchmarks.peers.torch_best import BLOCK, Layout, Lists, Trainer, gradient, start, step_sizes, train_step
 from benchmarks.peers.torch_reference import Batch, Ensemble, adam, expected_improvement, host_tree, rank, total_loss
 from benchmarks.peers.torch_reference import train_step as plain_step
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -124,6 +124,24 @@ def test_meta_training_steps_of_several_lists(model):
     torch.testing.assert_close(trainer.state.flat, stack(model, ensembles), rtol=1e-6, atol=1e-8)
     together = torch.cat([drawn[1], drawn[2]], dim=-1)
     assert all(len(set(row.tolist())) == 26 for row in together.view(-1, 26)), "a row is drawn twice"
+
+
+def test_scores_too_far_apart_for_one_shift_are_done_again():
+    (ensembles, layout, _), one = plain(MODEL), histories(1, 12)
+    with torch.no_grad():
+        for scorer in ensembles[0].scorers:
+            scorer[-1].weight.mul_(3e4)
+    flat = stack(MODEL, ensembles).float()
+    single = search.Histories(one.x.float(), one.response.float(), one.level)
+    support, query = (rows[:, None] for rows in search.draw(3, 12, 2, torch.Generator().manual_seed(4)))
+    lists = search.read_epochs(single, layout, support, query, tied=False)
+    assert float(gradient(layout, flat, at(lists, 0), triangle(10).float())[1]) < 3e-30, "one shift is enough"
+    trainer, by_hand, sizes = Trainer(layout, flat, compiled=False), start(flat), step_sizes(RATE, range(1, 4), flat)
+    trainer.block(lists, sizes)
+    for e in range(3):
+        train_step(layout, by_hand, at(lists, e), None, sizes[e])
+    assert torch.isfinite(trainer.state.flat).all()
+    assert torch.equal(trainer.state.flat, by_hand.flat)
 
 
 def test_values_of_candidates(model):

@@ -17,6 +17,19 @@ def problem(parts, *, classes):
     return next(one for one in parts.all_problems() if bool(one.classes) == classes)
 
 
+def test_metrics_of_numbers_by_hand(parts, part):
+    one = problem(parts, classes=False)
+    model = parts.model(FAMILIES["ridge"], {"alpha": 3.0, "fit_intercept": False}, one)
+    x, y = one.features, one.target[:, 0]
+    predicted = np.empty(len(y))
+    for fit, held in part("bundled.scoring").parts_of(one):
+        weights = np.linalg.solve(x[fit].T @ x[fit] + 3.0 * np.eye(x.shape[1]), x[fit].T @ y[fit])
+        predicted[held] = x[held] @ weights
+    result = parts.metrics_of(model, one)
+    assert result["r2"] == pytest.approx(1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
+    assert result["mae"] == pytest.approx(np.mean(np.abs(y - predicted)))
+
+
 def test_metrics_of_classes_by_hand(parts, part):
     one = problem(parts, classes=True)
     model = parts.model(FAMILIES["kneighbors"], {"n_neighbors": 7}, one)
