@@ -1,10 +1,9 @@
 """Speed beside PyTorch: ``python -m benchmarks [--out FILE.json] [--only NAME ...]``.
 
 Prints a table, and writes it as JSON with ``--out``. Times are seconds of a unit of work, medians over repeats, compile
-time apart. Two peers do the same work: `eager` (benchmarks/torch_reference.py, members in a loop) and `best`
-(benchmarks/torch_best.py, the fastest PyTorch we can write). The floor is the time of the operations and bytes that
-cannot be avoided, at the rates of a large matrix product and a large copy on the same cores. Nothing else should run
-meanwhile.
+time apart. Two peers in benchmarks/peers/ do the same work: `eager` (torch_reference.py, members in a loop) and `best`
+(torch_best.py, the fastest PyTorch we can write). The floor is the time of the operations and bytes that cannot be
+avoided, at the rates of a large matrix product and a large copy on the same cores. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations

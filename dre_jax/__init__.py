@@ -1,7 +1,6 @@
 """Deep Ranking Ensembles: hyperparameter optimisation that learns to rank from past tasks, in JAX."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from dre_jax.data import SearchSpace, Task, list_spaces, load_space
@@ -11,6 +10,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.search import AcquisitionConfig, Suggester, run_tasks
+from dre_jax.version import __version__
 
 if TYPE_CHECKING:
     from dre_jax.tuning import (
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
         read_space,
         write_space,
     )
-
-try:
-    __version__ = version("dre_jax")
-except PackageNotFoundError:  # a folder on the path, without an installation
-    __version__ = "0+unknown"
 
 __all__ = [
     "DRE",

@@ -5,8 +5,7 @@ is drawn for the purpose. ``optimizer.predict`` returns the error rate that the 
 the standard deviation of what it does not know, here along ``C`` with all other hyperparameters of the best trial.
 
 The script prints the best trial, and how far the expectations are from the truth: the error rates of all these
-configurations by cross-validation. It draws both as ``beliefs.png``. ``optimizer.figures()`` has such slices of all
-hyperparameters, and contours of two.
+configurations by cross-validation. It draws both as ``beliefs.png``.
 
 ``python examples/beliefs.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
 """

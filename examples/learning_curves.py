@@ -7,7 +7,7 @@ teaches how curves go on; the curves of the study itself overrule a past that do
 The script prints the number of trials and epochs. It draws the losses by epoch as ``learning_curves.png``: in blue of
 trials that ran to the end, in black of the best, and in orange of those that were stopped, which end with a cross.
 
-``python examples/learning_curves.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
+``python examples/learning_curves.py [--out FOLDER] [--quick]``; needs ``'dre_jax[optuna,sklearn]'``
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ only. An elastic net that is lasso alone counts as a training that fails: it is 
 The script prints how many trials there are, how many failed and the best, and draws the study as ``live_model.png``.
 Run it again with the same ``--study``, and the study resumes.
 
-``python examples/live_model.py [--study study.json] [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
+``python examples/live_model.py [--study study.json] [--out FOLDER] [--quick]``; needs ``'dre_jax[optuna,sklearn]'``
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import json
 import os
 import shutil
@@ -73,26 +74,14 @@ def pytest_configure(config: pytest.Config) -> None:
 gc.set_threshold(50_000, 20, 20)  # importing and tracing make much and leave little: an eighth of the time went there
 
 
-def pytest_collection_finish() -> None:
-    """What was imported stays, so there is no need to look whether it may go."""
-    gc.freeze()
-
-
-def pytest_sessionfinish() -> None:
-    """What is left is the system's to take back; pytest would look for circles among all of it, twice."""
-    gc.collect(1)  # of the last tests
-    gc.freeze()
-
-
-MAPPINGS = 40_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
+MODULES = itertools.count(1)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def let_go_of_programs() -> Iterator[None]:
-    """Forgets compiled programs after a module of tests, once the process holds many."""
+    """Forgets compiled programs now and then: each takes some of the 65,530 mappings that Linux allows a process."""
     yield
-    maps = Path("/proc/self/maps")
-    if maps.exists() and maps.read_bytes().count(b"\n") > MAPPINGS:
+    if next(MODULES) % 20 == 0:
         jax.clear_caches()
         gc.collect()
 

@@ -14,7 +14,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # A subpackage may import from those of the rows above its own, and of its own row.
 SUBPACKAGES = (
-    ("errors",),
+    ("errors", "version"),
     ("checks",),
     ("runtime",),
     ("native",),

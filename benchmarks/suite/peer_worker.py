@@ -1,4 +1,4 @@
-"""A PyTorch peer in a process of its own, whose work `benchmarks.suite.peers` decides."""
+"""A PyTorch peer in a process of its own, whose work `benchmarks.suite.peer_timing` decides."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks import torch_best_search as search
+from benchmarks.peers import torch_best_search as search
+from benchmarks.peers.torch_best import Layout, Trainer
+from benchmarks.peers.torch_reference import Ensemble, Table, adam, draw_lists, fine_tune, host_tree, suggest, tensors
+from benchmarks.peers.torch_reference import train_step as plain_step
 from benchmarks.suite.ours import random_tasks
 from benchmarks.suite.peer_work import PeerWork
-from benchmarks.torch_best import Layout, Trainer
-from benchmarks.torch_reference import Ensemble, Table, adam, draw_lists, fine_tune, host_tree, suggest, tensors
-from benchmarks.torch_reference import train_step as plain_step
 from dre_jax.methods.dre.model_config import preset
 
 Doing = Callable[[int], Any]

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.suite import floors, ours, peers
+from benchmarks.suite import floors, ours, peer_timing
 from benchmarks.suite.floors import Rates
 from benchmarks.suite.peer_work import Peer, PeerWork, Way
 from benchmarks.suite.rows import Row, Timing, markdown
@@ -84,7 +84,7 @@ class Bench:
         work = PeerWork(peer=peer, device=self.device, **sizes)
         if work not in self.peer_times:
             repeats = max(2, self.repeats) if peer == "best" else 3
-            self.peer_times[work], way = peers.fastest(
+            self.peer_times[work], way = peer_timing.fastest(
                 work, self.ways(work), part=self.part(work), whole=self.epochs, repeats=repeats
             )
             if peer == "best":
@@ -162,7 +162,7 @@ def suggest_row(bench: Bench, name: str) -> Row:
         work = PeerWork(peer=peer, kind="trial", device=bench.device or "cpu", history=30)
         part = min(bench.eager_epochs if peer == "eager" else 200, bench.epochs)
         way = Way(processes=1, threads=1, compiled=peer == "best")
-        alone[peer] = peers.measure(work, way, part=part, whole=bench.epochs, repeats=2)
+        alone[peer] = peer_timing.measure(work, way, part=part, whole=bench.epochs, repeats=2)
     return Row(
         name=name,
         unit="call, warm",

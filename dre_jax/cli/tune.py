@@ -169,6 +169,7 @@ class Tune:
         if self.space is None and self.pretrained is None:
             raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
         if self.report is not None:
+            import_extra("optuna", "optuna", "optuna")  # before the trials rather than after them
             make_folder(self.report.parent)
             if self.report.is_dir():
                 raise ConfigError(f"--report must name a file, but {self.report} is a folder")

@@ -20,7 +20,7 @@ from dre_jax.runtime.setup import prepare
 
 CORE = (
     *("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy", "scipy"),
-    *("jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
+    *("filelock", "jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
 )
 OPTIONAL = (
     *("ConfigSpace", "optuna", "pandas", "pooch", "scikit-learn", "smac", "torch", "xgboost", "xgboost-cpu"),

@@ -6,7 +6,6 @@ The whole table is converted at once. Only when that fails are the rows walked o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ def table(value: Any, where: str) -> tuple[npt.NDArray[np.float32], FloatArray]:
     for key in ("X", "y"):
         if key not in value:
             raise DataError(f"{where}: a task must hold 'X' and 'y', but {key!r} is missing")
-        if not isinstance(value[key], list):
+        if not isinstance(value[key], list | np.ndarray):
             raise DataError(f"{where}: {key} must be a list, but got {show(value[key])}")
     n_rows, n_responses = len(value["X"]), len(value["y"])
     if n_rows != n_responses:
@@ -39,9 +38,9 @@ def table(value: Any, where: str) -> tuple[npt.NDArray[np.float32], FloatArray]:
     return inputs(value["X"], where), responses(value["y"], where)
 
 
-def inputs(rows: list[Any], where: str) -> npt.NDArray[np.float32]:
+def inputs(rows: Any, where: str) -> npt.NDArray[np.float32]:
     """X as a finite float32 (n, D) array from n lists of D numbers, n and D at least 1. Raises `DataError`."""
-    values = _numbers(rows)
+    values = numbers(rows)
     if values is None or values.ndim != 2 or values.shape[1] == 0:
         raise DataError(f"{where}, {_bad_input(rows)}")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused below
@@ -53,9 +52,9 @@ def inputs(rows: list[Any], where: str) -> npt.NDArray[np.float32]:
     return single
 
 
-def responses(rows: list[Any], where: str) -> FloatArray:
+def responses(rows: Any, where: str) -> FloatArray:
     """Y as a finite float64 (n,) array from n numbers or n lists of one number. Raises `DataError`."""
-    values = _numbers(rows)
+    values = numbers(rows)
     if values is None or values.ndim > 2 or (values.ndim == 2 and values.shape[1] != 1):
         raise DataError(f"{where}, {_bad_response(rows)}")
     values = values.reshape(-1)
@@ -88,7 +87,7 @@ def design_rows(value: Any, n_rows: int, where: str) -> npt.NDArray[np.int64]:
     return np.array(value, dtype=np.int64)
 
 
-def _numbers(rows: Sequence[Any]) -> FloatArray | None:
+def numbers(rows: Any) -> FloatArray | None:
     """The rows as float64, or None when they are ragged or hold anything but numbers."""
     try:
         # No dtype here: NumPy would read the text "0.5" as a number if it were asked for floats.

@@ -71,21 +71,21 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise DataError(f"{path} cannot be read: {_reason(error)}") from error
 
 
-def parse_json(text: bytes, where: str, in_file: Callable[[int], int] = lambda position: position) -> Any:
+def parse_json(text: bytes, where: str, convert: Callable[[dict[str, Any]], Any] = lambda value: value) -> Any:
     """A JSON text as Python objects; NaN and Infinity are read, so that a later check can name the row.
 
-    `where` starts the message, and `in_file` turns a position in the text into one in its file. Raises `DataError` for
-    text that is not UTF-8 or not JSON, and for a key that an object holds twice.
+    `where` starts the message, and `convert` is applied to every object. Raises `DataError` for text that is not UTF-8
+    or not JSON, and for a key that an object holds twice.
 
     >>> parse_json(b'{"X": [[0.5]], "y": [NaN]}', "d.json")
     {'X': [[0.5]], 'y': [nan]}
     """
     try:
-        return json.loads(text.decode("utf-8-sig"), object_pairs_hook=lambda pairs: _unique(pairs, where))
+        return json.loads(text.decode("utf-8-sig"), object_pairs_hook=lambda pairs: convert(_unique(pairs, where)))
     except UnicodeDecodeError as error:
-        raise DataError(f"{where}: not UTF-8 text at byte {in_file(error.start)}") from error
+        raise DataError(f"{where}: not UTF-8 text at byte {error.start}") from error
     except json.JSONDecodeError as error:
-        raise DataError(f"{where}: not valid JSON at position {in_file(error.pos)}: {error.msg}") from error
+        raise DataError(f"{where}: not valid JSON at position {error.pos}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not readable as JSON: {error}") from error
 
@@ -99,14 +99,14 @@ def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
     return table
 
 
-def read_json(path: str | os.PathLike[str]) -> Any:
+def read_json(path: str | os.PathLike[str], convert: Callable[[dict[str, Any]], Any] = lambda value: value) -> Any:
     """A whole JSON file, plain or gzip. Raises `DataError`; see `open_binary` and `parse_json`."""
     path = Path(path)
     with open_binary(path) as stream:
         text = stream.read()
     if not text.strip():
         raise DataError(f"{path}: the file is empty")
-    return parse_json(text, str(path))
+    return parse_json(text, str(path), convert)
 
 
 def read_csv(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:

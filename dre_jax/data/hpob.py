@@ -19,10 +19,9 @@ from dre_jax.checks import one_of
 from dre_jax.data import checks
 from dre_jax.data.columns import DESCRIPTORS, Column, columns_of, read_descriptor
 from dre_jax.data.files import atomic_writer, find_json, make_folder, place
-from dre_jax.data.json_stream import iter_datasets, open_index
-from dre_jax.data.json_stream import list_spaces as list_spaces_of_file
 from dre_jax.data.raw_columns import COLUMNS, fix_columns
 from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task
+from dre_jax.data.table_files import read_objects, read_tables
 from dre_jax.errors import ConfigError, DataError, DataWarning
 
 DESIGNS = "bo-initializations"
@@ -55,7 +54,7 @@ def list_spaces(folder: str | os.PathLike[str], mode: str = "v3") -> list[str]:
     ['svm', 'random-forest']
     """
     paths = [find_json(folder, stems[0]) for stems in files_of(mode).values() if stems]
-    return list(dict.fromkeys(space for path in paths for space in list_spaces_of_file(path)))
+    return list(dict.fromkeys(space for path in paths for space in read_tables(path)))
 
 
 def load_space(
@@ -158,8 +157,8 @@ def read_columns(folder: str | os.PathLike[str], space: str, n_columns: int) -> 
 
 
 def _read_tasks(path: Path, space: str) -> dict[str, Task]:
-    tables = iter_datasets(path, space)
-    return {name: Task(name, *checks.table(value, place(path, space, name))) for name, value in tables}
+    tables = read_tables(path).get(space, {})
+    return {name: Task(name, *checks.table(value, place(path, space, name))) for name, value in tables.items()}
 
 
 def _check_columns(space: str, paths: dict[str, list[Path]], tasks: dict[Path, dict[str, Task]]) -> None:
@@ -176,7 +175,7 @@ def _check_columns(space: str, paths: dict[str, list[Path]], tasks: dict[Path, d
 
 def _read_designs(path: Path, space: str, tables: dict[str, Task], *, complete: bool) -> Designs:
     designs: Designs = {}
-    for name, seeds in iter_datasets(path, space):
+    for name, seeds in read_objects(path).get(space, {}).items():
         where = place(path, space, name)
         if name in tables:
             n_rows = tables[name].n_rows
@@ -245,8 +244,7 @@ class Outline(NamedTuple):
 def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dict[str, Outline]:
     """Every search space that has tasks in a split, in the files' order.
 
-    One pass over the split's file, of which only the first table of each space becomes an object. The other tables and
-    the designs' rows are checked later, by `load_space`.
+    Of the tables, only the first of each space is checked; the others and the designs' rows later, by `load_space`.
 
     Raises `ConfigError` for an unknown mode or split, and `DataError` for files that are missing or malformed.
 
@@ -257,23 +255,21 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
     datasets: dict[str, dict[str, None]] = {}
     columns: dict[str, int] = {}
     for number, stem in enumerate(files_of(mode, [split])[split]):
-        with open_index(find_json(folder, stem)) as index:
-            for space, names in index.spaces.items():
-                if not names or (number and space not in datasets):
-                    continue
-                datasets.setdefault(space, {}).update(dict.fromkeys(names))
-                if space not in columns:
-                    first = next(iter(names))
-                    x, _ = checks.table(index.load(space, first), place(index.path, space, first))
-                    columns[space] = x.shape[1]
-    with open_index(find_json(folder, DESIGNS)) as index:  # a small file: row numbers only
-        seeds = {space: {n: tuple(index.load(space, n)) for n in names} for space, names in index.spaces.items()}
+        path = find_json(folder, stem)
+        for space, tables in read_tables(path).items():
+            if not tables or (number and space not in datasets):
+                continue
+            datasets.setdefault(space, {}).update(dict.fromkeys(tables))
+            if space not in columns:
+                first = next(iter(tables))
+                columns[space] = checks.table(tables[first], place(path, space, first))[0].shape[1]
+    designs = read_objects(find_json(folder, DESIGNS))
     return {
         space: Outline(
             space,
             columns[space],
             tuple(names),
-            {n: seeds.get(space, {}).get(n, ()) for n in names},
+            {n: tuple(designs.get(space, {}).get(n, ())) for n in names},
             read_columns(folder, space, columns[space]),
         )
         for space, names in datasets.items()

@@ -8,7 +8,7 @@ is an error that names the method; a task with a constant response gives 0.5 thr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from dre_jax.data import checks
 from dre_jax.data.files import find_json, place
 from dre_jax.data.hpob import DESIGNS, files_of, outline
-from dre_jax.data.json_stream import iter_datasets, list_spaces
+from dre_jax.data.table_files import read_objects, read_tables
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import Objective, read_ranges, run_continuous
 from dre_jax.search.host import HostMethod, run_host
@@ -27,58 +27,43 @@ Datasets = dict[str, Any]
 
 
 class LazySpaces(Mapping[str, Datasets]):
-    """`{space: {dataset: ..}}` of one file, or of several laid over each other; the objects are those of the JSON.
+    """`{space: {dataset: ..}}` of files of tables laid over each other; the objects are those of the JSON.
 
-    A search space is read and checked at the first access and then kept, so the memory is that of the spaces touched.
+    The first file decides which search spaces there are; of a dataset in several, the last counts. A search space is
+    read and checked at the first access and then kept, so the memory is that of the spaces touched.
 
     Raises:
       DataError: at an access, for what is malformed. An unknown search space is a KeyError, as in a dictionary.
 
     Example:
       >>> from dre_jax.data import bundled
-      >>> from dre_jax.data.checks import table
-      >>> tables = LazySpaces([bundled.path() / "meta-test-dataset.json.gz"], table)
+      >>> tables = LazySpaces([bundled.path() / "meta-test-dataset.json.gz"])
       >>> list(tables)[0], sorted(next(iter(tables["svm"].values())))
       ('svm', ['X', 'y'])
     """
 
-    def __init__(
-        self, paths: Sequence[str | os.PathLike[str]], check: Callable[[Any, str], object] = lambda *_: None
-    ) -> None:
-        """A view of files.
-
-        Args:
-          paths: the first decides which search spaces there are; of a dataset in several files, the last counts.
-          check: called with each dataset's object and the start of a message; raises DataError.
-        """
-        self._paths = [Path(path) for path in paths]
-        self._check = check
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
         self._read: dict[str, Datasets] = {}
 
     def __getitem__(self, space: str) -> Datasets:
         if space not in self._read:
-            if space not in self._names:
+            if space not in read_tables(self._paths[0]):
                 raise KeyError(space)
             datasets: Datasets = {}
             for path in self._paths:
-                for name, value in iter_datasets(path, space):
-                    self._check(value, place(path, space, name))
-                    datasets[name] = value
+                for name, value in read_tables(path).get(space, {}).items():
+                    checks.table(value, place(path, space, name))
+                    arrays = value.items()
+                    datasets[name] = {key: x.tolist() if isinstance(x, np.ndarray) else x for key, x in arrays}
             self._read[space] = datasets
         return self._read[space]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(read_tables(self._paths[0]))
 
     def __len__(self) -> int:
-        return len(self._names)
-
-    def __contains__(self, space: object) -> bool:
-        return space in self._names
-
-    @cached_property
-    def _names(self) -> list[str]:
-        return list_spaces(self._paths[0])
+        return len(read_tables(self._paths[0]))
 
 
 class HPOBHandler:
@@ -126,8 +111,8 @@ class HPOBHandler:
         self._root = Path(root_dir)
         for split, stems in files_of(mode).items():
             paths = [find_json(root_dir, stem) for stem in stems]
-            setattr(self, f"meta_{split}_data", LazySpaces(paths, checks.table) if paths else None)
-        self.bo_initializations = LazySpaces([find_json(root_dir, DESIGNS)])  # checked beside the table
+            setattr(self, f"meta_{split}_data", LazySpaces(paths) if paths else None)
+        self.bo_initializations = read_objects(find_json(root_dir, DESIGNS))  # checked beside the table
 
     def __getattr__(self, name: str) -> Any:
         if name in ("meta_train_data", "meta_validation_data"):

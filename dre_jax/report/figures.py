@@ -11,8 +11,7 @@ from typing import NamedTuple
 from dre_jax.data.files import make_folder, open_binary
 from dre_jax.report.comparison import Comparison
 from dre_jax.report.critical_difference import draw_diagram
-from dre_jax.report.curves import LABELS, Quantity, band, curves_data, draw_panels, grid_data
-from dre_jax.report.page_tables import number
+from dre_jax.report.curves import Quantity, band, curves_data, draw_panels, grid_data
 from dre_jax.report.statistics import Significance
 
 # A grid of many methods is smaller as PNG, and a page of many megabytes is slow to open.
@@ -27,7 +26,6 @@ TIES = (
 class PageFigure(NamedTuple):
     """A figure as the page holds it."""
 
-    name: str
     source: str
     """A data URI."""
     caption: str
@@ -44,7 +42,8 @@ def page_figure(name: str, path: Path, comparison: Comparison) -> PageFigure:
         path = vector
     with open_binary(path) as stream:
         source = data_uri(stream.read(), "svg+xml" if path.suffix == ".svg" else "png")
-    return PageFigure(name, source, _caption(name, comparison), _alternative(name, comparison))
+    caption = _caption(name, comparison)
+    return PageFigure(source, caption, f"{caption.split('.')[0]}. The numbers stand in the tables.")
 
 
 def data_uri(content: bytes, kind: str) -> str:
@@ -66,15 +65,6 @@ def _caption(name: str, comparison: Comparison) -> str:
         f"Critical differences after {name.removeprefix('cd-')} trials: average rank of each method, better to the "
         "left; a bar joins methods of which no two differ significantly. The tests and their n stand in the figure."
     )
-
-
-def _alternative(name: str, comparison: Comparison) -> str:
-    if name not in ("rank", "regret"):
-        return f"{_caption(name, comparison).split('.')[0]}. The numbers stand in the tables."
-    kind: Quantity = "rank" if name == "rank" else "regret"
-    last = (comparison.average_rank() if kind == "rank" else comparison.average_regret())[:, -1]
-    values = ", ".join(f"{m} {number(v, 3)}" for m, v in zip(comparison.methods, last, strict=True))
-    return f"Line chart: {LABELS[kind]} against trials. After {comparison.n_trials} trials: {values}."
 
 
 def draw_all(

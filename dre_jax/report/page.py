@@ -1,9 +1,7 @@
-"""The report as one self-contained HTML page: tables that sort, figures embedded, nothing fetched."""
+"""The report as one self-contained HTML page: tables, figures embedded, nothing fetched, no script."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -47,7 +45,7 @@ def write_page(
     Raises:
       DataError: where a figure cannot be read or the page cannot be written.
     """
-    script, at = _resource("report.js"), sorted(significances["tasks"])
+    at = sorted(significances["tasks"])
     several = len(comparison.methods) > 1
 
     def embed_figures(names: Sequence[str]) -> list[PageFigure]:
@@ -55,8 +53,6 @@ def write_page(
 
     page = {
         "title": title,
-        "script": script,
-        "digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         "facts": comparison.counts,
         "alarms": [f"{line[0].upper()}{line[1:]}." for line in comparison.left_out()],
         "findings": [_finding(comparison, significances, trial) for trial in at] if several else [],
@@ -82,7 +78,7 @@ def render(template: str, page: Mapping[str, Any]) -> str:
 def _template(name: str) -> Any:
     from jinja2 import Environment, StrictUndefined
 
-    # Names come out of files: everything is escaped but the page's own style and script.
+    # Names come out of files: everything is escaped but the page's own style.
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_resource(name))
 

@@ -1,4 +1,4 @@
-"""The tables of the report page, as data: the text of each cell and the value it is sorted by."""
+"""The tables of the report page, as data."""
 
 from __future__ import annotations
 
@@ -12,26 +12,14 @@ import numpy.typing as npt
 from dre_jax.report.comparison import Comparison, Over
 from dre_jax.report.critical_difference import probability
 from dre_jax.report.statistics import Significance
-from dre_jax.report.style import style
-
-
-class Key(NamedTuple):
-    """A method's look, as SVG has it."""
-
-    colour: str
-    """The text's colour for black, which shows on a dark page too."""
-    dashes: str
 
 
 class Cell(NamedTuple):
     """One cell of a table."""
 
     text: str
-    value: float | str
-    """Sort key of the column."""
     strong: bool = False
     """Best of its column or row, or significant."""
-    key: Key | None = None
 
 
 class Table(NamedTuple):
@@ -41,19 +29,6 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
-    sortable: bool = True
-
-
-def key(index: int) -> Key:
-    """The look of the method at a position of `Comparison.methods`."""
-    look = style(index)
-    dash_patterns = {"-": "", "--": "7 3", "-.": "8 3 2.5 3"}
-    dashes = (
-        dash_patterns[look.dash]
-        if isinstance(look.dash, str)
-        else " ".join(f"{2 * part:g}" for part in look.dash[1][:4])
-    )
-    return Key("currentColor" if look.colour == "#000000" else look.colour, dashes)
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -68,10 +43,6 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.1e}" if small else f"{value:.{digits}f}"
 
 
-def _names(comparison: Comparison) -> list[Cell]:
-    return [Cell(method, method, key=key(i)) for i, method in enumerate(comparison.methods)]
-
-
 def _numbers(
     values: npt.NDArray[np.float64], digits: int = 4, errors: npt.NDArray[np.float64] | None = None
 ) -> list[Cell]:
@@ -80,7 +51,7 @@ def _numbers(
     texts = [number(value, digits) for value in values]
     if errors is not None:
         texts = [t if math.isnan(e) else f"{t} ± {number(e, digits)}" for t, e in zip(texts, errors, strict=True)]
-    return [Cell(t, float(v), bool(best)) for t, v, best in zip(texts, values, least, strict=True)]
+    return [Cell(text, bool(best)) for text, best in zip(texts, least, strict=True)]
 
 
 def averages(comparison: Comparison, at: Sequence[int], over: Over) -> Table:
@@ -88,7 +59,7 @@ def averages(comparison: Comparison, at: Sequence[int], over: Over) -> Table:
     regret, rank = comparison.average_regret(over), comparison.average_rank(over)
     error = comparison.standard_error(over)
     by_column = [_numbers(regret[:, t], errors=error[:, t]) for t in at] + [_numbers(rank[:, t], 3) for t in at]
-    rows = zip(_names(comparison), *by_column, strict=True)
+    rows = zip(map(Cell, comparison.methods), *by_column, strict=True)
     columns = ("Method", *(f"Regret at {t}" for t in at), *(f"Rank at {t}" for t in at))
     if over == "runs":
         caption, unit = f"Average over all {len(comparison.runs)} runs, pooled", "tasks"
@@ -103,17 +74,16 @@ def wins(comparison: Comparison, reference: str, at: Sequence[int]) -> Table:
     """The reference against each other method: runs won, tied and lost."""
     counts = {trial: comparison.win_tie_loss(reference, trial) for trial in at}
     rows = []
-    for name in _names(comparison):
-        if name.text != reference:
-            against = [counts[t][name.text] for t in at]
-            cells = [Cell(f"{c.wins} / {c.ties} / {c.losses}", c.wins - c.losses, c.wins > c.losses) for c in against]
-            rows.append((name, *cells))
+    for name in comparison.methods:
+        if name != reference:
+            against = [counts[t][name] for t in at]
+            cells = [Cell(f"{c.wins} / {c.ties} / {c.losses}", c.wins > c.losses) for c in against]
+            rows.append((Cell(name), *cells))
     return Table(
         f"Runs that {reference} wins / ties / loses",
         ("Against", *(f"At {t}" for t in at)),
         tuple(rows),
-        f"Of {len(comparison.runs)} runs; regret equal to 8 decimals is a tie. Bold: more won than lost. "
-        "Sorted by won less lost.",
+        f"Of {len(comparison.runs)} runs; regret equal to 8 decimals is a tie. Bold: more won than lost.",
     )
 
 
@@ -122,8 +92,7 @@ def spaces(comparison: Comparison, trial: int) -> Table:
     rows = []
     for space in comparison.spaces:
         part = comparison.of_space(space)
-        tasks = len(set(part.tasks))
-        rows.append((Cell(space, space), Cell(str(tasks), tasks), *_numbers(part.average_regret()[:, trial])))
+        rows.append((Cell(space), Cell(str(len(set(part.tasks)))), *_numbers(part.average_regret()[:, trial])))
     return Table(
         f"Average regret after {trial} trials, by search space",
         ("Search space", "Tasks", *comparison.methods),
@@ -135,19 +104,18 @@ def spaces(comparison: Comparison, trial: int) -> Table:
 def pairs(comparison: Comparison, tests: Significance) -> Table:
     """The matrix of Holm-adjusted p-values of Wilcoxon's test, best average rank first."""
     order = np.argsort(tests.average_rank, kind="stable").tolist()
-    names, ranks = _names(comparison), [Cell(number(r, 3), float(r)) for r in tests.average_rank]
 
     def cell(i: int, j: int) -> Cell:
         p = float(tests.wilcoxon_p[i, j])
-        return Cell("·", 2.0) if i == j else Cell(probability(p), p, p <= tests.alpha)
+        return Cell("·") if i == j else Cell(probability(p), p <= tests.alpha)
 
-    rows = tuple((names[i], ranks[i], *(cell(i, j) for j in order)) for i in order)
+    names, ranks = comparison.methods, tests.average_rank
+    rows = tuple((Cell(names[i]), Cell(number(ranks[i], 3)), *(cell(i, j) for j in order)) for i in order)
     return Table(
         f"After {tests.trial} trials: p-values of all pairs over {tests.n} {tests.unit}",
         ("Method", "Rank", *(tests.methods[j] for j in order)),
         rows,
         f"Two-sided Wilcoxon signed-rank tests, adjusted after Holm; bold where p ≤ {tests.alpha:g}.",
-        sortable=False,
     )
 
 
@@ -155,10 +123,10 @@ def friedman(significances: Mapping[int, Significance]) -> Table:
     """Friedman's test at every trial of one unit."""
     rows = tuple(
         (
-            Cell(f"After {trial} trials", trial),
-            Cell(str(tests.n), tests.n),
-            Cell(number(tests.friedman_statistic, 1), tests.friedman_statistic),
-            Cell(probability(tests.friedman_p), tests.friedman_p, tests.friedman_p <= tests.alpha),
+            Cell(f"After {trial} trials"),
+            Cell(str(tests.n)),
+            Cell(number(tests.friedman_statistic, 1)),
+            Cell(probability(tests.friedman_p), tests.friedman_p <= tests.alpha),
         )
         for trial, tests in sorted(significances.items())
     )
@@ -167,5 +135,4 @@ def friedman(significances: Mapping[int, Significance]) -> Table:
         ("Trial", "n", "χ²", "p"),
         rows,
         "A dash: not defined with fewer than three methods or two observations.",
-        sortable=False,
     )

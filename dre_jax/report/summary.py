@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax import __version__
 from dre_jax.data import lengths
 from dre_jax.data.files import write_json, write_text
 from dre_jax.report.comparison import Comparison, Over
 from dre_jax.report.result_files import ResultFile
 from dre_jax.report.statistics import Significance, Significances
+from dre_jax.version import __version__
 
 
 def summarise(

@@ -7,27 +7,28 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dre_jax.errors import DataError
 
-_ATTEMPTS = 100
-"""To lock a file that other processes remove meanwhile."""
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+LOCK = ".lock"
+"""Name of a folder's lock, a file that is there while somebody holds it."""
 
 
 @contextlib.contextmanager
 def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Holds an exclusive lock on a folder; waits while another process of this machine holds it.
 
-    For the time between a check of a folder's content and a write. Without file locks (Windows, some network file
-    systems) it does not wait.
+    For the time between a check of a folder's content and a write. In a folder that must not be written it does not
+    wait.
     """
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
+    from filelock import FileLock
 
-            descriptor = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, descriptor)  # which ends the lock
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with _held(FileLock(Path(folder) / LOCK)):
         yield
 
 
@@ -35,43 +36,44 @@ def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
 def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
     """Marks a file as in use by this process, as long as the process lives; the mark is a lock on `.NAME.lock` beside.
 
-    The system ends the lock of a process that was killed. Without file locks (Windows, some network file systems) there
-    is no mark.
+    The system ends the lock of a process that was killed.
 
     Raises:
       DataError: if another process uses the file; the message names the process.
     """
-    path = Path(os.path.realpath(path))
-    lock = path.parent / f".{path.name}.lock"
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
+    from filelock import FileLock, Timeout
 
-            for _ in range(_ATTEMPTS):
-                descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-                stack.callback(os.close, descriptor)  # which ends the lock
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    user = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
-                    rule = f"{path} must be used by one process at a time, but {user} uses it"
-                    raise DataError(f"{rule}: wait until that one ends, or give another file") from None
-                if _is_file(descriptor, lock):
-                    break  # else its user removed it before it was locked here: another process may lock a new one
-            stack.callback(_remove, lock)
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    path = Path(os.path.realpath(path))
+    mark = path.parent / f".{path.name}.lock"
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_held(FileLock(mark, timeout=0)))
+        except Timeout:
+            user = ""
+            with contextlib.suppress(OSError):  # Windows lets nobody else read it
+                user = mark.read_text(encoding="utf-8").strip()
+            rule = f"{path} must be used by one process at a time, but {user or 'another process'} uses it"
+            raise DataError(f"{rule}: wait until that one ends, or give another file") from None
+        with contextlib.suppress(OSError):
+            mark.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
         yield
 
 
-def _is_file(descriptor: int, path: Path) -> bool:
-    """Returns whether an open file is the one at a path."""
+@contextlib.contextmanager
+def _held(lock: BaseFileLock) -> Iterator[None]:
+    """Acquires a lock, where the folder can be written; its file goes before the lock does. Raises `Timeout`."""
+    from filelock import Timeout
+
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()
+        lock.acquire()
+    except Timeout:
+        raise
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(lock.lock_file)
+        lock.release()

@@ -241,8 +241,10 @@ class Optimizer(StudyRecord):
     def figures(self) -> dict[str, Figure]:
         """Returns figures of the study by heading: history or front, learning curves, slices, contours, importance.
 
-        Slices and contours show predictions around the best trial, for methods that predict values. A figure is
-        matplotlib's: it shows itself in a notebook, and has ``savefig``.
+        Optuna draws the last three. A figure is matplotlib's: it shows itself in a notebook, and has ``savefig``.
+
+        Raises:
+          MissingExtraError: without Optuna.
         """
         from dre_jax.tuning.figures.study import study_figures
 

@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from benchmarks.torch_golden import golden
-from benchmarks.torch_reference import EPSILON, Batch, listmle, sort_batch
+from benchmarks.peers.torch_golden import golden
+from benchmarks.peers.torch_reference import EPSILON, Batch, listmle, sort_batch
 
 pytestmark = pytest.mark.defaults
 

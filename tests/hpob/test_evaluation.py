@@ -16,7 +16,6 @@ import pytest
 from dre_jax.data import SPLITS, load_space, read_results
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.hpob import Evaluation, Plan, evaluation
-from dre_jax.methods import registry
 from dre_jax.methods.checkpoints import provenance
 from dre_jax.methods.dre import backends
 from dre_jax.methods.dre.backends.provenance import backend
@@ -80,21 +79,6 @@ def test_two_that_write_one_file_lose_nothing(plan, tmp_path, theirs, content):
     assert content(out)["t"] == content(alone)["t"]
     assert list(Evaluation(plan, out)) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.json", "out.json"]
-
-
-def test_a_warning_for_unused_checkpoints(plan, tmp_path, checkpoints):
-    own_plan = dataclasses.replace(plan, checkpoints=checkpoints)
-    with pytest.warns(DataWarning, match="random reads no checkpoints: it learns nothing from past tasks"):
-        Evaluation(own_plan, tmp_path / "random.json")
-
-
-def test_the_file_names_the_method_that_an_alias_stands_for(plan, tmp_path, monkeypatch):
-    monkeypatch.setitem(registry.ALIASES, "recommended", "random")
-    result = Evaluation(dataclasses.replace(plan, method="recommended", trials=0), tmp_path / "a.json")
-    list(result)
-    assert read_results(tmp_path / "a.json").meta["method"] == "random"
-    assert result.summary().startswith("random: 18 runs")
-    list(Evaluation(dataclasses.replace(plan, trials=0), tmp_path / "a.json"))  # the same evaluation
 
 
 @pytest.mark.parametrize(
@@ -177,7 +161,6 @@ FITTED_ON = []
 
 def test_one_search_space_is_in_memory_at_a_time(plan, tmp_path, monkeypatch, content):
     alive = []
-    gc.freeze()  # what other tests have left need not be looked through
 
     def load(*arguments, **options):
         gc.collect()

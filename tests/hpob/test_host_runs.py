@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import bundled, read_results
-from dre_jax.errors import ConfigError, MethodError, MissingExtraError
+from dre_jax.errors import ConfigError, MethodError
 from dre_jax.hpob import Evaluation, Plan, run_hpob
 from dre_jax.search.host import run_host
 from tests.processes import wait_until
@@ -137,17 +137,6 @@ def command(plan, out):
     return ["evaluate", "--data", str(own_plan.data), "--method", own_plan.method, "--out", str(out), *options]
 
 
-def test_on_the_command_line(plan, tmp_path, cli, monkeypatch):
-    monkeypatch.setenv("PEER_FAILS", "0.5")
-    for does, status in (("draw", 0), ("raise", 2)):
-        result, printed, error = cli(*command(plan, tmp_path / f"{does}.json"), "--set", f"does={does}")
-        assert result == status, error
-        *facts, last = error.splitlines() or [""]
-        assert printed.startswith(f"peer.py:Peer: {10 - len(facts)} runs, mean regret ")
-        assert all(line.startswith("dre-jax: failed: space 'svm', dataset ") for line in facts)
-        assert (f"dre-jax: {len(facts)} of 10 runs failed" in last) == (status == 2)
-
-
 @pytest.mark.multiprocess
 def test_workers_change_nothing(plan, tmp_path, monkeypatch, content):
     monkeypatch.setenv("PEER_FAILS", "0.5")
@@ -190,14 +179,6 @@ def test_a_registered_method(plan, tmp_path):
     assert meta["protocol"]["method"] == "host method, observe_and_suggest"
     assert meta["configuration"].startswith("RandomForest(trees=4, ")
     assert meta["versions"]["scikit-learn"]
-
-
-def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "smac", None)
-    out = tmp_path / "smac.json"
-    with pytest.raises(MissingExtraError, match=r"needs the package 'smac': pip install 'dre_jax\[baselines\]'"):
-        Evaluation(plan(method="smac"), out)
-    assert not out.exists()
 
 
 @pytest.mark.thorough

@@ -5,7 +5,6 @@ import html.parser
 
 import pytest
 
-from dre_jax.errors import DataError
 from dre_jax.report.page import write_page
 from dre_jax.report.statistics import significances
 
@@ -16,7 +15,7 @@ META = {"protocol": {"mode": "v3-test"}, "configuration": {"note": EVIL}, "seed"
 class Reader(html.parser.HTMLParser):
     """Elements with their attributes, the text, and what was opened and not closed."""
 
-    VOID = frozenset({"meta", "img", "line"})
+    VOID = frozenset({"meta", "img"})
 
     def __init__(self, content):
         super().__init__()
@@ -37,7 +36,7 @@ class Reader(html.parser.HTMLParser):
             assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if self.open[-1:] not in (["script"], ["style"]):
+        if self.open[-1:] != ["style"]:
             self.text += data
 
     def of(self, wanted):
@@ -79,7 +78,7 @@ def test_names_are_escaped(make_comparison, tmp_path):
     comparison = make_comparison(3, names=[EVIL, "a & b", "'\""], spaces=("</table>", "<i>"))
     files = {EVIL: {"file": EVIL, "runs": 1, "trials": 2, "meta": META}}
     reader = Reader(page(tmp_path / "report.html", comparison, files=files, title=EVIL))
-    assert len(reader.of("script")) == 1
+    assert not reader.of("script")
     assert not reader.of("img")
     assert not any(name.startswith("on") for _, attributes in reader.elements for name in attributes)
     assert not reader.of("i")
@@ -92,14 +91,12 @@ def test_the_text_of_the_page(make_comparison, tmp_path):
     facts = {"runs": 40, "trials": 20}
     files = {"method 0": {"file": "a.json", **facts, "meta": META}, "method 1": {"file": "b.json", **facts, "meta": {}}}
     content = Reader(page(tmp_path / "report.html", comparison, files=files))
-    looks = {(key["stroke"], key.get("stroke-dasharray")) for key in content.of("line")}
-    assert len(looks) == 3  # one a method
     words = " ".join(content.text.split())
     assert "3 of 43 runs left out, as not every method has them: method 1 lacks 2, method 2 lacks 1." in words
     best = comparison.methods[comparison.average_rank()[:, 20].argmin()]
     for output in (
-        "runs40",  # a term and its definition
-        "search spaces2",
+        "40 runs",
+        "2 search spaces",
         f"After 20 trials {best} has the best average rank",
         "Over tasks: one observation a task",
         "Pooled over runs, as HPO-B does",
@@ -115,9 +112,3 @@ def test_the_text_of_the_page(make_comparison, tmp_path):
 def test_no_number_is_nan(make_comparison, tmp_path, shape):
     comparison = make_comparison(*shape, spaces=("s",) if shape[1] == 1 else ("s", "t"))
     assert "nan" not in Reader(page(tmp_path / "report.html", comparison)).text.lower()
-
-
-def test_a_figure_that_is_not_there(make_comparison, tmp_path):
-    with pytest.raises(DataError, match=r"rank\.png cannot be read"):
-        page(tmp_path / "report.html", make_comparison(), figures={"rank": tmp_path / "rank.png"})
-    assert not (tmp_path / "report.html").exists()

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from dre_jax.data import read_results
-from dre_jax.errors import ConfigError, DataWarning
+from dre_jax.errors import DataWarning
 from dre_jax.report import compare, write_report
-from tests.error_messages import raises_line
 
 META = {"method": "dre", "protocol": {"mode": "v3"}, "seed": 3, "odd": float("nan")}
 
@@ -81,17 +80,3 @@ def test_one_run_of_one_method(result_file, tmp_path):
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written >= figures | {"summary.json", "ranks.csv", "regret.csv", "report.html"}
     assert (tmp_path / "out" / "report.html").stat().st_size > 1000
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"at": [-1]}, "between 0 and 6, the trials of the shortest run, but got -1"),
-        ({"at": []}, "at least one trial"),
-        ({"reference": "z"}, "the reference must be one of dre, b, c, but got 'z'"),
-    ],
-)
-def test_refusals(files, tmp_path, options, message):
-    with raises_line(ConfigError, message):
-        write_report(files, tmp_path / "out", **options)
-    assert not (tmp_path / "out").exists()

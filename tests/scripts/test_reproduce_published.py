@@ -26,14 +26,6 @@ def test_reports_of_experiments_and_missing_traces(script, result_file, tmp_path
     assert "reference numbers not met: 0" in said
 
 
-@pytest.mark.parametrize(("folder", "said"), [("nowhere", "must be a folder"), (".", "holds the traces of no")])
-def test_a_wrong_folder(script, tmp_path, capsys, folder, said):
-    with pytest.raises(SystemExit, match="2"):
-        script.main(["--traces", str(tmp_path / folder), "--out", str(tmp_path / "out")])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
-
-
 def test_a_number_that_is_not_met_ends_with_1(script, result_file, tmp_path, capsys, numbers_only):
     transfer = script.EXPERIMENTS[0]
     for i, name in enumerate(transfer["files"]):

@@ -152,24 +152,6 @@ def test_spaces_in_json(document):
     is_refused(lambda: use(from_json(document)))
 
 
-@examples(200)
-@given(NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.sampled_from([Float, Int]))
-def test_bounds_and_steps_of_any_size(low, high, step, log, kind):
-    is_refused(lambda: use(Space({"x": kind(*sorted((low, high), key=str), log=log, step=step)})))
-
-
-@examples(200)
-@given(ANYTHING | st.lists(LEAVES), st.booleans() | ANYTHING, st.none() | ANYTHING)
-def test_choices(choices, ordered, when):
-    is_refused(lambda: use(Space({"x": Categorical(choices, ordered=ordered, when=when)})))
-
-
-@examples(100)
-@given(st.dictionaries(LEAVES, LEAVES | st.just(Float(0, 1)) | st.just(Bool(when={"x": 1})), max_size=3) | LEAVES)
-def test_mappings(parameters):
-    is_refused(lambda: use(Space(parameters)))
-
-
 def load(path):
     optimizer = Optimizer.load(path, None)  # a file that lost its surrogate is warned of elsewhere
     assert all(optimizer.space.check(trial.params) == trial.params for trial in optimizer.trials)

@@ -16,7 +16,6 @@ from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimize
 from dre_jax.tuning.space.json_format import to_json
 from tests.error_messages import raises_line
 from tests.known_methods import zero_params
-from tests.processes import run_python
 
 SPACE = Space(
     {
@@ -52,43 +51,6 @@ def test_round_trip(study):
     result.save(study)
     assert study.read_bytes() == before
     json.loads(before, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
-
-
-# Starts child after child that saves a study again and again, and kills each at some moment; what the file holds is a
-# whole study each time. A child is forked, since starting Python and importing takes longer than all else; it is killed
-# some time after it has saved once, however busy the machine is.
-KILLING = """
-import os, random, signal, sys, time, warnings
-from pathlib import Path
-warnings.simplefilter("ignore")  # a fork of a process with threads; the child does not touch them
-from dre_jax.tuning import Float, Optimizer, Space
-path, rounds, random_numbers = Path(sys.argv[1]), int(sys.argv[2]), random.Random(0)
-space, counts = Space({"x": Float(0.0, 1.0)}), []
-for _ in range(rounds):
-    optimizer = Optimizer.load(path, space=space) if path.exists() else Optimizer(space)
-    trials = optimizer.trials
-    assert all(trial.params["x"] == trial.number / 2**20 for trial in trials), trials
-    assert not counts or len(trials) > counts[-1]
-    counts.append(len(trials))
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        while True:
-            optimizer.add({"x": len(optimizer.trials) / 2**20}, 0.5)
-            optimizer.save(path)
-            os.write(writer, b".")
-    os.read(reader, 1)
-    time.sleep(random_numbers.uniform(0.0, 0.03))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    os.close(reader), os.close(writer)
-print(len(list(path.parent.glob(".study.json.*.tmp"))))
-"""
-
-
-@pytest.mark.multiprocess
-def test_killed_at_any_moment(study):
-    assert int(run_python(KILLING, study, 25).stdout) > 0  # some were killed while they saved
 
 
 def assert_refused(path, rule=""):

@@ -19,7 +19,7 @@ from dre_jax.data.files import find_json, make_folder
 from dre_jax.errors import DataError, DataWarning, import_extra
 from dre_jax.hpob.download.archive import unpack
 from dre_jax.hpob.download.sources import COLLECTIONS, Collection, ProgressCallback, check_source, is_archive, is_url
-from dre_jax.runtime.locks import folder_lock
+from dre_jax.runtime.locks import LOCK, folder_lock
 
 _PAUSES = (1.0, 4.0)  # seconds between attempts
 _TIMEOUT = 30.0
@@ -61,7 +61,7 @@ def download(
                 raise DataError(f"{work} cannot be written: {error.strerror or error}") from error
             finally:
                 shutil.rmtree(work / "content", ignore_errors=True)
-                if not any(path.is_file() for path in work.rglob("*")):
+                if not any(path.is_file() and path.name != LOCK for path in work.rglob("*")):
                     shutil.rmtree(work, ignore_errors=True)
     return f"{folder} is there already: {summary}"
 

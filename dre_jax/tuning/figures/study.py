@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,8 +11,7 @@ from dre_jax.data.files import write_text
 from dre_jax.report.figures import data_uri
 from dre_jax.report.page import render
 from dre_jax.report.style import write_to
-from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.figures.slices import ObjectiveFigures, plot_importances
+from dre_jax.tuning.figures.by_optuna import optuna_figures
 from dre_jax.tuning.figures.trials import plot_curves, plot_front, plot_history
 from dre_jax.tuning.objectives.objectives import best_trials
 from dre_jax.tuning.space.space import Space
@@ -28,15 +26,11 @@ if TYPE_CHECKING:
 _FRONT = "The first two objectives. No trial equals or beats one of the front in all, and beats it in one."
 _HISTORY = "Values far worse than the others are drawn at the edge."
 _CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
-_SLICES = "Values by hyperparameter, where it is active; later trials are darker."
-_PREDICTION = (
-    "In orange the prediction and two standard deviations, with the other hyperparameters of the best such trial."
-)
-_CONTOURS = (
-    "The two numbers that change the prediction most, with the other hyperparameters of the best trial, a star: the "
-    "predicted value, and what the model does not know."
-)
-_IMPORTANCE = "Share of the variance that a hyperparameter explains (fANOVA), without conditional ones."
+_BY_OPTUNA = {
+    "Slices": "Values by hyperparameter, where it is active; later trials are darker, infeasible ones grey.",
+    "Contours": "Values over the two hyperparameters of most importance, interpolated between the trials.",
+    "Importance": "How far a hyperparameter decides which trials are the best (PED-ANOVA).",
+}
 
 
 class StudyFigure(NamedTuple):
@@ -50,7 +44,10 @@ def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
     """Returns the figures of a study by heading: front or history, learning curves, slices, contours, importance.
 
     Args:
-      study: its trials. A surrogate whose method does not predict values has no predictions.
+      study: its trials.
+
+    Raises:
+      MissingExtraError: without Optuna, which draws slices, contours and importance.
     """
     space, trials, directions = study.space, study.trials, study.named_directions
     figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best_trials(trials, directions)}
@@ -62,14 +59,8 @@ def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
         figures[f"History{of}"] = StudyFigure(plot_history(own, direction), _HISTORY)
         if any(len(trial.reports) > 1 for trial in own):
             figures["Learning curves"] = StudyFigure(plot_curves(own, numbers, direction), _CURVES)
-        predict = partial(Engine(space, study.named_surrogates[name], direction).predict, own)
-        plots = ObjectiveFigures(space, own, direction, predict)
-        caption = f"{_SLICES} {_PREDICTION}" if plots.slices else _SLICES
-        figures[f"Slices{of}"] = StudyFigure(plots.plot_slices(), caption)
-        if (contours := plots.plot_contours()) is not None:
-            figures[f"Contours{of}"] = StudyFigure(contours, _CONTOURS)
-        if shares := plots.importances():
-            figures[f"Importance{of}"] = StudyFigure(plot_importances(shares), _IMPORTANCE)
+        for heading, figure in optuna_figures(space, own, direction):
+            figures[f"{heading}{of}"] = StudyFigure(figure, _BY_OPTUNA[heading.split()[0]])
     return figures
 
 
@@ -83,6 +74,7 @@ def write_study_page(path: Path, title: str, study: StudyRecord | SharedStudy) -
 
     Raises:
       DataError: if the page cannot be written.
+      MissingExtraError: without Optuna, which draws slices, contours and importance.
     """
     space, trials, directions = study.space, study.trials, study.named_directions
     best = best_trials(trials, directions)

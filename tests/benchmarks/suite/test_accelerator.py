@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import accelerator
 from benchmarks.suite import float64
-from benchmarks.suite.accelerator_rows import LARGE, SMALL, catalogue
+from benchmarks.suite.accelerator_rows import SMALL, catalogue
 from benchmarks.suite.ours import default_model
 from benchmarks.suite.rows import Row
 from benchmarks.suite.worker import LimitedWorker
@@ -48,34 +48,6 @@ def test_a_limit_ends_work_and_the_next_gets_another_process():
             worker.call("die", seconds=60)
         last, _ = worker.call("work", seconds=60)
     wait_until(lambda: not alive_in(last))
-
-
-def test_rows_and_their_order():
-    rows = catalogue(LARGE, full=False, peers=True)
-    names = [
-        "float64",
-        "epoch-430",
-        "suggest",
-        "run-tasks-430",
-        "hpob-programs",
-        "meta-train-step-1",
-        "epoch-430-history-30",
-        "epoch-430-scan",
-        "epoch-430-tf32",
-        "meta-train-step-1-spaces-13",
-        "epoch-1",
-        "epoch-13",
-        "epoch-64",
-        "meta-train-step-16",
-        "meta-train-step-100",
-        "trial-105",
-        "peers-meta-train-step-1",
-    ]
-    assert list(rows) == names
-    assert {name: row.variables for name, row in rows.items() if row.variables} == {
-        "epoch-430-scan": {"DRE_JAX_CUDA": "0"},
-        "epoch-430-tf32": {"DRE_JAX_CUDA_PRECISION": "tf32"},
-    }
 
 
 class NoProcess:

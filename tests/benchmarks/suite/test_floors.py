@@ -23,7 +23,7 @@ def test_as_many_products_as_the_fast_peer_makes():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from torch.utils.flop_counter import FlopCounterMode
 
-    from benchmarks.torch_best import Layout, Lists, gradient
+    from benchmarks.peers.torch_best import Layout, Lists, gradient
 
     for model, lists in ((preset("default"), 1), (TINY, 3), (preset("paper"), 2)):
         layout = Layout(model, 5, model.members)

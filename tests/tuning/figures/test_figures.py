@@ -2,21 +2,25 @@
 
 import math
 import re
+import sys
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from optuna.importance import get_param_importances
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, MissingExtraError
 from dre_jax.search.history import Components, make_history
 from dre_jax.search.layout import unit_cube
 from dre_jax.search.method import Capabilities
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, Trial, past_of
-from dre_jax.tuning.figures.slices import ObjectiveFigures
 from dre_jax.tuning.figures.study import write_study_page
 from dre_jax.tuning.figures.trials import plot_history
+from dre_jax.tuning.optuna import to_study
 from dre_jax.tuning.predicted_responses import predict_responses
 
 SPACE = Space(
@@ -46,7 +50,10 @@ def optimizer():
 
 def trials_of(values):
     states = {None: "failed", "running": "running"}
-    return [Trial(i, {}, states.get(v, "complete"), v if isinstance(v, float) else None) for i, v in enumerate(values)]
+    return [
+        Trial(i, {"x": i / 10}, states.get(v, "complete"), v if isinstance(v, float) else None)
+        for i, v in enumerate(values)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -75,20 +82,39 @@ def test_a_page_of_few_trials(tmp_path, values, reports):
     study._trials = [*trials_of(values), stopped]
     write_study_page(tmp_path / "page.html", "study", study)
     page = (tmp_path / "page.html").read_text()
-    assert re.findall("<h2>(.*?)</h2>", page) == ["History", *["Learning curves"] * bool(reports), "Slices", "Trials"]
+    by_optuna = ["Slices", "Importance"] if values[:1] == [1.0] else []
+    assert re.findall("<h2>(.*?)</h2>", page) == ["History", *["Learning curves"] * bool(reports), *by_optuna, "Trials"]
     assert page.count("data:image/png;base64,") == page.count("<h2>") - 1
 
 
-def test_slices_follow_the_loss_around_the_best_trial(optimizer):
-    x, kernel, _, y = optimizer.figures()["Slices"].axes
-    best = optimizer.best.params
-    for axes, expected in ((x, lambda v: math.log10(v) ** 2 + best["y"] ** 2), (y, lambda v: v**2)):
-        line = axes.lines[0]
-        values = [expected(v) for v in line.get_xdata()]
-        assert np.corrcoef(line.get_ydata(), values)[0, 1] > 0.95
-        low, high = axes.collections[0].get_datalim(axes.transData).get_points()[:, 1]
-        assert low < min(line.get_ydata()) < max(line.get_ydata()) < high
-    assert kernel.containers[0].lines[0].get_xdata().tolist() == [0.0, 1.0]
+def test_optuna_draws_the_figures_by_hyperparameter(optimizer):
+    """Its settings of matplotlib stay its own, and pyplot has no figure left."""
+    before = dict(matplotlib.rcParams)
+    figures = optimizer.figures()
+    assert [*figures] == ["History", "Slices", "Contours", "Importance"]
+    degree, kernel, x, y, _ = figures["Slices"].axes
+    assert [axes.get_xlabel() for axes in (degree, kernel, x, y)] == sorted(SPACE)
+    assert x.get_xscale() == "log"
+    drawn = np.sort(y.collections[0].get_offsets()[:, 0])
+    np.testing.assert_allclose(drawn, sorted(params["y"] for params in CONFIGURATIONS))
+    assert len(degree.collections[0].get_offsets()) == sum("degree" in params for params in CONFIGURATIONS)
+    assert dict(matplotlib.rcParams) == before
+    assert not plt.get_fignums()
+
+
+def test_many_slices_are_several_figures():
+    optimizer = Optimizer(Space({name: Float(0.0, 1.0) for name in "abcdef"}))
+    for values in np.random.default_rng(0).random((8, 6)):
+        optimizer.add(dict(zip("abcdef", values, strict=True)), values.sum())
+    figures = optimizer.figures()
+    assert [*figures] == ["History", "Slices 1", "Slices 2", "Contours", "Importance"]
+    assert [axes.get_xlabel() for axes in figures["Slices 2"].axes[:2]] == ["e", "f"]
+
+
+def test_figures_without_optuna(optimizer, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dre_jax\[optuna\]'"):
+        optimizer.figures()
 
 
 def test_figures_of_several_objectives():
@@ -127,7 +153,6 @@ def test_predictions_need_a_model_and_trials():
     surrogate = Surrogate.fit(past, method="dre", settings={"training.steps": 1})
     with pytest.raises(ConfigError, match=r"predictions need hedged-prior, or gp .*, but the method is dre"):
         Optimizer(space, surrogate).predict([{"x": 0.5}])
-    assert [*Optimizer(space, surrogate).figures()] == ["History", "Slices"]
 
 
 @dataclass(frozen=True)
@@ -162,16 +187,15 @@ def test_the_moments_are_those_of_samples():
 @pytest.mark.parametrize("diverged", [1e12, 1e200, math.inf])
 def test_one_diverged_trial_does_not_decide_the_importance(diverged):
     """The trial is where the hyperparameter without effect is largest, which alone would then explain it."""
-    pytest.importorskip("sklearn")
-    pytest.importorskip("optuna")
-    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0), "nothing": Float(0.0, 1.0)})
+    optimizer = Optimizer(Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0), "nothing": Float(0.0, 1.0)}))
     points = np.random.default_rng(0).random((30, 3))
     worst = int(np.argmax(points[:, 2] - np.abs(points[:, 0] - 0.3)))
-    values = [diverged if i == worst else (x - 0.3) ** 2 + 0.5 * (y - 0.6) ** 2 for i, (x, y, _) in enumerate(points)]
-    trials = [
-        Trial(i, space.params(point), "complete", value)
-        for i, (point, value) in enumerate(zip(points, values, strict=True))
-    ]
-    shares = ObjectiveFigures(space, trials, "minimize", None).importances()
-    assert sum(shares.values()) == pytest.approx(1.0)
-    assert shares["nothing"] < 0.25 < shares["x"]
+    for i, (x, y, nothing) in enumerate(points):
+        value = diverged if i == worst else (x - 0.3) ** 2 + 0.5 * (y - 0.6) ** 2
+        optimizer.add({"x": x, "y": y, "nothing": nothing}, value)
+    bars = optimizer.figures()["Importance"].axes[0].patches
+    names = [label.get_text() for label in optimizer.figures()["Importance"].axes[0].get_yticklabels()]
+    drawn = dict(zip(names, (bar.get_width() for bar in bars), strict=True))
+    for shares in (drawn, get_param_importances(to_study(optimizer))):
+        assert sum(shares.values()) == pytest.approx(1.0)
+        assert shares["nothing"] < 0.1 < shares["x"]

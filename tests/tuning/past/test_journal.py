@@ -35,13 +35,6 @@ def test_a_line_that_was_half_written_is_dropped(n_bytes, tmp_path):
     assert not list(tmp_path.glob("*.lock"))
 
 
-def test_a_journal_without_a_whole_line(tmp_path):
-    path = tmp_path / "tune.log"
-    path.write_bytes(b'{"op_code":0')
-    add_values(open_storage(str(path)), [1.0])
-    assert len(optuna.load_study(study_name="a", storage=open_storage(str(path))).trials) == 1
-
-
 def test_a_journal_that_others_have_appended_to_names_the_remedy(tmp_path):
     path = tmp_path / "tune.log"
     add_values(open_storage(str(path), create=True), [1.0])

@@ -1,6 +1,7 @@
 """The choice of a backend: by platform, and by what each supports."""
 
 import importlib
+from dataclasses import fields
 from functools import partial
 
 import jax
@@ -10,7 +11,7 @@ import pytest
 
 from dre_jax.data import Task, build_table
 from dre_jax.errors import ConfigError
-from dre_jax.methods.dre import FineTuneConfig, MetaTrainConfig, ModelConfig, init
+from dre_jax.methods.dre import FineTuneConfig, LossConfig, MetaTrainConfig, ModelConfig, init
 from dre_jax.methods.dre.backends import BACKENDS, cuda, why_not
 from dre_jax.methods.dre.backends.cuda.decision import Decision
 from dre_jax.methods.dre.backends.cuda.plan import Limits
@@ -88,3 +89,11 @@ def test_results_name_the_kernel_that_computed_them(monkeypatch):
     monkeypatch.setenv("DRE_JAX_CUDA_PRECISION", "half")
     with pytest.raises(ConfigError, match="DRE_JAX_CUDA_PRECISION must be one of"):
         backend()
+
+
+def test_the_kernels_cover_every_field_of_the_model():
+    """A new field cannot be ignored in silence."""
+    covered = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit"}
+    elsewhere = {"range_slope", "initialiser"}  # without a limit it means nothing; weights are drawn before
+    assert {field.name for field in fields(ModelConfig)} == covered | elsewhere
+    assert {field.name for field in fields(LossConfig)} == {"name", "weights"}

@@ -9,7 +9,7 @@ order are then the order of relevance. The step is handed to `torch.compile`, an
 The loss is the exact one: sums of exponentials with one shift, checked at the end of a block of epochs; a block in
 which such a sum was too small to be told from zero is taken back and done again in logarithms.
 
-tests/benchmarks/test_torch_best.py holds it to `benchmarks.torch_reference`.
+tests/benchmarks/test_torch_best.py holds it to `benchmarks.peers.torch_reference`.
 """
 
 from __future__ import annotations

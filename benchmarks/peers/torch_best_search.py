@@ -1,4 +1,4 @@
-"""Around `benchmarks.torch_best`: drawn epochs and lists, tie groups, a trial, meta-training."""
+"""Around `benchmarks.peers.torch_best`: drawn epochs and lists, tie groups, a trial, meta-training."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, forward, step_sizes
-from benchmarks.torch_reference import scale_response
+from benchmarks.peers.torch_best import BLOCK, Layout, Lists, Trainer, forward, step_sizes
+from benchmarks.peers.torch_reference import scale_response
 
 _SMALLEST_DEVIATION = 1e-9
 

@@ -2,7 +2,7 @@
 
 The library is held to it where PyTorch is not installed (tests/methods/dre/test_torch_parity.py).
 
-    python -m benchmarks.torch_golden tests/methods/dre/torch_parity.json
+    python -m benchmarks.peers.torch_golden tests/methods/dre/torch_parity.json
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from benchmarks.torch_reference import (
+from benchmarks.peers.torch_reference import (
     Batch,
     Ensemble,
     Table,
@@ -129,7 +129,7 @@ def golden() -> dict[str, Any]:
     x, response = (torch.tensor(raw[name], dtype=torch.float64) for name in ("x", "response"))
     table = Table(x, response, torch.tensor(raw["level"]))
     return {
-        "made_by": "python -m benchmarks.torch_golden FILE",
+        "made_by": "python -m benchmarks.peers.torch_golden FILE",
         "torch": torch.__version__.split("+")[0],
         "sizes": SIZES,
         "task_rows": TASK_ROWS,

@@ -1,0 +1,8 @@
+"""The version of what is installed."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    __version__ = version("dre_jax")
+except PackageNotFoundError:  # a folder on the path, without an installation
+    __version__ = "0+unknown"
