@@ -233,7 +233,7 @@ def live(docs: Path, out: Path) -> list[Path]:
 
 def speed(docs: Path, out: Path) -> list[Path]:
     """How many times as fast as PyTorch, the published code and the best that could be written."""
-    table = read_table(docs / "results" / "performance.md", ["row", *PEERS.values()]).set_index("row").loc[list(SPEED)]
+    table = read_table(docs / "results" / "speed.md", ["row", *PEERS.values()]).set_index("row").loc[list(SPEED)]
     series = {label: table[head] for label, head in PEERS.items()}
     return draw_dots(out, "speed", list(SPEED.values()), series, "times as fast, on two CPU cores", 0.25)
 
@@ -254,13 +254,12 @@ SPEED = {
     "trial-30-published": "trial after 30",
     "trial-105-published": "trial after 105",
     "meta-train-step-published": "step of meta-training",
-    "runs-50": "50 runs of 100 trials",
 }
 PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "regret": regret,
-    "recommended": partial(budgets, "recommended", "results/recommended.md", (5, 10, 25)),
-    "methods": partial(budgets, "methods", "results/methods.md", (10, 25, 50)),
-    "losses": partial(budgets, "losses", "results/losses.md", (10, 25, 50)),
+    "methods": partial(budgets, "methods", "results/tables.md", (10, 25, 50)),
+    "networks": partial(budgets, "networks", "results/neural-networks.md", (5, 10, 25)),
+    "field": partial(budgets, "field", "results/hpo-b.md", (10, 25, 50)),
     "live": live,
     "speed": speed,
 }

@@ -55,7 +55,7 @@ PARAMETERS: dict[str, type] = {}
 """The named tuples and dataclasses that their `fit` returns, as declared by its annotation, by name."""
 
 ALIASES = {"recommended": "hedged-prior"}
-"""Further names: that of the method recommended where there are past tasks (docs/results/recommended.md)."""
+"""Further names: that of the method recommended where there are past tasks (docs/why/recommended.md)."""
 
 
 def register(entry: Entry) -> None:

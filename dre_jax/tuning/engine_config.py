@@ -12,7 +12,7 @@ from dre_jax.search.method import Method
 from dre_jax.search.pending import PendingStrategy
 
 DEFAULT_METHOD = "gp"
-"""The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
+"""The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/earlier.md)."""
 DEFAULT_SETTINGS: Mapping[str, Any] = {
     "fitting.optimiser": "bfgs",
     "fitting.steps": 30,
