@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def paint(figure: Figure, theme: Any) -> None:
             arrow(room, target, arrowstyle="->", color=theme.faint, lw=1.2)
     for colour, bend, (label, way) in zip(theme.colours, (0.25, -0.25), WAYS.items(), strict=False):
         axes.plot([], [], color=colour, lw=2.2, label=label)
-        for start, end in zip(way, way[1:], strict=False):
+        for start, end in pairwise(way):
             arrow(start, end, arrowstyle="-|>", color=colour, lw=2.2, connectionstyle=f"arc3,rad={bend}")
     for room, (x, y) in place.items():
         text = f"{room}/\n{ROOMS[room]}"
