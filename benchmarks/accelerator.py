@@ -1,7 +1,7 @@
 """Speed on an accelerator in four minutes: ``python -m benchmarks.accelerator [--out FILE.json] [--full] [--small]``.
 
 Every row has a limit of time, and so have all of them together; the most important ones come first, and the file is
-written after each. `docs/results/accelerators.md` explains the rows. ``--full`` also measures HPO-B's whole protocol,
+written after each. `docs/results/speed.md` explains the rows. ``--full`` also measures HPO-B's whole protocol,
 without the limit for all. ``--small`` does everything in miniature, also on a CPU. PyTorch peers run only where
 PyTorch sees the GPU.
 """

@@ -42,6 +42,8 @@ executed_pages = [
     "index",
     "start",
     "how-to/tuning",
+    "how-to/tuning-past",
+    "how-to/tuning-costs",
     "how-to/objectives",
     "how-to/curves",
     "how-to/pretrained",

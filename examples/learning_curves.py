@@ -1,8 +1,8 @@
 """Learning curves: a network by epochs, whose trials are stopped once they will hardly become the best.
 
 Random configurations of a network on three data sets are the past: their validation losses by epoch. Then a study on
-another data set reports each trial's loss after every epoch, and ends the trial when ``should_stop`` says so. The past
-teaches how curves go on; the curves of the study itself overrule a past that does not fit.
+another data set reports each trial's loss after every epoch, and ends the trial when ``should_stop`` says so. The study
+learns from them how curves continue; its own curves overrule past curves that do not fit.
 
 The script prints the number of trials and epochs. It draws the losses by epoch as ``learning_curves.png``: in blue of
 trials that ran to the end, in black of the best, and in orange of those that were stopped, which end with a cross.

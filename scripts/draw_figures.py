@@ -22,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from rooms import paint as paint_rooms
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError
@@ -82,6 +83,8 @@ class Theme(NamedTuple):
     """Colours that differ between a light and a dark page."""
 
     name: str
+    page: str
+    """The background of a page."""
     ink: str
     """Text, axes, and what the others are compared with."""
     faint: str
@@ -90,8 +93,8 @@ class Theme(NamedTuple):
     """Series; told apart with any colour vision (Okabe and Ito's, lighter on dark)."""
 
 
-LIGHT = Theme("light", "#24292f", "#d0d7de", ("#0072B2", "#D55E00", "#009E73", "#A8578C", "#B57D00"))
-DARK = Theme("dark", "#e6edf3", "#3d444d", ("#56B4E9", "#FF8C42", "#2CC295", "#E39BC6", "#E6B93C"))
+LIGHT = Theme("light", "#ffffff", "#24292f", "#d0d7de", ("#0072B2", "#D55E00", "#009E73", "#A8578C", "#B57D00"))
+DARK = Theme("dark", "#131416", "#e6edf3", "#3d444d", ("#56B4E9", "#FF8C42", "#2CC295", "#E39BC6", "#E6B93C"))
 THEMES = (LIGHT, DARK)
 
 INK_SETTINGS = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
@@ -233,9 +236,14 @@ def live(docs: Path, out: Path) -> list[Path]:
 
 def speed(docs: Path, out: Path) -> list[Path]:
     """How many times as fast as PyTorch, the published code and the best that could be written."""
-    table = read_table(docs / "results" / "performance.md", ["row", *PEERS.values()]).set_index("row").loc[list(SPEED)]
+    table = read_table(docs / "results" / "speed.md", ["row", *PEERS.values()]).set_index("row").loc[list(SPEED)]
     series = {label: table[head] for label, head in PEERS.items()}
     return draw_dots(out, "speed", list(SPEED.values()), series, "times as fast, on two CPU cores", 0.25)
+
+
+def rooms(docs: Path, out: Path) -> list[Path]:
+    """The subpackages, their imports, and two ways of data through them."""
+    return draw(out, "rooms", (7.2, 6.4), paint_rooms)
 
 
 BOLD = ("hedged-prior", "dre")
@@ -254,15 +262,15 @@ SPEED = {
     "trial-30-published": "trial after 30",
     "trial-105-published": "trial after 105",
     "meta-train-step-published": "step of meta-training",
-    "runs-50": "50 runs of 100 trials",
 }
 PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "regret": regret,
-    "recommended": partial(budgets, "recommended", "results/recommended.md", (5, 10, 25)),
-    "methods": partial(budgets, "methods", "results/methods.md", (10, 25, 50)),
-    "losses": partial(budgets, "losses", "results/losses.md", (10, 25, 50)),
+    "methods": partial(budgets, "methods", "results/tables.md", (10, 25, 50)),
+    "networks": partial(budgets, "networks", "results/neural-networks.md", (5, 10, 25)),
+    "field": partial(budgets, "field", "results/hpo-b.md", (10, 25, 50)),
     "live": live,
     "speed": speed,
+    "rooms": rooms,
 }
 """By name; each writes its files from the folder of the pages to another."""
 

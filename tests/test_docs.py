@@ -49,7 +49,7 @@ def test_the_readme_tunes_a_model(monkeypatch, capsys):
 
 @pytest.mark.thorough
 def test_the_example_of_the_recommended_method():
-    names = run("docs/results/recommended.md")
+    names = run("docs/why/recommended.md")
     assert float(names["share"][~names["without_trend"]].sum()) < 0.5, "reversed, the last of the two"
 
 
@@ -60,7 +60,7 @@ def test_every_example_is_run():
     by_tests = {
         "how-to/extend": "tests/cli/test_recipes.py",
         "how-to/tuning-spaces": "tests/tuning/space/test_hpob.py",
-        "results/recommended": "here",
+        "why/recommended": "here",
     }
     pages = {path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text() for path in DOCS.rglob("*.md")}
     assert {page for page, text in pages.items() if "```python\n" in text} == by_site | set(by_tests)

@@ -119,7 +119,7 @@ def trial_row(
     )
     floor = floors.trial(model, columns, history, candidates, epochs)
     fewer = (
-        f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/results/defaults.md has the regrets of both"
+        f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/results/earlier.md has the regrets of both"
     )
     return Row(
         name=name,

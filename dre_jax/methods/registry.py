@@ -47,7 +47,7 @@ METHODS: dict[str, Entry] = {}
 """All methods that are registered, by name."""
 
 ALIASES = {"recommended": "hedged-prior"}
-"""Further names: that of the method recommended where there are past tasks (docs/results/recommended.md)."""
+"""Further names: that of the method recommended where there are past tasks (docs/why/recommended.md)."""
 
 
 def register(entry: Entry) -> None:

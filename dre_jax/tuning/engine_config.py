@@ -13,7 +13,7 @@ from dre_jax.search.pending import PendingStrategy
 from dre_jax.tuning.space.scalars import plain_value, to_list
 
 DEFAULT_METHOD = "gp"
-"""The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
+"""The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/earlier.md)."""
 DEFAULT_SETTINGS: Mapping[str, Any] = {
     "fitting.optimiser": "bfgs",
     "fitting.steps": 30,

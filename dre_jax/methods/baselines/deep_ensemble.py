@@ -9,7 +9,7 @@ output, plus a floor. They are one mixture,
 Members are trained anew before every trial, which the thesis found to be better than to go on from the last. There is
 no adversarial training: the thesis tried it and left it. The thesis' sizes are 3 x 32 in its description and 2 x 32 in
 its results. Its rate of 0.02 is kept, its 1000 steps are not: with so many the method was no better than random search
-on the validation tasks, with 200 it is (`docs/results/experiments.md`).
+on the validation tasks, with 200 it is (`docs/results/earlier.md`).
 """
 
 from __future__ import annotations
