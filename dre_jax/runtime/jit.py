@@ -59,7 +59,7 @@ def few_numbers(*args: object, **kwargs: object) -> bool:
     """Returns whether the arrays of the arguments have at most 10,000 numbers.
 
     Example:
-      >>> few_numbers(np.zeros((10, 1000))), few_numbers({"x": np.zeros((11, 1000))})
+      >>> few_numbers(jax.numpy.zeros((10, 1000))), few_numbers({"x": jax.numpy.zeros((11, 1000))})
       (True, False)
     """
     return sum(getattr(leaf, "size", 1) for leaf in jax.tree.leaves((args, kwargs))) <= _FEW_NUMBERS
