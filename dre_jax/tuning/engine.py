@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from dre_jax.data.tasks import tie_levels
@@ -39,7 +38,7 @@ from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.suggestion_runtime import seed_key, suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
 from dre_jax.tuning.trial_record import ParamsEncoder, select_trials, trial_record
@@ -255,10 +254,10 @@ class Engine:
             self._params_for(observations, responses, rows, len(trials.points), dtype),
             trials,
             jax.device_put(even_points.astype(dtype)),
-            jax.random.key(self.seed),
-            jnp.int32(design.number % 2**31),
+            seed_key(self.seed),
+            jax.device_put(np.int32(design.number % 2**31)),
             64,
-            None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
+            None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
             Weights(
                 feasibility,
                 self._log_belief(points, responses, dtype),
@@ -331,7 +330,7 @@ class Engine:
         observed_points = np.array([self._encoder.encode(one._params).point for one in observations])
         with suggestion_runtime, self._precision() as dtype:
             history = self._history(observations, rows, observed_points, responses, len(rows), dtype)
-            arrays = history, jnp.asarray(points, dtype), jax.random.key(self.seed)
+            arrays = history, jax.device_put(points.astype(dtype)), seed_key(self.seed)
             moments = predict_responses(self._method, self._layout, self._params, *arrays)
         mean, deviation = (np.asarray(one, np.float64) for one in moments)
         response = clipped_responses.min() + spread * mean

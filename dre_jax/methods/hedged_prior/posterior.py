@@ -91,11 +91,6 @@ class HedgedPosterior(NamedTuple):
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     @property
-    def learned_weights(self) -> Array:
-        """Weights of the learned priors, f[J, H]."""
-        return self.past_weights[0]
-
-    @property
     def process_weights(self) -> Array:
         """Weights of the processes of the task, f[K]."""
         return jnp.exp(self.log_weight[self.n_past :])
