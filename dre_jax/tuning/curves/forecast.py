@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv
 
 from dre_jax.tuning.curves.priors import (
     PastPriors,
@@ -85,6 +84,8 @@ class CurveModel:
             self._fit(responses, _past_priors(past, tuple(self._steps / self._steps[-1])), error)
 
     def _fit(self, responses: np.ndarray, past: PastPriors, error: float) -> None:
+        from scipy.special import betaincinv  # importing it takes a tenth of a second
+
         self._warp = fit_warp(responses)
         curves = self._warp.forward(responses)
         last = curves[:, -1:]

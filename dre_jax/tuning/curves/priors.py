@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtr
 
 from dre_jax.tuning.curves.processes import CurvePrior, Predictions, condition, predict_last
 from dre_jax.tuning.curves.warp import fit_warp
@@ -73,6 +72,8 @@ def _learn(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> tuple[CurvePrior, 
 
 def upper_tail(predictions: Predictions, values: np.ndarray | float) -> np.ndarray:
     """Returns the probabilities that last values are above some values."""
+    from scipy.special import stdtr  # importing it takes a tenth of a second
+
     return stdtr(predictions.degrees, (predictions.location - values) / predictions.scale)
 
 

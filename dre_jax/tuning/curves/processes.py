@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 _JITTER = 1e-6
 
@@ -87,6 +86,8 @@ def predict_last(prior: CurvePrior, curves: np.ndarray) -> Predictions:
 
 def log_density(predictions: Predictions, values: np.ndarray) -> np.ndarray:
     """Returns the log densities of values under Student-t distributions."""
+    from scipy.special import gammaln  # importing it takes a tenth of a second
+
     location, scale, degrees = predictions
     normaliser = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - np.log(np.pi * degrees) / 2 - np.log(scale)
     return normaliser - (degrees + 1) / 2 * np.log1p(((values - location) / scale) ** 2 / degrees)
