@@ -44,15 +44,7 @@ def why_not(request: StepRequest) -> str | None:
     unknown = [name for name, value in values.items() if not _is_known(MODEL_FIELDS.get(name, ()), value)]
     if unknown:
         return f"{unknown[0]}={values[unknown[0]]!r} is not supported"
-    if request.loss not in LOSSES:
-        return f"the loss {request.loss} is not supported"
-    if request.dtype != jnp.float32:
-        return "numbers are not float32"
-    if request.is_averaged:
-        return "devices share the lists of a member"
-    if model.context == "shared" and request.own_lists:
-        return "members share a deep set, but not their lists"
-    return native.decision().why_not
+    return request.why_no_backend(LOSSES) or native.decision().why_not
 
 
 def _is_known(choices: Container[object] | None, value: object) -> bool:

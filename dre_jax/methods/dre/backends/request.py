@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -29,3 +30,15 @@ class StepRequest(NamedTuple):
     is_averaged: bool = False
     """Whether devices with other lists of the same members average their gradients at every step."""
     dtype: Any = jnp.float32
+
+    def why_no_backend(self, losses: Container[str]) -> str | None:
+        """Returns what no backend takes, in a few words, or a loss that is not one of these; None for other steps."""
+        if self.loss not in losses:
+            return f"the loss {self.loss} is not supported"
+        if self.dtype != jnp.float32:
+            return "numbers are not float32"
+        if self.is_averaged:
+            return "devices share the lists of a member"
+        if self.model.context == "shared" and self.own_lists:
+            return "members share a deep set, but not their lists"
+        return None

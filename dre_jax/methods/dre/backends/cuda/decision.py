@@ -86,14 +86,8 @@ def why_not(request: StepRequest) -> str | None:
     model, limits = request.model, decision().limits
     if limits is None:
         return decision().why_not
-    if request.loss != "listmle":
-        return f"the loss {request.loss} is not supported"
-    if request.dtype != jnp.float32:
-        return "numbers are not float32"
-    if request.is_averaged:
-        return "devices share the lists of a member"
-    if model.context == "shared" and request.own_lists:
-        return "members share a deep set, but not their lists"
+    if (reason := request.why_no_backend(("listmle",))) is not None:
+        return reason
     if model.context == "shared" and model.members > limits.multiprocessors:
         return "members that share a deep set must run side by side"
     if (reason := why_unsupported(model, sizes_of(request))) is not None:

@@ -80,10 +80,8 @@ def why_not(request: StepRequest) -> str | None:
         return f"{VARIABLE}=0"
     if not request.params_only or request.own_lists or request.lists_per_step > 1 or request.is_averaged:
         return "it is for fine-tuning"
-    if request.loss != "listmle":
-        return f"the loss {request.loss} is not supported"
-    if request.dtype != jnp.float32:
-        return "numbers are not float32"
+    if (reason := request.why_no_backend(("listmle",))) is not None:
+        return reason
     if model.context == "shared":
         return "members share a deep set"
     if model.range_limit is not None:
