@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any
 
@@ -110,10 +110,14 @@ class Table:
     rows: tuple[tuple[float, ...], ...]
     """Levels or numbers, NaN for a hyperparameter that is inactive."""
 
+    @cached_property
+    def _columns(self) -> np.ndarray:
+        """f64[k, n]: `rows`, which takes milliseconds to convert."""
+        return np.array(self.rows, np.float64).T
+
     def coordinates(self, parts: Sequence[Any]) -> np.ndarray:
         """Returns the coordinates f64[n, k] of the rows in a space's parts."""
-        columns = np.array(self.rows, np.float64).T
-        return np.stack([parts[i].coordinates(one) for i, one in zip(self.positions, columns, strict=True)], axis=1)
+        return np.stack([parts[i].coordinates(x) for i, x in zip(self.positions, self._columns, strict=True)], axis=1)
 
     def allows(self, parts: Sequence[Any], middles: Any, active: Any, xp: Any = np) -> Any:
         """Returns the mask bool[...] of coordinates of values, by hyperparameter f[...], with masks of active ones."""
