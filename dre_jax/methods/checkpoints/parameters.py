@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 from typing import Any, cast
 
@@ -68,8 +67,7 @@ def check_configuration(name: str, method: Any) -> None:
     """Raises `CheckpointError` if a configuration is not the same after it has been JSON."""
     default: Any = METHODS[name].default
     try:
-        content = json.loads(json.dumps(config_to_json(method)))
-        if configure(default, content, name=name) == method:
+        if configure(default, config_to_json(method), name=name) == method:
             return
         reason = "it has classes that the method's default does not have"
     except (TypeError, ValueError, ConfigError) as error:
