@@ -9,7 +9,8 @@ from dre_jax.methods import DRE, RandomSearch
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
-from dre_jax.search import AcquisitionConfig, Suggester, run_tasks
+from dre_jax.search import AcquisitionConfig, run_tasks
+from dre_jax.suggest import Suggester
 from dre_jax.version import __version__
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import cross_validate
 
 from dre_jax.report.style import COLOURS, new_figure
-from dre_jax.search.hypervolume import hypervolume
+from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.tuning import Float, Int, Optimizer, Space
 
 SPACE = Space(

@@ -22,7 +22,7 @@ from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training_steps import PriorTraining
 from dre_jax.nn.mlp import MLPConfig
 from dre_jax.optim.full_batch import FullBatchConfig, HistoryFitConfig
-from dre_jax.search.candidates import CandidateConfig
+from dre_jax.suggest.candidates import CandidateConfig
 from tests.error_messages import error_table, raises_line
 
 COUNTS = dict.fromkeys(("n_support", "n_query", "evaluate_every", "evaluation_lists", "lists_per_step"), 0)

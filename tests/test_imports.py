@@ -22,6 +22,7 @@ SUBPACKAGES = (
     ("nn", "search"),
     ("gp",),
     ("methods",),
+    ("suggest",),
     ("hpob", "report"),
     ("tuning",),
     ("cli",),

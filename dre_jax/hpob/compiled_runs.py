@@ -20,9 +20,9 @@ from dre_jax.methods.checkpoints.fitted import has_ensemble, load_fitted
 from dre_jax.methods.registry import entry_for
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
-from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.method import Method, learns_from_past
-from dre_jax.search.suggester import Suggester
+from dre_jax.suggest.candidates import CandidateConfig
+from dre_jax.suggest.suggester import Suggester
 
 
 class CompiledRunner:

@@ -18,7 +18,7 @@ from dre_jax.hpob.jobs import BUNDLED, data_folder
 from dre_jax.methods import find
 from dre_jax.methods.registry import host_of
 from dre_jax.runtime.setup import prepare
-from dre_jax.search.suggester import Suggester
+from dre_jax.suggest.suggester import Suggester
 
 SPACE, HISTORY, REPEATS = "gradient-boosting", 30, 15
 

@@ -13,7 +13,6 @@ from dre_jax.search.history import Candidates, History, make_history, sort_histo
 from dre_jax.search.loop import SearchTask, run, run_in_python
 from dre_jax.search.method import Capabilities, Method
 from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
-from dre_jax.search.suggester import Suggester
 
 __all__ = [
     "Acquisition",
@@ -25,7 +24,6 @@ __all__ = [
     "Method",
     "SearchTask",
     "SpaceRuns",
-    "Suggester",
     "acquire_by_rank",
     "log_expected_improvement",
     "make_history",

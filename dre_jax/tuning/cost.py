@@ -32,9 +32,9 @@ from dre_jax.gp.regression import (
 )
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
-from dre_jax.search.layout import SpaceLayout
-from dre_jax.search.precision import with_precision
-from dre_jax.search.suggester import coarse_capacity_for
+from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.precision import with_precision
+from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.feasibility import FIT_TRIALS, FITTING, fit_rows
 from dre_jax.tuning.past.studies import MAX_STUDIES, PastStudies
 from dre_jax.tuning.trial import Trial

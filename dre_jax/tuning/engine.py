@@ -18,14 +18,14 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.runtime.progress import say_reports
 from dre_jax.search.acquisition import undefined_values
-from dre_jax.search.candidates import CandidateConfig, default_candidates
 from dre_jax.search.history import History, make_history
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.search.pending import check_pending_strategy
-from dre_jax.search.precision import precision_of, with_precision
-from dre_jax.search.proposals import propose
-from dre_jax.search.suggester import capacity_for, coarse_capacity_for
-from dre_jax.search.weighting import Weights, gives_improvement
+from dre_jax.suggest.candidates import CandidateConfig, default_candidates
+from dre_jax.suggest.pending import check_pending_strategy
+from dre_jax.suggest.precision import precision_of, with_precision
+from dre_jax.suggest.proposals import propose
+from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
+from dre_jax.suggest.weighting import Weights, gives_improvement
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility

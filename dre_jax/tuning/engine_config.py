@@ -9,7 +9,7 @@ from typing import Any
 from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, Share
 from dre_jax.methods import find
 from dre_jax.search.method import Method
-from dre_jax.search.pending import PendingStrategy
+from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.tuning.space.scalars import plain_value, to_list
 
 DEFAULT_METHOD = "gp"

@@ -27,9 +27,9 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_signal_at
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import jit_with_less_effort
-from dre_jax.search.layout import SpaceLayout
-from dre_jax.search.precision import with_precision
-from dre_jax.search.suggester import coarse_capacity_for
+from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.precision import with_precision
+from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.trial import Trial
 from dre_jax.tuning.trial_record import select_trials
@@ -69,7 +69,7 @@ class Outcomes(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class FeasibilityModel:
-    """Gaussian processes of success and of K constraints; see `dre_jax.search.weighting.Feasibility`."""
+    """Gaussian processes of success and of K constraints; see `dre_jax.suggest.weighting.Feasibility`."""
 
     decides: Array
     """bool: no trial is feasible yet."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.allowed import allowed_points
-from dre_jax.search.candidates import canonicalize
-from dre_jax.search.sobol import sobol_points
+from dre_jax.suggest.allowed import allowed_points
+from dre_jax.suggest.candidates import canonicalize
+from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning.space.beliefs import to_quantiles
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space

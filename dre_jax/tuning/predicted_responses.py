@@ -12,8 +12,8 @@ from jax import Array
 from dre_jax.gp.response_scale import masked_mean, standardise
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.method import CapableMethod, Method
+from dre_jax.suggest.layout import SpaceLayout
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.search.precision import precision_of, with_precision
-from dre_jax.search.suggester import capacity_for
+from dre_jax.suggest.precision import precision_of, with_precision
+from dre_jax.suggest.suggester import capacity_for
 from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
 from dre_jax.tuning.response_clipping import clip_responses

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import DataError, DreError, import_extra
-from dre_jax.search.hypervolume import hypervolume
+from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.infeasible_trials import violation_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from dre_jax.errors import DataError
 from dre_jax.search.history import History
-from dre_jax.search.proposals import TrialRecord
+from dre_jax.suggest.proposals import TrialRecord
 from dre_jax.tuning.space.space import Space
 
 _MAX_ENCODINGS = 100_000

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.stats import ortho_group, qmc
 
-from dre_jax.search.candidates import canonicalize
+from dre_jax.suggest.candidates import canonicalize
 from dre_jax.tuning import Categorical, Float, Int, Space
 
 Floats = npt.NDArray[np.float64]

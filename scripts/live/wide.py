@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.search.candidates import canonicalize
+from dre_jax.suggest.candidates import canonicalize
 from dre_jax.tuning import Categorical, Float, Int, Space
 from live.functions import Task
 

@@ -14,7 +14,7 @@ from dre_jax.data import bundled, load_space, read_results
 from dre_jax.losses import LOSSES, RankedList
 from dre_jax.methods import find
 from dre_jax.methods.dre.backends import BACKENDS
-from dre_jax.search.weighting import values_are_logarithms
+from dre_jax.suggest.weighting import values_are_logarithms
 from dre_jax.tuning import Float, Space, Surrogate, write_space
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extend.md"

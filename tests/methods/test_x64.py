@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.search.precision import precision_of
+from dre_jax.suggest.precision import precision_of
 from dre_jax.tuning import Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 from tests.known_methods import quick_method
 

@@ -11,7 +11,7 @@ from dre_jax.runtime.kept_programs import KeptPrograms, describe
 from dre_jax.runtime.progress import say_reports, show_reports
 from dre_jax.runtime.reports import listening, report_progress, report_result
 from dre_jax.search import Acquisition, register_acquisition
-from dre_jax.search.candidates import CandidateConfig
+from dre_jax.suggest.candidates import CandidateConfig
 
 
 class Pair(NamedTuple):

@@ -12,9 +12,10 @@ import pytest
 from dre_jax import ConfigError, DataError, Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.runtime.devices import local
-from dre_jax.search import ExecutionConfig, SearchTask, Suggester, run, run_tasks
+from dre_jax.search import ExecutionConfig, SearchTask, run, run_tasks
 from dre_jax.search.batch import bucket, run_id, run_key, stack_tasks
 from dre_jax.search.grid import GridConfig, GridRuns, grid, mesh_for, run_keys
+from dre_jax.suggest import Suggester
 from tests.known_methods import Valued
 from tests.processes import run_python
 

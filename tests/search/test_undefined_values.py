@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dre_jax import ConfigError, Float, Optimizer, Space, Surrogate
-from dre_jax.search import ExecutionConfig, Suggester, run_in_python, run_tasks
+from dre_jax.search import ExecutionConfig, run_in_python, run_tasks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
+from dre_jax.suggest import Suggester
 from tests.known_methods import Valued
 
 RULE = "all values of RootOfColumn by the acquisition function 'ei' are NaN"

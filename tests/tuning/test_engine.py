@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax import Categorical, ConfigError, DataError, EngineConfig, Float, Int, RandomSearch, Space, Surrogate, Trial
-from dre_jax.search.proposals import propose
+from dre_jax.suggest.proposals import propose
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.feasibility import fit_feasibility
 from dre_jax.tuning.trial_record import select_trials

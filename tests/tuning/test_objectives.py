@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax import DataError, DreError, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
-from dre_jax.search.hypervolume import hypervolume
+from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front
 from tests.error_messages import error_table
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from dre_jax.methods import find
-from dre_jax.search.candidates import (
+from dre_jax.search.history import make_history
+from dre_jax.suggest.candidates import (
     CandidateConfig,
     canonicalize,
     default_candidates,
     draw_step_numbers,
     steps_from,
 )
-from dre_jax.search.history import make_history
-from dre_jax.search.layout import unit_cube
-from dre_jax.search.proposals import propose
-from dre_jax.search.sobol import sobol_points
+from dre_jax.suggest.layout import unit_cube
+from dre_jax.suggest.proposals import propose
+from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
 from dre_jax.tuning.space.completion import coordinates_of
 from dre_jax.tuning.trial_record import trial_record

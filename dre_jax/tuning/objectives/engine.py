@@ -14,8 +14,8 @@ import numpy as np
 
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
-from dre_jax.search.candidates import default_candidates
 from dre_jax.search.method import Method, capabilities_of
+from dre_jax.suggest.candidates import default_candidates
 from dre_jax.tuning.engine import Dtype, Engine
 from dre_jax.tuning.engine_config import EngineConfig, default_method
 from dre_jax.tuning.infeasible_trials import rank_like_past

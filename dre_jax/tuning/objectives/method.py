@@ -1,7 +1,7 @@
 """Expected hypervolume improvement by one method per objective, as one method.
 
 The history orders the trials by their place in the front; the values of the objectives are parameters. Each member is
-fitted to its own objective's values, and `dre_jax.search.hypervolume` combines the predictions.
+fitted to its own objective's values, and `dre_jax.suggest.hypervolume` combines the predictions.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from jax import Array
 from dre_jax.gp.response_scale import masked_mean, standardise
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.hypervolume import Boxes, log_expected_excess, log_hypervolume_improvement
 from dre_jax.search.method import Capabilities, CapableMethod, Method, capabilities_of
-from dre_jax.search.pending import check_pending_strategy, with_pending_trials
+from dre_jax.suggest.hypervolume import Boxes, log_expected_excess, log_hypervolume_improvement
+from dre_jax.suggest.pending import check_pending_strategy, with_pending_trials
 
 
 class ObjectiveParams(NamedTuple):

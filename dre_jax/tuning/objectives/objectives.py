@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.hypervolume import dominates
+from dre_jax.suggest.hypervolume import dominates
 from dre_jax.tuning.space.scalars import is_finite, to_list
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import DIRECTIONS, Trial, objective_value

@@ -11,7 +11,7 @@ from typing import Any
 
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.rules import Table
+from dre_jax.suggest.rules import Table
 from dre_jax.tuning.space.parameters import Parameter
 from dre_jax.tuning.space.scalars import plain_value
 from dre_jax.tuning.space.values import checked_value, number_of

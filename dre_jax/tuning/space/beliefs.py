@@ -14,8 +14,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.search.layout import SpaceLayout
-from dre_jax.search.weighting import log_belief
+from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.weighting import log_belief
 from dre_jax.tuning.space.parameters import Categorical, Parameter
 from dre_jax.tuning.space.space import Space
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.allowed import allowed_points
-from dre_jax.search.sobol import sobol_points
+from dre_jax.suggest.allowed import allowed_points
+from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning.space.conditions import Interval, describe_conditions
 from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Params, Space

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.search.rules import Combination, Linear
+from dre_jax.suggest.rules import Combination, Linear
 from dre_jax.tuning.space.allowed import Allowed
 from dre_jax.tuning.space.conditions import Conditions, Interval, conditions_of
 from dre_jax.tuning.space.parameters import Categorical, Parameter

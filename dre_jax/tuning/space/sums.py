@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.search.rules import Linear
+from dre_jax.suggest.rules import Linear
 from dre_jax.tuning.space.parameters import Categorical, Parameter
 from dre_jax.tuning.space.scalars import is_finite, make_fields_plain
 from dre_jax.tuning.space.values import nearest_value

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dre_jax.errors import DataError
-from dre_jax.search.layout import Between
+from dre_jax.suggest.layout import Between
 from dre_jax.tuning.space.conditions import Interval
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.scalars import Choice, is_finite, plain_value, value_at_step

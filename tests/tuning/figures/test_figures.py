@@ -15,8 +15,8 @@ from optuna.importance import get_param_importances
 
 from dre_jax.errors import ConfigError, DataError, MissingExtraError
 from dre_jax.search.history import Components, make_history
-from dre_jax.search.layout import unit_cube
 from dre_jax.search.method import Capabilities
+from dre_jax.suggest.layout import unit_cube
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, Trial, past_of
 from dre_jax.tuning.figures.study import write_study_page
 from dre_jax.tuning.figures.trials import plot_history

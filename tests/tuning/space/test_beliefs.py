@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dre_jax.search.weighting import log_belief
+from dre_jax.suggest.weighting import log_belief
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after

@@ -10,7 +10,7 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task, write_dataset
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.sobol import sobol_points
+from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import HPOB_SPACES, hpob_space
 from dre_jax.tuning.space.hpob import from_hpob
 

@@ -17,10 +17,10 @@ from dre_jax.search.acquisition import (
     acquire_by_response,
     register_acquisition,
 )
-from dre_jax.search.candidates import CandidateConfig
-from dre_jax.search.layout import unit_cube
-from dre_jax.search.proposals import TrialRecord, propose
-from dre_jax.search.weighting import Weights, tie_noise, value_scale, values_are_logarithms, weigh
+from dre_jax.suggest.candidates import CandidateConfig
+from dre_jax.suggest.layout import unit_cube
+from dre_jax.suggest.proposals import TrialRecord, propose
+from dre_jax.suggest.weighting import Weights, tie_noise, value_scale, values_are_logarithms, weigh
 
 POINTS = jnp.linspace(0.0, 1.0, 5)[:, None]
 

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.search.acquisition import RESOLUTION, acquisition_of
-from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.method import Method, capabilities_of
+from dre_jax.suggest.layout import SpaceLayout
 
 _LOG_RESOLUTION = math.log(RESOLUTION)
 
@@ -94,7 +94,7 @@ def log_belief(layout: SpaceLayout, table: Any, points: Any, xp: Any = jnp) -> A
       layout: the search space, static.
       table: f[P, K + 1], logarithms at the coordinates k / K, with linear interpolation between them.
       points: f[N, P].
-      xp: NumPy or JAX, as in `dre_jax.search.layout`.
+      xp: NumPy or JAX, as in `dre_jax.suggest.layout`.
     """
     position = points * (table.shape[1] - 1)
     left = xp.clip(xp.floor(position), 0, table.shape[1] - 2)

@@ -8,8 +8,8 @@ from scipy import stats
 
 from dre_jax import DRE, DataError, ModelConfig, RandomSearch, Suggester
 from dre_jax.methods.dre.ensemble import init
-from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.loop import jitted_suggest
+from dre_jax.suggest.candidates import CandidateConfig
 from tests.error_messages import error_table
 from tests.known_methods import NEAREST, Valued
 

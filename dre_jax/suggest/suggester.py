@@ -14,14 +14,14 @@ from dre_jax.runtime import devices
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
 from dre_jax.search.batch import bucket
-from dre_jax.search.candidates import CandidateConfig, default_candidates
 from dre_jax.search.history import Candidates, History, make_history
-from dre_jax.search.layout import unit_cube
 from dre_jax.search.loop import FIRST_BUCKET, jitted_suggest
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.search.precision import precision_of, with_precision
-from dre_jax.search.proposals import TrialRecord, propose
-from dre_jax.search.sobol import sobol_points
+from dre_jax.suggest.candidates import CandidateConfig, default_candidates
+from dre_jax.suggest.layout import unit_cube
+from dre_jax.suggest.precision import precision_of, with_precision
+from dre_jax.suggest.proposals import TrialRecord, propose
+from dre_jax.suggest.sobol import sobol_points
 
 
 class Suggester:

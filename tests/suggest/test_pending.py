@@ -11,7 +11,7 @@ from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.search import Candidates, make_history
 from dre_jax.search.method import value
-from dre_jax.search.pending import with_pending_trials
+from dre_jax.suggest.pending import with_pending_trials
 
 COMPLETED = np.array([0.2, 0.9, 0.9, 0.4])
 KEY = jax.random.key(0)

@@ -1,6 +1,6 @@
 """The suggestion of a continuous search: the candidates that a method values most.
 
-Candidates (`dre_jax.search.candidates`) are drawn in rounds: first a scrambled Sobol sequence and steps from the best
+Candidates (`dre_jax.suggest.candidates`) are drawn in rounds: first a scrambled Sobol sequence and steps from the best
 trials, then steps from what the method valued most. Everything between two trials is one compiled call.
 """
 
@@ -13,16 +13,16 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
-from dre_jax.search.allowed import move
-from dre_jax.search.candidates import CandidateConfig, StepNumbers, canonicalize, draw_step_numbers, steps_from
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.loop import trial_keys
 from dre_jax.search.method import Method, as_history_fit, capabilities_of
-from dre_jax.search.pending import with_pending_trials
-from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
-from dre_jax.search.weighting import (
+from dre_jax.suggest.allowed import move
+from dre_jax.suggest.candidates import CandidateConfig, StepNumbers, canonicalize, draw_step_numbers, steps_from
+from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.pending import with_pending_trials
+from dre_jax.suggest.refinement import choose_starts, refine, supports_refinement
+from dre_jax.suggest.weighting import (
     NO_WEIGHTS,
     Weights,
     gives_improvement,
@@ -112,7 +112,7 @@ def propose(
       trial: i32 scalar, the trial's number.
       n: K, static: how many.
       fixed_values: f[P], values of fixed coordinates; NaN where they are searched.
-      weights: factors of the values, if any; see `dre_jax.search.weighting`.
+      weights: factors of the values, if any; see `dre_jax.suggest.weighting`.
     """
     # A program of its own, as it is the same for histories of all sizes.
     method_key, steps, coins = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)

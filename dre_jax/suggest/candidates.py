@@ -1,7 +1,7 @@
 """Candidates of a continuous search: valid configurations from a Sobol sequence and around the best trials.
 
-They are points of the unit cube (`dre_jax.search.layout`). A step moves numbers a little and gives other levels to
-categoricals; inactive hyperparameters stay where they are. `dre_jax.search.proposals` chooses among them.
+They are points of the unit cube (`dre_jax.suggest.layout`). A step moves numbers a little and gives other levels to
+categoricals; inactive hyperparameters stay where they are. `dre_jax.suggest.proposals` chooses among them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from jax import Array
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
-from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.search.pending import PENDING_STRATEGIES
-from dre_jax.search.refinement import supports_refinement
+from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.pending import PENDING_STRATEGIES
+from dre_jax.suggest.refinement import supports_refinement
 
 _MANY = 12
 """Hyperparameters, above which candidates change few of them; see `default_candidates`."""
@@ -52,7 +52,7 @@ class CandidateConfig:
     ascent_steps: int = 30
     """Steps of such a search, at most."""
     pending_strategy: str = "mean"
-    """How the responses of pending trials are imputed; see `dre_jax.search.pending`."""
+    """How the responses of pending trials are imputed; see `dre_jax.suggest.pending`."""
 
     def __post_init__(self) -> None:
         counts = (self.steps, self.refinements, self.starts, self.ascent_steps)
@@ -81,7 +81,7 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
 
     Example:
       >>> from dre_jax.methods import find
-      >>> from dre_jax.search.layout import unit_cube
+      >>> from dre_jax.suggest.layout import unit_cube
       >>> [default_candidates(find(name).make(), unit_cube(2)).even for name in ("gp", "random")]
       [256, 1024]
     """
@@ -107,7 +107,7 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
 def canonicalize(layout: SpaceLayout, points: Any, xp: Any = jnp) -> Any:
     """Returns one point f[..., P] for all points of a configuration: the middle of a level, 0.5 where inactive.
 
-    NumPy or JAX as `xp`, as in `dre_jax.search.layout`.
+    NumPy or JAX as `xp`, as in `dre_jax.suggest.layout`.
     """
     coordinates = []
     for i, (part, active) in enumerate(zip(layout.parts, layout.active(points, xp), strict=True)):

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.search import hypervolume as hv
 from dre_jax.search.history import Components
+from dre_jax.suggest import hypervolume as hv
 
 
 def grid_volume(values, reference, top, cells):
