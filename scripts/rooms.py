@@ -18,6 +18,7 @@ ROOMS = {  # what each is for; the modules errors and checks, which all import, 
     "hpob": "HPO-B's protocol",
     "report": "comparisons",
     "methods": "fit and acquire",
+    "suggest": "the next configuration",
     "gp": "Gaussian processes",
     "search": "histories, trials",
     "nn": "networks",
@@ -29,7 +30,7 @@ ROOMS = {  # what each is for; the modules errors and checks, which all import, 
 }
 WAYS = {
     "a benchmark: tables, meta-training, runs, report": ("data", "methods", "search", "hpob", "report"),
-    "a live study: past studies, fit, suggestion": ("tuning", "methods", "search", "tuning"),
+    "a live study: past studies, fit, suggestion": ("tuning", "methods", "suggest", "tuning"),
 }
 """Rooms that data go through, in order."""
 
