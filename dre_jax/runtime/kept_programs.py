@@ -96,7 +96,10 @@ class KeptPrograms:
             _load_lapack()
             in_structure = jax.tree.structure(((), dynamic))
             program: Callable[..., Any] = serialize_executable.deserialize_and_load(
-                payload, in_structure, out_structure
+                payload,
+                in_structure,
+                out_structure,
+                execution_devices=jax.devices()[:1],  # where `_is_plain` has seen the arguments; the default is all
             )
             return program
         if self._purpose:

@@ -12,6 +12,7 @@ from dre_jax.runtime.progress import say_reports, show_reports
 from dre_jax.runtime.reports import listening, report_progress, report_result
 from dre_jax.search import Acquisition, register_acquisition
 from dre_jax.suggest.candidates import CandidateConfig
+from tests.processes import run_python
 
 
 class Pair(NamedTuple):
@@ -46,6 +47,20 @@ def test_a_second_process_traces_nothing(make, tmp_path):
         np.testing.assert_array_equal(programs(tmp_path, *ARRAYS, 2).first, [1.0, 2.0, 5.0])
     assert traced == [2]
     assert isinstance(second(tmp_path, *ARRAYS, exponent=2), Pair)
+
+
+def test_a_process_with_several_devices_loads_what_it_kept(tmp_path):
+    code = """
+import sys; from pathlib import Path; import jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 3)
+from dre_jax.runtime.kept_programs import KeptPrograms
+def double(x): return 2 * x
+double.__module__, double.__qualname__ = "dre_jax.test", "double"
+programs = KeptPrograms(jax.jit(double), double, ())
+print(len(jax.devices()), programs(Path(sys.argv[1]), np.ones(2, np.float32)).tolist())
+"""
+    assert [run_python(code, tmp_path).stdout for _ in range(2)] == ["3 [2.0, 2.0]\n"] * 2
+    assert len(list(tmp_path.rglob("*"))) == 2  # the folder and one program
 
 
 def test_other_arguments_are_other_programs(make, tmp_path):
