@@ -11,6 +11,8 @@ from typing import Any
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
+from dre_jax.runtime.threads import SharedContext
+
 VARIABLE = "DRE_JAX_CACHE"
 _ENABLED = "jax_enable_compilation_cache"
 _FOLDER, _LEAST_SECONDS = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
@@ -55,7 +57,20 @@ def keep_programs_within() -> Iterator[None]:
 def enabled_folder() -> Path | None:
     """Returns the folder of JAX's cache, by whoever enabled it; None while it is disabled."""
     path = getattr(jax.config, _FOLDER)
-    return Path(path) if path and getattr(jax.config, _ENABLED) else None
+    return Path(path) if path and (without_cache.is_entered() or getattr(jax.config, _ENABLED)) else None
+
+
+@contextlib.contextmanager
+def _disable() -> Iterator[None]:
+    _set({_ENABLED: False})
+    try:
+        yield
+    finally:
+        _set({_ENABLED: True})
+
+
+without_cache = SharedContext(_disable)
+"""Context in which JAX neither reads nor writes its enabled cache."""
 
 
 def _cache_settings() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import jax
+import numpy as np
 
 from dre_jax.runtime.cache import enabled_folder
 from dre_jax.runtime.kept_programs import KeptPrograms
@@ -101,9 +102,7 @@ def jit_with_less_effort(
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             # The options are those of a CPU and of a whole program; a process that wants even less has set that.
             leaves = jax.tree.leaves((args, kwargs))
-            inside = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-            plain = inside or jax.default_backend() != "cpu" or jax.config.read("jax_disable_most_optimizations")
-            if plain:
+            if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not _is_used():
                 return full(*args, **kwargs)
             least = is_brief is not None and is_brief(*args, **kwargs)
             folder = enabled_folder()
@@ -116,6 +115,31 @@ def jit_with_less_effort(
         return call
 
     return decorate
+
+
+def _is_used() -> bool:
+    return jax.default_backend() == "cpu" and not jax.config.read("jax_disable_most_optimizations")
+
+
+def compile_ahead(function: Callable[..., object], *args: Any) -> None:
+    """Begins to compile the programs that a function runs, side by side in other threads; the function waits for them.
+
+    Programs that are kept are loaded. Nothing happens where programs are not kept.
+
+    Args:
+      function: runs programs of `jit_with_less_effort`, and does nothing else with arrays than passing them on. It is
+        called with shapes in place of arrays.
+      args: its arguments.
+    """
+    if _is_used() and enabled_folder() is not None:
+        function(*jax.tree.map(_shape_of, args))
+
+
+def _shape_of(leaf: Any) -> Any:
+    """Returns the shape in place of an array, and anything else itself."""
+    if not isinstance(leaf, (jax.Array, np.ndarray, np.generic)):
+        return leaf
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=getattr(leaf, "weak_type", False))
 
 
 def compile_all_with_less_effort() -> None:

@@ -18,18 +18,20 @@ import platform
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import serialize_executable
-from jax.experimental.compilation_cache import compilation_cache
 
+from dre_jax.runtime.cache import without_cache
+from dre_jax.runtime.devices import cores
 from dre_jax.runtime.reports import report_progress
 
 _PACKAGE = Path(__file__).parents[1]
@@ -44,6 +46,12 @@ _outside: list[str] = []
 def depend_on(name: str) -> None:
     """Keeps no further programs: they may depend on a function from outside, of which only the name is described."""
     _outside.append(name)
+
+
+class _Entry(NamedTuple):
+    program: Future[Callable[..., Any]]
+    result: Any
+    """Shapes of what the program returns."""
 
 
 class KeptPrograms:
@@ -62,72 +70,91 @@ class KeptPrograms:
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._is_known = self._name.startswith("dre_jax.") and "<locals>" not in self._name
         self._lock = threading.Lock()
-        self.programs: dict[Any, Callable[..., Any]] = {}
+        self.programs: dict[Any, _Entry] = {}
         """By static arguments, structure, shapes and settings."""
 
     def __call__(self, folder: Path, *args: Any, **kwargs: Any) -> Any:
-        """Returns the value of the function; its program is from memory, the folder, or compiled and kept there."""
+        """Returns the value of the function; its program is from memory, the folder, or compiled and kept there.
+
+        For shapes (`jax.ShapeDtypeStruct`) in place of arrays, returns the shapes of the value; another thread then
+        compiles the program.
+        """
         arguments = dict(zip(self._names, args, strict=False)) | kwargs
         static = {name: value for name, value in arguments.items() if name in self._static}
         dynamic = {name: value for name, value in arguments.items() if name not in static}
         leaves, structure = jax.tree.flatten(dynamic)
+        is_ahead = any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
         is_default = getattr(jax.config, _DEVICE) is None
         if not self._is_known or not is_default or not all(map(_is_plain, leaves)):
-            return self._jitted(*args, **kwargs)
+            return self._jitted.eval_shape(*args, **kwargs) if is_ahead else self._jitted(*args, **kwargs)
         shapes = tuple((leaf.shape, str(leaf.dtype), getattr(leaf, "weak_type", False)) for leaf in leaves)
         key = (*static.items(), structure, shapes, _in_double_precision())
         with self._lock:
             if key not in self.programs:
-                self.programs[key] = self._load(folder, static, dynamic, (structure, shapes))
-        return self.programs[key](**dynamic)
+                run = _compilers().submit if is_ahead else _run_now
+                self.programs[key] = self._load(folder, static, dynamic, (structure, shapes), run)
+            entry = self.programs[key]
+        return entry.result if is_ahead else entry.program.result()(**dynamic)
 
-    def _load(self, folder: Path, static: dict[str, Any], dynamic: dict[str, Any], form: Any) -> Callable[..., Any]:
+    def _load(self, folder: Path, static: dict[str, Any], dynamic: dict[str, Any], form: Any, run: _Run) -> _Entry:
         """Returns a program from the folder; else compiles it, and keeps it if a name can tell it from others."""
-        try:
+        path = None
+        with contextlib.suppress(TypeError):
             text = f"{self._name} {describe(static)} {form}"
-        except TypeError:
-            return self._compile(static, dynamic)
-        if " at 0x" in text or _outside:  # an object without a description
-            return self._compile(static, dynamic)
-        path = folder / _FOLDER / hashlib.sha256(f"{text} {_surroundings()}".encode()).hexdigest()
-        with contextlib.suppress(Exception):  # absent, damaged, or of another machine or user: compiled again
-            _check_own(path)
-            payload, out_structure = pickle.loads(path.read_bytes())
-            _load_lapack()
-            in_structure = jax.tree.structure(((), dynamic))
-            program: Callable[..., Any] = serialize_executable.deserialize_and_load(
-                payload,
-                in_structure,
-                out_structure,
-                execution_devices=jax.devices()[:1],  # where `_is_plain` has seen the arguments; the default is all
-            )
-            return program
-        if self._purpose:
-            report_progress(f"compiling {self._purpose}, which takes seconds and is kept for later processes")
-        lowered = self._jitted.lower(**static, **dynamic)
-        if any(not call.startswith("lapack_") for call in re.findall(r"custom_call @(\w+)", lowered.as_text())):
-            return lowered.compile()  # calls functions that a later process may not have loaded
-        with _without_jax_cache():  # an executable that JAX has loaded cannot be kept again
-            compiled = lowered.compile()
-        with contextlib.suppress(Exception):  # structures that cannot be pickled, a full disk: kept in memory alone
-            payload, _, out_structure = serialize_executable.serialize(compiled)
-            _write(path, pickle.dumps((payload, out_structure)))
-        return compiled
-
-    def _compile(self, static: dict[str, Any], dynamic: dict[str, Any]) -> Any:
-        return self._jitted.lower(**static, **dynamic).compile()
+            if " at 0x" not in text and not _outside:  # no object without a description
+                path = folder / _FOLDER / hashlib.sha256(f"{text} {_surroundings()}".encode()).hexdigest()
+        if path is not None:
+            with contextlib.suppress(Exception):  # absent, damaged, or of another machine or user: compiled again
+                _check_own(path)
+                payload, out_structure, shapes = pickle.loads(path.read_bytes())
+                _load_lapack()
+                program = serialize_executable.deserialize_and_load(
+                    payload,
+                    jax.tree.structure(((), dynamic)),
+                    out_structure,
+                    execution_devices=jax.devices()[:1],  # where `_is_plain` has seen the arguments; the default is all
+                )
+                return _Entry(_run_now(lambda: program), jax.tree.unflatten(out_structure, map(_shape_of, shapes)))
+            if self._purpose:
+                report_progress(f"compiling {self._purpose}, which takes seconds and is kept for later processes")
+        traced = self._jitted.trace(**static, **dynamic)
+        shapes = [(one.shape, one.dtype, one.weak_type) for one in jax.tree.leaves(traced.out_info)]
+        result = jax.tree.unflatten(jax.tree.structure(traced.out_info), map(_shape_of, shapes))
+        return _Entry(run(_compile, traced.lower(), path, shapes), result)
 
 
-@contextlib.contextmanager
-def _without_jax_cache() -> Iterator[None]:
-    """Disables JAX's cache inside the block."""
-    jax.config.update("jax_enable_compilation_cache", False)
-    compilation_cache.reset_cache()  # whether there is one is looked at once
-    try:
-        yield
-    finally:
-        jax.config.update("jax_enable_compilation_cache", True)
-        compilation_cache.reset_cache()
+_Run = Callable[..., Future[Callable[..., Any]]]
+
+
+def _run_now(compute: Callable[..., Any], *args: Any) -> Future[Any]:
+    """Returns the result as of another thread."""
+    future: Future[Any] = Future()
+    future.set_result(compute(*args))
+    return future
+
+
+@cache
+def _compilers() -> ThreadPoolExecutor:
+    """Returns the threads that compile: one a core, as XLA computes outside of Python's lock."""
+    return ThreadPoolExecutor(cores(), "compile")
+
+
+def _compile(lowered: Any, path: Path | None, shapes: list[Any]) -> Callable[..., Any]:
+    """Returns the compiled program, which a file keeps with the shapes of its results."""
+    calls = re.findall(r"custom_call @(\w+)", lowered.as_text())
+    if path is None or any(not call.startswith("lapack_") for call in calls):
+        return lowered.compile()  # a later process may not have loaded what it calls
+    with without_cache:  # an executable that JAX has loaded cannot be kept again
+        compiled = lowered.compile()
+    with contextlib.suppress(Exception):  # structures that cannot be pickled, a full disk: kept in memory alone
+        payload, _, out_structure = serialize_executable.serialize(compiled)
+        _write(path, pickle.dumps((payload, out_structure, shapes)))
+    return compiled
+
+
+def _shape_of(form: tuple[tuple[int, ...], Any, bool]) -> jax.ShapeDtypeStruct:
+    shape, dtype, is_weak = form
+    return jax.ShapeDtypeStruct(shape, dtype, weak_type=is_weak)
 
 
 @cache
@@ -165,10 +192,10 @@ def describe(value: Any) -> str:
 
 
 def _is_plain(leaf: Any) -> bool:
-    """Returns whether an argument is an array of the host or of the first device."""
+    """Returns whether an argument is an array of the host or of the first device, or its shape."""
     if isinstance(leaf, jax.Array):
         return leaf.devices() == {jax.devices()[0]}
-    return isinstance(leaf, (np.ndarray, np.generic))
+    return isinstance(leaf, (np.ndarray, np.generic, jax.ShapeDtypeStruct))
 
 
 def _in_double_precision() -> bool:

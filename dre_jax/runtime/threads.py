@@ -63,6 +63,11 @@ class SharedContext:
             if self._inside == 0:
                 self._context.close()
 
+    def is_entered(self) -> bool:
+        """Returns whether a thread is inside."""
+        with self._lock:
+            return self._inside > 0
+
 
 def _limit() -> Any:
     """Limits the threads; returns the context that removes the limit."""

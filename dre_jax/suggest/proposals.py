@@ -16,7 +16,7 @@ from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.loop import trial_keys
 from dre_jax.search.method import Method, as_history_fit, capabilities_of
-from dre_jax.search.stages import valuation
+from dre_jax.search.stages import Valuation, valuation
 from dre_jax.suggest.allowed import move
 from dre_jax.suggest.candidates import CandidateConfig, StepNumbers, canonicalize, draw_step_numbers, steps_from
 from dre_jax.suggest.layout import SpaceLayout
@@ -120,9 +120,9 @@ def propose(
     posterior = _condition(
         method, layout, config.pending_strategy, params, trials.history, trials.points, trials.pending, method_key
     )
-    return _search(
-        method, layout, config, params, trials, posterior, even, method_key, steps, coins, n, fixed_values, weights
-    )
+    arrays = params, trials, posterior
+    last = _draw_rounds(method, layout, config, *arrays, even, method_key, steps, coins, fixed_values, weights)
+    return _choose(method, layout, config, *arrays, last, method_key, n, fixed_values, weights)
 
 
 class _Posterior(NamedTuple):
@@ -163,90 +163,6 @@ def _condition(
     return _Posterior(history, fitted_params, weight)
 
 
-@jit_with_less_effort("method", "layout", "config", "n", purpose="the search for candidates")
-def _search(
-    method: Method,
-    layout: SpaceLayout,
-    config: CandidateConfig,
-    params: Any,
-    trials: TrialRecord,
-    posterior: _Posterior,
-    even: Array,
-    method_key: Array,
-    steps: StepNumbers,
-    coins: Array,
-    n: int,
-    fixed_values: Array | None,
-    weights: Weights,
-) -> Proposals:
-    history, fitted_params, past_weight = posterior
-    sample = config.pending_strategy == "draw"
-    is_weighted = any(weight is not None for weight in weights)
-    is_log = values_are_logarithms(method, sample=sample)
-    rate = valuation(method, params, history, fitted_params, method_key, sample=sample)
-    points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
-    is_even = jnp.arange(len(points)) < config.even
-    parents = _best_trials(trials, config.sources)
-    count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
-
-    def to_rules(points: Array) -> Array:
-        return move(layout, points, fixed_values, jnp) if layout.is_thin else points
-
-    def weigh_values(values: Array, scale: Array | None, points: Array) -> Array:
-        return weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
-
-    def draw_round(carry: _Round, numbers_of_round: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
-        steps, coins = numbers_of_round
-        if config.steps:  # in place of those that are valued least
-            new_points = steps_from(layout, config, carry.parents, carry.n_parents, steps)
-            points = jnp.concatenate([carry.points[: config.even], new_points])
-        else:
-            points = carry.points
-        points = to_rules(_fix_coordinates(points, fixed_values))
-        is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
-        points = canonicalize(layout, points)
-        candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
-        values = rate(candidates)
-        has_value = candidates.where & ~jnp.isnan(values)
-        has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
-        values = jnp.where(has_value, values, -jnp.inf)
-        scale = None
-        if is_weighted:
-            scale = None if is_log else value_scale(values, candidates.where)
-            values = weigh_values(values, scale, points) + tie_noise(values, coins)
-        order = jnp.lexsort((coins, is_even, values))[::-1]
-        points = points[order]
-        parents, n_parents = points[: config.sources], jnp.int32(config.sources)
-        return _Round(points, values[order], is_even[order], parents, n_parents, has_no_value, scale), None
-
-    scale = None if is_log or not is_weighted else jnp.ones((), even.dtype)
-    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, jnp.bool_(False), scale)
-    # A loop, so that the method is compiled once.
-    last, _ = jax.lax.scan(draw_round, first, (steps, coins))
-    points, values = last.points, last.values
-    if config.starts and not sample and supports_refinement(method, layout):
-
-        def rate_points(points: Array) -> Array:
-            points = to_rules(points)
-            values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
-            return weigh_values(values, last.scale, points) if is_weighted else values
-
-        starts = jnp.concatenate(
-            [choose_starts(points, values, config.starts), _fix_coordinates(parents[:_INCUMBENTS], fixed_values)]
-        )
-        maxima, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed_values, config.ascent_steps)
-        maxima = to_rules(maxima)
-        worth = jnp.where(_may_be_proposed(layout, maxima, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
-        points, values = jnp.concatenate([points, maxima]), jnp.concatenate([values, worth])
-        order = jnp.argsort(-values, stable=True)
-        points, values = points[order], values[order]
-    points, values, improvement = points[:n], values[:n], None
-    if not sample and gives_improvement(method):
-        log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
-        improvement = jnp.exp(log_improvement) * jnp.std(history.response, where=history.where)
-    return Proposals(points, values, last.is_undefined, improvement, past_weight)
-
-
 class _Round(NamedTuple):
     """Points f[N, P], best first, after a round; where the next one steps from; no values."""
 
@@ -260,8 +176,116 @@ class _Round(NamedTuple):
     """Divisor of values that are no logarithms, if values are weighted."""
 
 
-_programs: tuple[Any, ...] = (_condition, _search)
+@jit_with_less_effort("method", "layout", "config", purpose="the search for candidates")
+def _draw_rounds(
+    method: Method,
+    layout: SpaceLayout,
+    config: CandidateConfig,
+    params: Any,
+    trials: TrialRecord,
+    posterior: _Posterior,
+    even: Array,
+    method_key: Array,
+    steps: StepNumbers,
+    coins: Array,
+    fixed_values: Array | None,
+    weights: Weights,
+) -> _Round:
+    """Returns the candidates after the last round."""
+    is_weighted = any(weight is not None for weight in weights)
+    is_log = values_are_logarithms(method, sample=config.pending_strategy == "draw")
+    rate = _valuation(method, config, params, posterior, method_key)
+    points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
+    is_even = jnp.arange(len(points)) < config.even
+    parents = _best_trials(trials, config.sources)
+    count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
+
+    def draw_round(carry: _Round, numbers_of_round: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
+        steps, coins = numbers_of_round
+        if config.steps:  # in place of those that are valued least
+            new_points = steps_from(layout, config, carry.parents, carry.n_parents, steps)
+            points = jnp.concatenate([carry.points[: config.even], new_points])
+        else:
+            points = carry.points
+        points = _to_rules(layout, _fix_coordinates(points, fixed_values), fixed_values)
+        is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
+        points = canonicalize(layout, points)
+        candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
+        values = rate(candidates)
+        has_value = candidates.where & ~jnp.isnan(values)
+        has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
+        values = jnp.where(has_value, values, -jnp.inf)
+        scale = None
+        if is_weighted:
+            scale = None if is_log else value_scale(values, candidates.where)
+            values = _weigh(layout, weights, values, scale, points) + tie_noise(values, coins)
+        order = jnp.lexsort((coins, is_even, values))[::-1]
+        points = points[order]
+        parents, n_parents = points[: config.sources], jnp.int32(config.sources)
+        return _Round(points, values[order], is_even[order], parents, n_parents, has_no_value, scale), None
+
+    scale = None if is_log or not is_weighted else jnp.ones((), even.dtype)
+    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, jnp.bool_(False), scale)
+    # A loop, so that the method is compiled once.
+    return jax.lax.scan(draw_round, first, (steps, coins))[0]
+
+
+@jit_with_less_effort("method", "layout", "config", "n")
+def _choose(
+    method: Method,
+    layout: SpaceLayout,
+    config: CandidateConfig,
+    params: Any,
+    trials: TrialRecord,
+    posterior: _Posterior,
+    last: _Round,
+    method_key: Array,
+    n: int,
+    fixed_values: Array | None,
+    weights: Weights,
+) -> Proposals:
+    """Returns the best of the candidates and of searches by gradient from them."""
+    sample = config.pending_strategy == "draw"
+    points, values, history = last.points, last.values, posterior.history
+    if config.starts and not sample and supports_refinement(method, layout):
+        is_weighted = any(weight is not None for weight in weights)
+        rate = _valuation(method, config, params, posterior, method_key)
+
+        def rate_points(points: Array) -> Array:
+            points = _to_rules(layout, points, fixed_values)
+            values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
+            return _weigh(layout, weights, values, last.scale, points) if is_weighted else values
+
+        incumbents = _fix_coordinates(_best_trials(trials, config.sources)[:_INCUMBENTS], fixed_values)
+        starts = jnp.concatenate([choose_starts(points, values, config.starts), incumbents])
+        maxima, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed_values, config.ascent_steps)
+        maxima = _to_rules(layout, maxima, fixed_values)
+        worth = jnp.where(_may_be_proposed(layout, maxima, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
+        points, values = jnp.concatenate([points, maxima]), jnp.concatenate([values, worth])
+        order = jnp.argsort(-values, stable=True)
+        points, values = points[order], values[order]
+    points, values, improvement = points[:n], values[:n], None
+    if not sample and gives_improvement(method):
+        log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
+        improvement = jnp.exp(log_improvement) * jnp.std(history.response, where=history.where)
+    return Proposals(points, values, last.is_undefined, improvement, posterior.past_weight)
+
+
+_programs: tuple[Any, ...] = (_condition, _draw_rounds, _choose)
 propose._cache_size = lambda: sum(program._cache_size() for program in _programs)  # type: ignore[attr-defined]
+
+
+def _valuation(method: Method, config: CandidateConfig, params: Any, posterior: _Posterior, key: Array) -> Valuation:
+    sample = config.pending_strategy == "draw"
+    return valuation(method, params, posterior.history, posterior.fitted_params, key, sample=sample)
+
+
+def _to_rules(layout: SpaceLayout, points: Array, fixed_values: Array | None) -> Array:
+    return move(layout, points, fixed_values, jnp) if layout.is_thin else points
+
+
+def _weigh(layout: SpaceLayout, weights: Weights, values: Array, scale: Array | None, points: Array) -> Array:
+    return weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
 
 
 def _fix_coordinates(points: Array, values: Array | None) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ from jax import Array
 
 from dre_jax.errors import DataError
 from dre_jax.runtime import devices
+from dre_jax.runtime.jit import compile_ahead
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
 from dre_jax.search.batch import bucket
@@ -122,7 +124,9 @@ class Suggester:
             points = sobol_points(config.even, layout.n_parts, seed).astype(dtype)
             params, record, even = jax.device_put((with_precision(self._params, dtype), record, points), self._device)
             trials = TrialRecord(*record)
-            proposals = propose(self._method, layout, config, params, trials, even, self._key, trial)
+            search = partial(propose, self._method, layout, config)
+            compile_ahead(search, params, trials, even, self._key, trial)
+            proposals = search(params, trials, even, self._key, trial)
             if proposals.is_undefined:
                 raise undefined_values(self._method)
             return np.asarray(proposals.points, np.float64)[0]

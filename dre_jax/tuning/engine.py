@@ -16,6 +16,7 @@ import numpy as np
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
+from dre_jax.runtime.jit import compile_ahead
 from dre_jax.runtime.progress import say_reports
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.history import History, make_history
@@ -23,12 +24,12 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.precision import precision_of, with_precision
-from dre_jax.suggest.proposals import propose
+from dre_jax.suggest.proposals import Proposals, propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights, gives_improvement
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
-from dre_jax.tuning.feasibility import learn_feasibility
+from dre_jax.tuning.feasibility import feasibility_outcomes, fit_feasibility
 from dre_jax.tuning.infeasible_trials import rank_like_past
 from dre_jax.tuning.initial_design import InitialDesign, n_first_trials
 from dre_jax.tuning.objectives.objectives import responses_of
@@ -232,14 +233,14 @@ class Engine:
         """
         (points, pending_points, failed_points), max_history = trial_points, self.config.max_history
         arrays = self._responses(observations), points, failed_points, pending_points
-        feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
+        outcomes, responses = feasibility_outcomes(self.config, observations, *arrays, dtype)
         responses = rank_like_past(self.surrogate, observations, responses)
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden_points = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
         # With real numbers, of the best candidates hardly one is evaluated: they are compared below, as they are few.
         avoid = np.vstack([failed_points, hidden_points]) if is_finite else failed_points
-        slots = capacity_for(len(avoid)) if feasibility is None else coarse_capacity_for(len(avoid))
+        slots = capacity_for(len(avoid)) if outcomes is None else coarse_capacity_for(len(avoid))
         # Where all coordinates have few values, a neighbour is another configuration.
         radius = _SAME if is_finite else self.config.failed_radius
         history = self._history(observations, rows, points, responses, len(rows) + len(pending_points), dtype)
@@ -247,10 +248,7 @@ class Engine:
         even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
         costs = np.array([np.nan if one.cost is None else one.cost for one in observations], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
-        proposals = propose(
-            self._method,
-            self._layout,
-            self._candidates,
+        searched = (
             self._params_for(observations, responses, rows, len(trials.points), dtype),
             trials,
             jax.device_put(even_points.astype(dtype)),
@@ -258,12 +256,20 @@ class Engine:
             jax.device_put(np.int32(design.number % 2**31)),
             64,
             None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
-            Weights(
-                feasibility,
-                self._log_belief(points, responses, dtype),
-                learn_cost(self.space.layout, points, costs, left, max_history, dtype, past_cost),
-            ),
         )
+        weights = Weights(
+            None,
+            self._log_belief(points, responses, dtype),
+            learn_cost(self.space.layout, points, costs, left, max_history, dtype, past_cost),
+        )
+
+        def search(outcomes: Any, searched: Any, weights: Weights) -> Proposals:
+            if outcomes is not None:
+                weights = weights._replace(feasibility=fit_feasibility(self.space.layout, *outcomes))
+            return propose(self._method, self._layout, self._candidates, *searched, weights=weights)
+
+        compile_ahead(search, outcomes, searched, weights)
+        proposals = search(outcomes, searched, weights)
         if proposals.is_undefined:
             raise undefined_values(self._method)
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)

@@ -77,9 +77,9 @@ class FeasibilityModel:
     """f[C, D], columns of the trials."""
     success: Classifier | None
     """None if no trial failed."""
-    processes: GPParams
-    """Hyperparameters of the constraints, K in front of each array."""
-    posteriors: PreparedGP
+    processes: GPParams | None
+    """Hyperparameters of the constraints, K in front of each array; None without constraints."""
+    posteriors: PreparedGP | None
     """Posteriors of the processes, conditioned on the constraints, K in front of each array."""
     bounds: Array
     """f[K]"""
@@ -123,12 +123,13 @@ def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes, decides: Array) -> 
     if outcomes.labels is not None:
         params = fit_classifier(x[rows], outcomes.labels[rows], outcomes.slot_mask[rows])
         success = condition_classifier(params, x, outcomes.labels, outcomes.slot_mask)
-    processes, posteriors = jax.lax.map(fit, (outcomes.values, outcomes.where))
+    # Without constraints, the loop would be traced and compiled for nothing.
+    has_constraints = len(outcomes.values) > 0
+    processes, posteriors = jax.lax.map(fit, (outcomes.values, outcomes.where)) if has_constraints else (None, None)
     return FeasibilityModel(decides, x, success, processes, posteriors, outcomes.bounds, layout)
 
 
-def learn_feasibility(
-    layout: SpaceLayout,
+def feasibility_outcomes(
     config: EngineConfig,
     observations: Sequence[Trial],
     responses: Floats,
@@ -136,11 +137,10 @@ def learn_feasibility(
     failed_points: Floats,
     pending_points: Floats,
     dtype: type[np.floating[Any]],
-) -> tuple[FeasibilityModel | None, Floats]:
-    """Returns the model of the trials that have ended, None without failures and constraints, and `capped_responses`.
+) -> tuple[tuple[Outcomes, Array] | None, Floats]:
+    """Returns the arrays of `fit_feasibility`, None without failures and constraints, and `capped_responses`.
 
     Args:
-      layout: the search space.
       config: settings. The model has at most `max_history` trials, those near the best, and others.
       observations: the n trials that have a value.
       responses: f64[n], of these, higher is better.
@@ -171,8 +171,7 @@ def learn_feasibility(
     rows = select_trials(-np.abs(all_points - best).max(axis=1), max_trials)
     capacity = min(coarse_capacity_for(len(rows)), max_trials)
     outcomes = outcomes_of(all_points[rows], failure_mask[rows], constraints[rows], capacity)
-    model = fit_feasibility(layout, *jax.device_put((with_precision(outcomes, dtype), np.bool_(decides))))
-    return model, responses
+    return jax.device_put((with_precision(outcomes, dtype), np.bool_(decides))), responses
 
 
 def outcomes_of(points: Floats, failure_mask: Mask, constraints: Floats, capacity: int) -> Outcomes:

@@ -9,7 +9,7 @@ from scipy.stats import norm, zscore
 from dre_jax.search import Capabilities
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, learn_feasibility
+from dre_jax.tuning.feasibility import FIT_TRIALS, capped_responses, feasibility_outcomes, fit_feasibility
 from tests.gp.test_classification import log_probability
 from tests.known_methods import RISING, Valued
 from tests.known_trials import complete_trial, failed_trials
@@ -51,7 +51,8 @@ def test_weights_are_those_of_a_reference():
             for x, row in zip(points[:, 0], constraints, strict=True)
         ]
         trials = observed, -points[:, 0], points, failed, np.empty((0, 2))
-        model, _ = learn_feasibility(SQUARE.layout, EngineConfig(), *trials, np.float64)
+        outcomes, _ = feasibility_outcomes(EngineConfig(), *trials, np.float64)
+        model = fit_feasibility(SQUARE.layout, *outcomes)
         result = np.asarray(jax.jit(type(model).log_weight)(model, jnp.asarray(new)))
     rows = np.asarray(model.x)[: len(points) + len(failed)]
     logs = np.append(model.success.params.log_length, model.success.params.log_scale)
