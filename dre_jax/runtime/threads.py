@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, wraps
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
@@ -113,6 +113,25 @@ def factorise_on_one_thread() -> None:
     """
     os.environ.setdefault(VARIABLE, "1")
     _limit()
+
+
+@contextlib.contextmanager
+def beside(compute: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Iterator[Future[T]]:
+    """Yields the future result of a call in another thread, in the precision of this one.
+
+    Example:
+      >>> with beside(pow, 2, 3) as power:
+      ...     pow(3, 2) + power.result()
+      17
+    """
+    in_double_precision = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+
+    def call() -> T:
+        with jax.enable_x64(in_double_precision):
+            return compute(*args, **kwargs)
+
+    with ThreadPoolExecutor(1) as executor:
+        yield executor.submit(call)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax import Array
 
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError, DataError
@@ -24,7 +25,7 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.precision import precision_of, with_precision
-from dre_jax.suggest.proposals import Proposals, propose
+from dre_jax.suggest.proposals import Proposals, TrialRecord, propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights, gives_improvement
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
@@ -46,6 +47,8 @@ from dre_jax.tuning.trial_record import ParamsEncoder, select_trials, trial_reco
 
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
+_PROPOSALS = 64
+"""Candidates of which the first that was not evaluated is suggested."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
 Dtype = type[np.floating[Any]]
@@ -248,28 +251,20 @@ class Engine:
         even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
         costs = np.array([np.nan if one.cost is None else one.cost for one in observations], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
-        searched = (
+        proposals = self._search(
+            outcomes,
             self._params_for(observations, responses, rows, len(trials.points), dtype),
             trials,
             jax.device_put(even_points.astype(dtype)),
             seed_key(self.seed),
             jax.device_put(np.int32(design.number % 2**31)),
-            64,
             None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
+            Weights(
+                None,
+                self._log_belief(points, responses, dtype),
+                learn_cost(self.space.layout, points, costs, left, max_history, dtype, past_cost),
+            ),
         )
-        weights = Weights(
-            None,
-            self._log_belief(points, responses, dtype),
-            learn_cost(self.space.layout, points, costs, left, max_history, dtype, past_cost),
-        )
-
-        def search(outcomes: Any, searched: Any, weights: Weights) -> Proposals:
-            if outcomes is not None:
-                weights = weights._replace(feasibility=fit_feasibility(self.space.layout, *outcomes))
-            return propose(self._method, self._layout, self._candidates, *searched, weights=weights)
-
-        compile_ahead(search, outcomes, searched, weights)
-        proposals = search(outcomes, searched, weights)
         if proposals.is_undefined:
             raise undefined_values(self._method)
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)
@@ -283,6 +278,30 @@ class Engine:
         improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
         weight = proposals.past_weight
         return configurations, improvement, None if weight is None else float(weight)
+
+    def _search(
+        self,
+        outcomes: Any,
+        params: Any,
+        trials: TrialRecord,
+        even: Array,
+        key: Array,
+        number: Array,
+        fixed_values: Array | None,
+        weights: Weights,
+    ) -> Proposals:
+        """Returns the best candidates by the method; ``outcomes`` are those of `feasibility_outcomes`."""
+
+        def search(outcomes: Any, weights: Weights, *arrays: Any) -> Proposals:
+            if outcomes is not None:
+                weights = weights._replace(feasibility=fit_feasibility(self.space.layout, *outcomes))
+            params, trials, even, key, number, fixed = arrays
+            static = self._method, self._layout, self._candidates
+            return propose(*static, params, trials, even, key, number, _PROPOSALS, fixed, weights)
+
+        arguments = outcomes, weights, params, trials, even, key, number, fixed_values
+        compile_ahead(search, *arguments)
+        return search(*arguments)
 
     def _history(
         self,

@@ -90,7 +90,7 @@ class FeasibilityModel:
         return by_blocks(self._log_weight, self.layout.columns(points, jnp))
 
     def _log_weight(self, new: Array) -> Array:
-        def one(process: GPParams, posterior: PreparedGP, bound: Array) -> Array:
+        def one(process: Any, posterior: Any, bound: Array) -> Array:
             mean, variance = predict_signal_at(process, self.x, posterior, new)
             return jax.scipy.special.log_ndtr((bound - mean) / jnp.sqrt(variance + jnp.exp(process.log_noise)))
 

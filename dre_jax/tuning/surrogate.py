@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from dre_jax.checks import check_seed, one_of
+from dre_jax.data import SearchSpace
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning
 from dre_jax.methods import find
@@ -26,6 +27,7 @@ from dre_jax.methods.registry import entry_of
 from dre_jax.methods.start_configurations import start_rows
 from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
+from dre_jax.runtime.threads import beside
 from dre_jax.search.method import Method, decisions_of
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of
@@ -180,10 +182,11 @@ class Surrogate:
         with suggestion_runtime, jax.enable_x64(False), show_reports(quiet=quiet, callback=progress):
             n_tasks = f"{len(past.tasks)} past {'task' if len(past.tasks) == 1 else 'tasks'}"
             report_progress(f"{entry.name}: compiling, and learning from {n_tasks}")
-            params = jax.block_until_ready(learner.fit(meta, key))
-            studies = keep_studies(meta, jax.random.fold_in(key, 2))
+            with beside(_keep_and_compare, meta, jax.random.fold_in(key, 2)) as kept:
+                params = jax.block_until_ready(learner.fit(meta, key))
+                studies, apart = kept.result()
             decisions = decisions_of(learner, params)
-            if apart := studies_apart(studies):
+            if apart:
                 decisions["past studies"] = (
                     f"{len(apart)} of {len(studies.names)} agree with no other: {', '.join(apart)}"
                 )
@@ -370,6 +373,12 @@ class Surrogate:
             say(f"no surrogate of {name} knows {metric}: that of {nearest.name}, the nearest metric, is used")
         surrogate = cls.load(pretrained_path(name, metrics[0] if score is None else score.name))
         return replace(surrogate, direction=None if score is None else score.direction, metric=metric)
+
+
+def _keep_and_compare(meta: SearchSpace, key: jax.Array) -> tuple[PastStudies, list[str]]:
+    """Returns the past studies, and the names of those that agree with no other one."""
+    studies = keep_studies(meta, key)
+    return studies, studies_apart(studies)
 
 
 def _on_host(name: str, method: Method, params: Any, n_columns: int) -> Any:

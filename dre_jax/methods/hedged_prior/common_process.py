@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -195,6 +196,12 @@ def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -
     return CommonProcess(
         x, task, params, weights, inverse, log_slope_var, zero, params.log_own_var, params.log_noise_var
     )
+
+
+@jit_with_less_effort()
+def condition_on_others(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
+    """Returns `condition_common` of each row of tasks i32[K, R], K in front of each array."""
+    return jax.vmap(partial(condition_common, params, x, y))(task)
 
 
 def pad_columns(common: CommonPrior, width: int) -> CommonPrior:

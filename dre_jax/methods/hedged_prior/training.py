@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,20 +24,23 @@ from jax import Array
 
 from dre_jax.data import Task
 from dre_jax.data.sampling import TaskSpans
-from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_common
-from dre_jax.methods.hedged_prior.folds import Folds, HeldOutEvidence, make_folds
+from dre_jax.data.tasks import TaskTable
+from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_on_others
+from dre_jax.methods.hedged_prior.folds import Folds, HeldOut, HeldOutEvidence, make_folds
 from dre_jax.methods.hedged_prior.held_out import (
     evidence_of_folds,
+    held_out_evidence,
     mean_evidence,
     transfer_weights,
     uninformed_evidence,
 )
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
-from dre_jax.methods.hedged_prior.prior import LearnedPrior, LearnedPriorConfig, prior_shapes
+from dre_jax.methods.hedged_prior.prior import LearnedPrior, LearnedPriorConfig, MultiTaskParams, prior_shapes
 from dre_jax.methods.hedged_prior.training_steps import PriorTraining, descend_priors, initial_vectors, unravel
 from dre_jax.optim.adam import Moments
 from dre_jax.optim.descent import Descent
 from dre_jax.optim.schedule import portion_length
+from dre_jax.runtime.jit import compile_ahead
 from dre_jax.runtime.reports import report_progress
 from dre_jax.runtime.threads import side_by_side
 
@@ -170,6 +173,8 @@ def train_priors(
     start_key, step_key = jax.random.split(key)
     folds = make_folds(tasks, members=config.members, folds=training.folds, histories=_HISTORIES, rows=training.rows)
     run = _Training.create(config, training, folds, step_key)
+    if training.steps is None:
+        _compile_evidence(config, folds, common)  # while this thread traces and compiles the training
     states = run.begin(start_key, lengths)
     if training.steps is None:
         return _train_with_folds(run, states, common)
@@ -219,10 +224,27 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
 
 def _common_evidence(config: LearnedPriorConfig, common: CommonFit, folds: Folds) -> Floats:
     """Returns the evidence of held-out histories under the common process of the other tasks, f64[K, H]."""
-    x, y, task = jax.device_put(common.trials)
-    rest = np.stack([np.where(np.isin(common.trials.task, held_out), -1, task) for held_out in folds.task])
-    processes = jax.vmap(partial(condition_common, common.params, x, y))(jax.device_put(rest))
-    return evidence_of_folds(config, processes, folds)
+    return evidence_of_folds(config, condition_on_others(*_trials_of_others(common, folds)), folds)
+
+
+def _trials_of_others(common: CommonFit, folds: Folds) -> tuple[MultiTaskParams, Array, Array, Array]:
+    """Returns the arguments of `condition_on_others`, each fold without the tasks that it holds out."""
+    x, y, task = common.trials
+    others = np.stack([np.where(np.isin(task, held_out), -1, task) for held_out in folds.task])
+    return common.params, *jax.device_put((x, y, others))
+
+
+def _compile_evidence(config: LearnedPriorConfig, folds: Folds, common: CommonFit | None) -> None:
+    """Begins to compile the programs of the evidence of held-out histories."""
+    shapes = prior_shapes(config, folds.table.n_columns)
+    priors = jax.tree.map(lambda a: jax.ShapeDtypeStruct((len(folds.task), *a.shape), a.dtype), shapes)
+    compile_ahead(partial(held_out_evidence, config), priors, folds.table, folds.held_out)
+    if common is not None:
+
+        def evidence(table: TaskTable, held_out: HeldOut, *trials: Any) -> None:
+            held_out_evidence(config, condition_on_others(*trials), table, held_out)
+
+        compile_ahead(evidence, folds.table, folds.held_out, *_trials_of_others(common, folds))
 
 
 def explain_training(steps: int, transfer_probability: float, held_out: HeldOutEvidence) -> str:
