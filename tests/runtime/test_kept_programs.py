@@ -63,6 +63,23 @@ print(len(jax.devices()), programs(Path(sys.argv[1]), np.ones(2, np.float32)).to
     assert len(list(tmp_path.rglob("*"))) == 2  # the folder and one program
 
 
+def test_shapes_begin_the_compilation_that_a_call_waits_for(make, tmp_path):
+    new, traced = make
+    first, second = new(), new()
+    shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), ARRAYS)
+    with jax.enable_x64(True):
+        assert new()(tmp_path, *shapes, 2).first.dtype == np.float32
+    for programs in (first, second):  # the second loads
+        ahead = programs(tmp_path, *shapes, 2)
+        result = programs(tmp_path, *ARRAYS, 2)
+        assert jax.tree.map(lambda a: (a.shape, a.dtype, a.weak_type), ahead) == jax.tree.map(
+            lambda a: (a.shape, a.dtype, a.weak_type), result
+        )
+        np.testing.assert_array_equal(result.first, [1.0, 2.0, 5.0])
+        assert len(programs.programs) == 1
+    assert traced == [2, 2]
+
+
 def test_other_arguments_are_other_programs(make, tmp_path):
     new, traced = make
     new()(tmp_path, *ARRAYS, 2)

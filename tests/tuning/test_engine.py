@@ -1,5 +1,6 @@
 """What to try next, from what was tried."""
 
+import threading
 from functools import cache
 
 import jax.numpy as jnp
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from dre_jax import Categorical, ConfigError, DataError, EngineConfig, Float, Int, RandomSearch, Space, Surrogate, Trial
+from dre_jax.runtime import jit, kept_programs
 from dre_jax.suggest.proposals import propose
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.feasibility import fit_feasibility
@@ -102,7 +104,7 @@ def test_trials_outside_of_the_history_are_not_proposed_again():
 
 
 def test_nothing_is_compiled_inside_a_bucket():
-    """Two programs for a new bucket, the fit and the search, whatever runs, has failed, or is asked for."""
+    """Three programs for a new bucket, the fit and two of the search, whatever runs, has failed, or is asked for."""
     space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 2.0), "z": Int(0, 9)})  # which no other test compiles for
     engine = rising(space, seed=5)
     sizes, compiled = (1, 2, 7, 16, 31, 32, 33, 50, 64), []
@@ -111,13 +113,33 @@ def test_nothing_is_compiled_inside_a_bucket():
         evaluated = observations(n, space)
         engine.propose(evaluated[: max(n - 2, 1)], number=n, pending=[o.params for o in evaluated[max(n - 2, 1) :]])
         compiled.append(propose._cache_size() - before)
-    assert compiled == [2, 2, 2, 2, 2, 2, 4, 4, 4]
+    assert compiled == [3, 3, 3, 3, 3, 3, 6, 6, 6]
     failed, models = [o.params for o in observations(6, space, 1)], fit_feasibility._cache_size()
-    for model, n_programs in ((False, 4), (True, 5)):  # another search with a model of failures, which is one too
+    for model, n_programs in ((False, 6), (True, 8)):  # another search with a model of failures, which is one too
         engine = rising(space, seed=6, config=EngineConfig(failure_model=model))
         for n in (3, 6):
             engine.propose([*observations(3 * n, space), *failed_trials(failed[:n])], number=n)
             assert (propose._cache_size() - before, fit_feasibility._cache_size() - models) == (n_programs, int(model))
+
+
+def test_what_is_compiled_ahead_is_what_a_suggestion_uses(monkeypatch, tmp_path):
+    """With a model of failures too: all in other threads, none twice, and the suggestion of programs one by one."""
+    trials, threads = [*observations(5), *failed_trials([{"x": 1.0, "kernel": "rbf"}])], []
+
+    def spy(*arguments):
+        threads.append(threading.current_thread())
+        return compile_program(*arguments)
+
+    compile_program = kept_programs._compile
+    monkeypatch.setattr(kept_programs, "_compile", spy)
+    monkeypatch.setattr(jit, "_is_used", lambda: True)
+    results = []
+    for folder in (None, tmp_path, tmp_path):
+        monkeypatch.setattr(jit, "enabled_folder", lambda folder=folder: folder)
+        results.append(rising(seed=9).propose(trials, number=5))
+    assert results[0] == results[1] == results[2]
+    assert len(threads) == 5
+    assert threading.current_thread() not in threads
 
 
 def test_large_numbers_in_a_small_range_differ():
