@@ -85,18 +85,19 @@ class KeptPrograms:
         leaves, structure = jax.tree.flatten(dynamic)
         is_ahead = any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
         is_default = getattr(jax.config, _DEVICE) is None
-        if not self._is_known or not is_default or not all(map(_is_plain, leaves)):
+        first = {jax.devices()[0]}
+        if not self._is_known or not is_default or not all(_is_plain(leaf, first) for leaf in leaves):
             return self._jitted.eval_shape(*args, **kwargs) if is_ahead else self._jitted(*args, **kwargs)
-        shapes = tuple((leaf.shape, str(leaf.dtype), getattr(leaf, "weak_type", False)) for leaf in leaves)
+        shapes = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves)
         key = (*static.items(), structure, shapes, _in_double_precision())
         with self._lock:
             if key not in self.programs:
                 run = _compilers().submit if is_ahead else _run_now
-                self.programs[key] = self._load(folder, static, dynamic, (structure, shapes), run)
+                self.programs[key] = self._load(folder, static, dynamic, f"{structure} {[*map(str, shapes)]}", run)
             entry = self.programs[key]
         return entry.result if is_ahead else entry.program.result()(**dynamic)
 
-    def _load(self, folder: Path, static: dict[str, Any], dynamic: dict[str, Any], form: Any, run: _Run) -> _Entry:
+    def _load(self, folder: Path, static: dict[str, Any], dynamic: dict[str, Any], form: str, run: _Run) -> _Entry:
         """Returns a program from the folder; else compiles it, and keeps it if a name can tell it from others."""
         path = None
         with contextlib.suppress(TypeError):
@@ -107,20 +108,31 @@ class KeptPrograms:
             with contextlib.suppress(Exception):  # absent, damaged, or of another machine or user: compiled again
                 _check_own(path)
                 payload, out_structure, shapes = pickle.loads(path.read_bytes())
+                result = jax.tree.unflatten(out_structure, map(_shape_of, shapes))
                 _load_lapack()
-                program = serialize_executable.deserialize_and_load(
-                    payload,
-                    jax.tree.structure(((), dynamic)),
-                    out_structure,
-                    execution_devices=jax.devices()[:1],  # where `_is_plain` has seen the arguments; the default is all
+                return _Entry(
+                    run(self._deserialize, payload, out_structure, static, dynamic, _in_double_precision()), result
                 )
-                return _Entry(_run_now(lambda: program), jax.tree.unflatten(out_structure, map(_shape_of, shapes)))
             if self._purpose:
                 report_progress(f"compiling {self._purpose}, which takes seconds and is kept for later processes")
         traced = self._jitted.trace(**static, **dynamic)
         shapes = [(one.shape, one.dtype, one.weak_type) for one in jax.tree.leaves(traced.out_info)]
         result = jax.tree.unflatten(jax.tree.structure(traced.out_info), map(_shape_of, shapes))
         return _Entry(run(_compile, traced.lower(), path, shapes), result)
+
+    def _deserialize(
+        self, payload: bytes, out_structure: Any, static: dict[str, Any], dynamic: dict[str, Any], in_double: bool
+    ) -> Callable[..., Any]:
+        """Returns the program of a file; compiles it if the file is of another machine or damaged."""
+        first = jax.devices()[:1]  # where `_is_plain` has seen the arguments; the default is all
+        in_structure = jax.tree.structure(((), dynamic))
+        try:
+            return serialize_executable.deserialize_and_load(
+                payload, in_structure, out_structure, execution_devices=first
+            )
+        except Exception:
+            with jax.enable_x64(in_double):  # a setting of a thread
+                return self._jitted.lower(**static, **dynamic).compile()
 
 
 _Run = Callable[..., Future[Callable[..., Any]]]
@@ -191,10 +203,10 @@ def describe(value: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}{describe({name: getattr(value, name) for name in fields})}"
 
 
-def _is_plain(leaf: Any) -> bool:
+def _is_plain(leaf: Any, first: set[Any]) -> bool:
     """Returns whether an argument is an array of the host or of the first device, or its shape."""
     if isinstance(leaf, jax.Array):
-        return leaf.devices() == {jax.devices()[0]}
+        return leaf.devices() == first
     return isinstance(leaf, (np.ndarray, np.generic, jax.ShapeDtypeStruct))
 
 

@@ -1,5 +1,6 @@
 """Compiled programs that later processes load: the same values, without tracing, and never those of another program."""
 
+import pickle
 from typing import NamedTuple
 
 import jax
@@ -103,6 +104,22 @@ def test_a_damaged_file_is_replaced(make, tmp_path):
     file.write_bytes(b"damaged")
     np.testing.assert_array_equal(new()(tmp_path, *ARRAYS, 2).first, [1.0, 2.0, 5.0])
     new()(tmp_path, *ARRAYS, 2)
+    assert traced == [2, 2]
+
+
+def test_a_program_that_cannot_be_loaded_is_compiled(make, tmp_path):
+    """Also in another thread, in the precision of the first."""
+    new, traced = make
+    with jax.enable_x64(True):
+        new()(tmp_path, *ARRAYS, 2)
+        (file,) = (tmp_path / "programs").iterdir()
+        _, *rest = pickle.loads(file.read_bytes())
+        file.write_bytes(pickle.dumps((b"damaged", *rest)))
+        programs = new()
+        programs(tmp_path, *jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), ARRAYS), 2)
+        result = programs(tmp_path, *ARRAYS, 2)
+    np.testing.assert_array_equal(result.first, [1.0, 2.0, 5.0])
+    assert result.second.dtype == np.float64
     assert traced == [2, 2]
 
 
