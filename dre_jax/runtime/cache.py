@@ -57,7 +57,8 @@ def keep_programs_within() -> Iterator[None]:
 def enabled_folder() -> Path | None:
     """Returns the folder of JAX's cache, by whoever enabled it; None while it is disabled."""
     path = getattr(jax.config, _FOLDER)
-    return Path(path) if path and (without_cache.is_entered() or getattr(jax.config, _ENABLED)) else None
+    is_enabled = without_cache.is_entered_or(lambda: getattr(jax.config, _ENABLED))
+    return Path(path) if path and is_enabled else None
 
 
 @contextlib.contextmanager

@@ -63,10 +63,10 @@ class SharedContext:
             if self._inside == 0:
                 self._context.close()
 
-    def is_entered(self) -> bool:
-        """Returns whether a thread is inside."""
+    def is_entered_or(self, condition: Callable[[], Any]) -> bool:
+        """Returns whether a thread is inside, or else a condition holds, while no thread enters or exits."""
         with self._lock:
-            return self._inside > 0
+            return self._inside > 0 or bool(condition())
 
 
 def _limit() -> Any:
