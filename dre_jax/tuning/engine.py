@@ -23,7 +23,7 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.precision import precision_of, with_precision
-from dre_jax.suggest.proposals import propose
+from dre_jax.suggest.proposals import SuggestionInputs, propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights, gives_improvement
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
@@ -47,6 +47,8 @@ _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
+_N_PROPOSALS = 64
+"""Points that are compared with the trials on the host."""
 Dtype = type[np.floating[Any]]
 _TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost")
 
@@ -247,16 +249,12 @@ class Engine:
         even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
         costs = np.array([np.nan if one.cost is None else one.cost for one in observations], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
-        proposals = propose(
-            self._method,
-            self._layout,
-            self._candidates,
+        inputs = SuggestionInputs(
             self._params_for(observations, responses, rows, len(trials.points), dtype),
             trials,
             jax.device_put(even_points.astype(dtype)),
             seed_key(self.seed),
             jax.device_put(np.int32(design.number % 2**31)),
-            64,
             None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
             Weights(
                 feasibility,
@@ -264,6 +262,7 @@ class Engine:
                 learn_cost(self.space.layout, points, costs, left, max_history, dtype, past_cost),
             ),
         )
+        proposals = propose(self._method, self._layout, self._candidates, inputs, _N_PROPOSALS)
         if proposals.is_undefined:
             raise undefined_values(self._method)
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)

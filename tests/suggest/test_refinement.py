@@ -14,7 +14,7 @@ from dre_jax.search import Candidates, Capabilities, make_history
 from dre_jax.suggest import Suggester
 from dre_jax.suggest.candidates import CandidateConfig, canonicalize
 from dre_jax.suggest.precision import precision_of, supports_double
-from dre_jax.suggest.proposals import TrialRecord, propose
+from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.refinement import choose_starts, refine
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
@@ -50,8 +50,9 @@ def proposals(method, starts, held=None, space=SPACE, n=8):
     record = TrialRecord(make_history(rows, np.arange(4.0)), jnp.asarray(evaluated), jnp.zeros(4, bool), *failed)
     config = CandidateConfig(even=64, steps=32, starts=starts)
     even = jnp.asarray(sobol_points(64, len(space), 0))
-    args = config, None, record, even, jax.random.key(0), jnp.int32(0), n
-    return propose(method, space.layout, *args, None if held is None else jnp.asarray(held, jnp.float32))
+    fixed_values = None if held is None else jnp.asarray(held, jnp.float32)
+    inputs = SuggestionInputs(None, record, even, jax.random.key(0), jnp.int32(0), fixed_values)
+    return propose(method, space.layout, config, inputs, n)
 
 
 def test_refined_candidates_come_first_where_a_method_declares_a_gradient():

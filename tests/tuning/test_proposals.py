@@ -15,7 +15,7 @@ from dre_jax.suggest.candidates import (
     steps_from,
 )
 from dre_jax.suggest.layout import unit_cube
-from dre_jax.suggest.proposals import propose
+from dre_jax.suggest.proposals import SuggestionInputs, propose
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
 from dre_jax.tuning.space.completion import coordinates_of
@@ -49,7 +49,7 @@ def proposed(space, complete, running=(), failed=(), *, method=ALIKE, seed=0, tr
     trials = trial_record(history, points, pending, avoid, SLOTS, 1e-6)
     even, key = jnp.asarray(sobol_points(CONFIG.even, len(space), seed)), jax.random.key(seed)
     at = None if fixed is None else jnp.asarray(coordinates_of(space, fixed), jnp.float32)
-    result = propose(method, space.layout, CONFIG, None, trials, even, key, jnp.int32(trial), 64, at)
+    result = propose(method, space.layout, CONFIG, SuggestionInputs(None, trials, even, key, jnp.int32(trial), at), 64)
     values = np.asarray(result.values)
     assert (values[:-1] >= values[1:]).all()
     return [space.params(point) for point in np.asarray(result.points)[values > -np.inf]]

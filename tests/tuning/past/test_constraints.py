@@ -128,8 +128,8 @@ def test_a_past_of_the_same_constrained_task_agrees():
 
 @pytest.mark.parametrize("constrained", [True, False])
 def test_the_method_gets_trials_ranked_as_its_past(constrained, monkeypatch):
-    def stop(method, layout, candidates, params, trials, *others):
-        raise InterruptedError(trials.history)
+    def stop(method, layout, candidates, inputs, n):
+        raise InterruptedError(inputs.trials.history)
 
     monkeypatch.setattr(engine_module, "propose", stop)
     surrogate = Surrogate(SPACE, "near", NEAREST, None, direction="minimize", constrained=constrained)
