@@ -14,24 +14,25 @@ import jax
 import numpy as np
 
 from dre_jax.data.tasks import tie_levels
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.runtime.progress import say_reports
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.history import History, make_history
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.suggest.candidates import CandidateConfig, default_candidates
+from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
-from dre_jax.suggest.precision import precision_of, with_precision
+from dre_jax.suggest.precision import Dtype, precision_of, with_precision
 from dre_jax.suggest.proposals import SuggestionInputs, propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
-from dre_jax.suggest.weighting import Weights, gives_improvement
+from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
-from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
+from dre_jax.tuning.engine_config import EngineConfig, checked_config
 from dre_jax.tuning.feasibility import learn_feasibility
-from dre_jax.tuning.infeasible_trials import rank_like_past
-from dre_jax.tuning.initial_design import InitialDesign, n_first_trials
-from dre_jax.tuning.objectives.objectives import responses_of
+from dre_jax.tuning.initial_design import InitialDesign
+from dre_jax.tuning.objectives.objectives import values_of
+from dre_jax.tuning.objectives.several import SeveralObjectives
+from dre_jax.tuning.objectives.single import SingleObjective
 from dre_jax.tuning.plateau import information_of, order_by_outcome
 from dre_jax.tuning.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
@@ -39,7 +40,6 @@ from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import seed_key, suggestion_runtime
-from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
 from dre_jax.tuning.trial_record import ParamsEncoder, select_trials, trial_record
 
@@ -49,8 +49,7 @@ _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
 _N_PROPOSALS = 64
 """Points that are compared with the trials on the host."""
-Dtype = type[np.floating[Any]]
-_TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost")
+_TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost", "_engines")
 
 
 class Suggestion(NamedTuple):
@@ -65,7 +64,7 @@ class Suggestion(NamedTuple):
 
 
 class Engine:
-    """Suggestions for studies of one search space and one direction.
+    """Suggestions for studies of one search space and the same objectives.
 
     Example:
       >>> from dre_jax.tuning import Float, Space
@@ -77,8 +76,7 @@ class Engine:
     def __init__(
         self,
         space: Space,
-        surrogate: Surrogate | None = None,
-        direction: str = "minimize",
+        objectives: SingleObjective | SeveralObjectives | None = None,
         *,
         seed: int = 0,
         config: EngineConfig | None = None,
@@ -87,8 +85,7 @@ class Engine:
 
         Args:
           space: the search space.
-          surrogate: knowledge of past tasks.
-          direction: of the values, "minimize" or "maximize".
+          objectives: the objectives with their methods; by default one to minimise, without past tasks.
           seed: seed of all suggestions.
           config: settings.
 
@@ -97,41 +94,31 @@ class Engine:
           ConfigError: for a pending strategy that the surrogate's method does not support.
         """
         self.space = space
-        self.surrogate = surrogate
-        self.surrogates = {"": surrogate}
-        """By objective; a single one has the name ""."""
-        self.directions = {"": direction}
-        """By objective, named as in `surrogates`."""
+        self.objectives = SingleObjective() if objectives is None else objectives
         self.seed = seed
-        self.config = EngineConfig() if config is None else config
-        if not isinstance(self.config, EngineConfig):
-            raise ConfigError(f"config must be an EngineConfig, but got {config!r}")
-        if surrogate is not None:
-            surrogate.space.require_encodes(space)
+        self.config = checked_config(config)
+        if self.objectives.past_space is not None:
+            self.objectives.past_space.require_encodes(space)
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
     @property
     def n_start(self) -> int:
         """Number of trials that precede those of the method, without a surrogate."""
-        return n_first_trials(len(self.space))
+        return self.objectives.n_start(len(self.space))
 
-    @property
-    def uses_standard_errors(self) -> bool:
-        """Whether the method can use standard errors of responses."""
-        return capabilities_of(self._method).heteroscedastic
+    def of_objective(self, name: str) -> Engine:
+        """Returns an engine of one of several objectives, the same at each call; itself if there is one."""
+        if isinstance(self.objectives, SingleObjective):
+            return self
+        if name not in self._engines:
+            part = self.objectives.parts[name]
+            self._engines[name] = Engine(self.space, part, seed=self.seed, config=self.config)
+        return self._engines[name]
 
-    def require_standard_errors(self) -> None:
-        """Raises `ConfigError` if the method cannot use standard errors of responses."""
-        if not self.uses_standard_errors:
-            rule = "standard errors need a method that uses them, as hedged-prior, or gp without a surrogate"
-            raise ConfigError(f"{rule}, but {self._method_name} does not: tell the value without stderr")
-
-    def require_improvement(self) -> None:
-        """Raises `ConfigError` if the method has no expected improvement of the objective's values."""
-        if not gives_improvement(self._method):
-            rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
-            raise ConfigError(f"{rule}, but the method is {self._method_name}")
+    @cached_property
+    def _engines(self) -> dict[str, Engine]:
+        return {}
 
     @say_reports()
     def propose(
@@ -164,20 +151,21 @@ class Engine:
         encode = self._encoder.encode
         encodings = [[encode(params) for params in group] for group in groups]
         identities = {one.identity for group in encodings for one in group}
-        start = None if self.surrogate is None else self.surrogate.start
         held = coordinates_of(self.space, fixed or {})
+        start = self.objectives.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
         for params in design.initial_configurations(len(identities)):
             if encode(params).identity not in identities:
                 return Suggestion(params)
         trial_points = [np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings]
         points, _, failed_points = trial_points
-        has_past, method = self.surrogate is not None, capabilities_of(self._method)
-        information = information_of(observations, points, self._values(observations), has_past=has_past)
+        has_past = self.objectives.past_space is not None
+        values = values_of(observations, self.objectives.directions)
+        information = information_of(observations, points, values, has_past=has_past)
         fills_space = number % 4 < 4 * information.even_share
         candidates, improvement, past_weight = None, None, None
         # A trial that fills the space has the improvement that the method expects of another one.
-        says_more = method.improvement and not information.is_plateau
+        says_more = capabilities_of(self._method).improvement and not information.is_plateau
         if self._can_value(observations) and (says_more or not fills_space):
             with suggestion_runtime, self._precision() as dtype:
                 left = share_left(self.config.budget, trials)
@@ -201,16 +189,12 @@ class Engine:
         )
         return Suggestion(next(others), 0.0, past_weight)
 
-    def _values(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the values f64[n, M] of M objectives, higher is better."""
-        return np.array([responses_of(one, self.directions) for one in observations], np.float64)
-
     def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the responses f64[n] that order the trials."""
-        return self._values(observations).ravel()
+        return self.objectives.order(values_of(observations, self.objectives.directions))
 
     def _can_value(self, observations: Sequence[Trial]) -> bool:
-        return bool(observations) or self.surrogate is not None
+        return bool(observations) or self.objectives.values_first_trial
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
@@ -235,7 +219,7 @@ class Engine:
         (points, pending_points, failed_points), max_history = trial_points, self.config.max_history
         arrays = self._responses(observations), points, failed_points, pending_points
         feasibility, responses = learn_feasibility(self.space.layout, self.config, observations, *arrays, dtype)
-        responses = rank_like_past(self.surrogate, observations, responses)
+        responses = self.objectives.rank_like_past(observations, responses)
         rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
         hidden_points = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
@@ -250,7 +234,7 @@ class Engine:
         costs = np.array([np.nan if one.cost is None else one.cost for one in observations], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
         inputs = SuggestionInputs(
-            self._params_for(observations, responses, rows, len(trials.points), dtype),
+            self.objectives.params_for(self._params, observations, responses, rows, len(trials.points), dtype),
             trials,
             jax.device_put(even_points.astype(dtype)),
             seed_key(self.seed),
@@ -291,11 +275,12 @@ class Engine:
         if n_filled <= self.config.max_history:
             capacity = min(capacity, self.config.max_history)
         # The value of a stopped trial is a posterior, whose error not every method can use.
-        states = ("complete", "stopped") if self.uses_standard_errors else ("complete",)
+        is_noise_known = capabilities_of(self._method).heteroscedastic
+        states = ("complete", "stopped") if is_noise_known else ("complete",)
         history_trials = [observations[row] for row in rows]
         errors = np.array([(one.stderr or 0.0) if one.state in states else 0.0 for one in history_trials])
         if errors.any():
-            self.require_standard_errors()
+            self.objectives.require_standard_errors()
         clipped_responses = clip_responses(responses[rows])
         history = make_history(self._layout.columns(points[rows]), clipped_responses, capacity, dtype)
         fields = {"level": tie_levels(responses[rows])}
@@ -312,15 +297,13 @@ class Engine:
           points: f64[n, P], of the unit cube, see `Space.point`.
 
         Raises:
-          ConfigError: for a method that does not declare ``predicts_components``.
+          ConfigError: for several objectives, and a method that does not declare ``predicts_components``.
           DataError: for fewer than two different responses.
         """
-        if not capabilities_of(self._method).predicts_components:
-            rule = "predictions need hedged-prior, or gp without a surrogate"
-            raise ConfigError(f"{rule}, but the method is {self._method_name}")
+        self.objectives.require_predictions()
         check_not_forked()
         observations = _with_value(trials)
-        responses = rank_like_past(self.surrogate, observations, self._responses(observations))
+        responses = self.objectives.rank_like_past(observations, self._responses(observations))
         rows = select_trials(responses, self.config.max_history)
         clipped_responses = clip_responses(responses[rows])
         spread = np.ptp(clipped_responses) if len(rows) else 0.0
@@ -333,15 +316,15 @@ class Engine:
             moments = predict_responses(self._method, self._layout, self._params, *arrays)
         mean, deviation = (np.asarray(one, np.float64) for one in moments)
         response = clipped_responses.min() + spread * mean
-        return Prediction(response if self.directions[""] == "maximize" else -response, spread * deviation)
+        return Prediction(response if self.objectives.directions[""] == "maximize" else -response, spread * deviation)
 
     @cached_property
     def _past_cost(self) -> CostModel | None:
         """What past studies teach of costs."""
-        if self.surrogate is None or self.surrogate.studies is None:
+        if self.objectives.past_studies is None:
             return None
         with self._precision() as dtype:
-            return learn_past_cost(self._layout, self.surrogate.studies, dtype)
+            return learn_past_cost(self._layout, self.objectives.past_studies, dtype)
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: Dtype) -> Any:
         """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
@@ -357,32 +340,21 @@ class Engine:
 
     @cached_property
     def _layout(self) -> Any:
-        return self.space.layout if self.surrogate is None else self.space.layout_in(self.surrogate.space)
+        past_space = self.objectives.past_space
+        return self.space.layout if past_space is None else self.space.layout_in(past_space)
 
     @cached_property
     def _candidates(self) -> CandidateConfig:
-        return default_candidates(self._method, self._layout, self.config.pending_strategy)
+        return self.objectives.candidates(self._layout, self.config.pending_strategy)
 
     @property
-    def _method_name(self) -> str:
-        return DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
-
-    @cached_property
     def _method(self) -> Method:
-        return default_method() if self.surrogate is None else self.surrogate.method
-
-    def _params_for(
-        self, observations: Sequence[Trial], responses: np.ndarray, rows: np.ndarray, capacity: int, dtype: Dtype
-    ) -> Any:
-        """Returns the method's parameters for some rows of the trials with a value, in a history of a capacity."""
-        return self._params
+        return self.objectives.method
 
     @cached_property
     def _params(self) -> Any:
-        if self.surrogate is None:
-            return None
         with self._precision() as dtype:
-            return jax.device_put(with_precision(self.surrogate.params, dtype))
+            return jax.device_put(with_precision(self.objectives.past_params, dtype))
 
     def _precision(self) -> AbstractContextManager[Dtype]:
         return precision_of(self._method)

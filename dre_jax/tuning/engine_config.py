@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, Share
+from dre_jax.errors import ConfigError
 from dre_jax.methods import find
 from dre_jax.search.method import Method
 from dre_jax.suggest.pending import PendingStrategy
@@ -68,6 +69,15 @@ class EngineConfig(Checked):
         elif isinstance(point, (list, tuple)):
             point = tuple(map(plain_value, point))
         object.__setattr__(self, "reference_point", point)
+
+
+def checked_config(config: EngineConfig | None) -> EngineConfig:
+    """Returns settings, by default those of an `EngineConfig`. Raises `ConfigError` for anything else."""
+    if config is None:
+        return EngineConfig()
+    if not isinstance(config, EngineConfig):
+        raise ConfigError(f"config must be an EngineConfig, but got {config!r}")
+    return config
 
 
 def default_method() -> Method:

@@ -19,9 +19,9 @@ from dre_jax.checks import check_positive, check_seed
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.tuning.engine import Engine, Suggestion
+from dre_jax.tuning.engine import Suggestion
 from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.objectives.engine import make_engine
+from dre_jax.tuning.make_engine import make_engine
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.predicted_responses import Prediction
 from dre_jax.tuning.sources import PastCheck
@@ -115,7 +115,7 @@ class Optimizer(StudyRecord):
     @property
     def surrogate(self) -> Surrogate | None:
         """Knowledge of past tasks; None without, and with several objectives."""
-        return None if self.directions else self._engine.surrogate
+        return None if self.directions else self.named_surrogates[""]
 
     @property
     def surrogates(self) -> dict[str, Surrogate | None]:
@@ -216,13 +216,10 @@ class Optimizer(StudyRecord):
             raise DataError(f"configurations must be mappings in a list, but got a data frame: {remedy}")
         if not isinstance(configurations, Iterable):
             raise DataError(f"configurations must be mappings in a list, but got {configurations!r}")
-        engine, name = self._engine, objective or ""
-        if self.directions:
-            more: Any = {"seed": self.seed, "config": engine.config}
-            engine = Engine(self.space, engine.surrogates[name], engine.directions[name], **more)
+        name = objective or ""
         points = np.array([self.space.point(self.space.check(params)) for params in configurations])
         trials = [trial.with_objective(name) for trial in self.trials]
-        return engine.predict(trials, points.reshape(-1, len(self.space)))
+        return self._engine.of_objective(name).predict(trials, points.reshape(-1, len(self.space)))
 
     def best_by_prediction(self) -> Trial:
         """Returns the complete, feasible trial of the best predicted value, for objectives with noise.
@@ -260,7 +257,7 @@ class Optimizer(StudyRecord):
         Raises:
           ConfigError: for a method that has no expected improvement.
         """
-        self._engine.require_improvement()
+        self._engine.objectives.require_improvement()
         with self._turn:
             improvement = self._suggest([], None).improvement
         return math.inf if improvement is None else improvement
@@ -274,7 +271,7 @@ class Optimizer(StudyRecord):
         Raises:
           ConfigError: for a method that has no expected improvement, or a threshold that is not positive.
         """
-        self._engine.require_improvement()
+        self._engine.objectives.require_improvement()
         check_positive(**{"the threshold of the expected gain": threshold})
         return len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
 

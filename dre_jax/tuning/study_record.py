@@ -35,9 +35,9 @@ class StudyRecord:
         """
         self.space = engine.space
         self._engine = engine
-        self.named_directions = engine.directions
+        self.named_directions = engine.objectives.directions
         """Directions by objective; a single one has the name ""."""
-        self.named_surrogates: Mapping[str, Surrogate | None] = engine.surrogates
+        self.named_surrogates: Mapping[str, Surrogate | None] = engine.objectives.surrogates
         """Knowledge of past tasks by objective, named as in `named_directions`."""
         self._trials: list[Trial] = []
         self._enqueued: list[Params] = []
@@ -148,7 +148,7 @@ class StudyRecord:
             not one of the study.
         """
         if stderr is not None:
-            self._engine.require_standard_errors()
+            self._engine.objectives.require_standard_errors()
             stderr = objective_value(stderr, "the standard error of a value")
             if not 0 <= stderr < math.inf:
                 raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")

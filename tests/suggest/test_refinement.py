@@ -19,6 +19,7 @@ from dre_jax.suggest.refinement import choose_starts, refine
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.objectives.single import SingleObjective
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial
 from tests.oracles import fitted_process, log_augmented_improvement
@@ -137,7 +138,7 @@ class Reference:
 
 
 def test_a_proposal_is_the_best_by_a_reference():
-    engine, points = Engine(CUBE, direction="maximize", seed=0), crowded(40)
+    engine, points = Engine(CUBE, SingleObjective(direction="maximize"), seed=0), crowded(40)
     method, responses = engine._method, np.array([two_peaks(x) for x in points])
     with precision_of(method) as dtype:
         assert dtype is np.float64
@@ -155,7 +156,7 @@ def test_a_proposal_is_the_best_by_a_reference():
 
 def test_float64_ends_with_a_suggestion():
     """In this thread, and in others meanwhile; the same seed gives the same, and compiles nothing anew."""
-    engine, observed = Engine(CUBE, direction="maximize", seed=0), evaluated(crowded(40))
+    engine, observed = Engine(CUBE, SingleObjective(direction="maximize"), seed=0), evaluated(crowded(40))
     first = engine.propose(observed, number=40).params
     before = propose._cache_size()
 

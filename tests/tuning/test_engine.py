@@ -10,6 +10,7 @@ from dre_jax import Categorical, ConfigError, DataError, EngineConfig, Float, In
 from dre_jax.suggest.proposals import propose
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.feasibility import fit_feasibility
+from dre_jax.tuning.objectives.single import SingleObjective
 from dre_jax.tuning.trial_record import select_trials
 from tests.error_messages import error_table
 from tests.known_methods import Valued
@@ -28,7 +29,8 @@ def turning(turns):
 
 
 def rising(space=SPACE, turns=-1, start=(), **options):
-    return Engine(space, Surrogate(space, "rising", turning(turns), None, start), "maximize", **options)
+    surrogate = Surrogate(space, "rising", turning(turns), None, start)
+    return Engine(space, SingleObjective(surrogate, "maximize"), **options)
 
 
 def observations(n, space=SPACE, seed=0):
@@ -39,13 +41,13 @@ def observations(n, space=SPACE, seed=0):
 def test_an_engine_remembers_nothing():
     """Another one, and one that has suggested much else, give the same; another number or seed gives another."""
     evaluated = observations(5)
-    used = Engine(SPACE, DRAWS, "maximize", seed=3)
+    used = Engine(SPACE, SingleObjective(DRAWS, "maximize"), seed=3)
     for number in range(3):
         used.propose(observations(4, seed=number), number=number)
-    expected = Engine(SPACE, DRAWS, "maximize", seed=3).propose(evaluated, number=7).params
+    expected = Engine(SPACE, SingleObjective(DRAWS, "maximize"), seed=3).propose(evaluated, number=7).params
     assert used.propose(evaluated, number=7).params == expected
     assert used.propose(evaluated, number=8).params != expected
-    assert Engine(SPACE, DRAWS, "maximize", seed=4).propose(evaluated, number=7).params != expected
+    assert Engine(SPACE, SingleObjective(DRAWS, "maximize"), seed=4).propose(evaluated, number=7).params != expected
 
 
 def test_the_surrogates_start_comes_first_and_once():
@@ -149,7 +151,7 @@ test_pending_strategies_are_checked_before_the_first_trial = error_table(
         "draws need a method that has several models, but got GaussianProcess",
     ),
     (
-        lambda: Engine(SPACE, DRAWS, config=EngineConfig(pending_strategy="believer")),
+        lambda: Engine(SPACE, SingleObjective(DRAWS), config=EngineConfig(pending_strategy="believer")),
         "a believer needs a method with an acquisition function, but got RandomSearch",
     ),
 )

@@ -10,6 +10,7 @@ from dre_jax.search import Capabilities
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, learn_feasibility
+from dre_jax.tuning.objectives.single import SingleObjective
 from tests.gp.test_classification import log_probability
 from tests.known_methods import RISING, Valued
 from tests.known_trials import complete_trial, failed_trials
@@ -22,7 +23,7 @@ RISING_DRAWS = Valued(RISING.value, Capabilities(samples_posterior=True))
 
 
 def rising(space=SQUARE, **options):
-    return Engine(space, Surrogate(space, "rising", RISING_DRAWS, None), "maximize", **options)
+    return Engine(space, SingleObjective(Surrogate(space, "rising", RISING_DRAWS, None), "maximize"), **options)
 
 
 def failing_right_half(n, space=SQUARE, seed=0):

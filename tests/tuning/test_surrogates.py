@@ -18,7 +18,6 @@ from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_f
 from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
-from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DRESampler, to_optuna
 from dre_jax.tuning.sklearn import DRESearchCV
 from dre_jax.tuning.space.hpob import from_hpob
@@ -125,9 +124,8 @@ def spaced(**parameters):
     ],
 )
 def test_other_spaces_are_refused_by_name(surrogate, space, message):
-    for make in (Engine, Optimizer):
-        with raises_line(DataError, "the surrogate must know the space, but they differ: ", message):
-            make(Space(space), surrogate)
+    with raises_line(DataError, "the surrogate must know the space, but they differ: ", message):
+        Optimizer(Space(space), surrogate)
 
 
 @pytest.mark.usefixtures("quiet_optuna")
@@ -154,7 +152,7 @@ def test_a_narrower_space_is_read(surrogate, saved):
     space = Space(
         {"kernel": Categorical(["poly"]), "degree": Int(3, 3), "C": Float(0.1, 1.0, log=True), "shrink": Bool()}
     )
-    assert Engine(space, surrogate).space == space
+    assert Optimizer(space, surrogate).space == space
     assert Surrogate.load(saved, space=space).space == SPACE
     for point in sobol_points(16, len(space), 0):
         params = space.params(point)

@@ -20,7 +20,7 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.objectives.engine import Surrogates
+from dre_jax.tuning.make_engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space

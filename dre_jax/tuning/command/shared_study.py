@@ -17,7 +17,7 @@ from dre_jax.checks import check_positive
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.tuning.command.worker_identity import SILENCE, is_lost, new_worker, seconds_between_signs
-from dre_jax.tuning.objectives.engine import Surrogates
+from dre_jax.tuning.make_engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler

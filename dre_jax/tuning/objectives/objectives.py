@@ -122,6 +122,11 @@ def responses_of(trial: Trial, directions: Mapping[str, str]) -> tuple[float, ..
     return tuple(sign * (value or 0.0) for sign, value in zip(signs, values, strict=True))
 
 
+def values_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> npt.NDArray[np.float64]:
+    """Returns the values f64[n, M] of complete trials in M objectives, higher is better."""
+    return np.array([responses_of(trial, directions) for trial in trials], np.float64)
+
+
 def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Trial, ...]:
     """Returns the complete, feasible trials that no other one dominates, in the order of their numbers."""
     feasible = _feasible(trials)

@@ -19,7 +19,7 @@ from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.objectives.engine import engine_of
+from dre_jax.tuning.make_engine import engine_of
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
     TrialReader,
@@ -153,16 +153,16 @@ class DRESampler(BaseSampler):
         engine = self._engine_for(translation.space, [direction.name.lower() for direction in study.directions])
         others = _others(study, trial)
         fixed_params = _fixed_values(trial, others, translation, search_space)
-        trials = read_trials(others, reader, engine.directions)
+        trials = read_trials(others, reader, engine.objectives.directions)
         check = self._past_checks.setdefault(study.study_name, PastCheck())
-        check.warn_if_misleading(trials, engine.directions, engine.surrogates)
+        check.warn_if_misleading(trials, engine.objectives.directions, engine.objectives.surrogates)
         for _ in range(_TRIES):
             suggestion = engine.propose(trials, number=trial.number, fixed=fixed_params)
             values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
             written_params, before = translation.read_params(values), trials
-            trials = read_trials(_others(study, trial), reader, engine.directions)
+            trials = read_trials(_others(study, trial), reader, engine.objectives.directions)
             is_old, is_shared = (any(one._params == written_params for one in them) for them in (before, trials))
             if is_old or not is_shared:
                 break
@@ -246,7 +246,7 @@ class DRESampler(BaseSampler):
     def _engine_for(self, space: Space, directions: Sequence[str]) -> Engine:
         """Returns the engine of a space; the last engine is cached with its arrays on the device."""
         engine = self._engine
-        if engine is None or engine.space != space or list(engine.directions.values()) != directions:
+        if engine is None or engine.space != space or list(engine.objectives.directions.values()) != directions:
             names = list(map(str, range(len(directions)))) if len(directions) > 1 else [""]
             surrogates = dict(zip(names, self._surrogates_for(len(directions)), strict=True))
             more: Any = {"seed": self._seed, "config": self._config}

@@ -1,0 +1,122 @@
+"""What an engine needs to know of a single objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dre_jax.errors import ConfigError
+from dre_jax.search.method import Method, capabilities_of
+from dre_jax.suggest.candidates import CandidateConfig, default_candidates
+from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.precision import Dtype
+from dre_jax.suggest.weighting import gives_improvement
+from dre_jax.tuning.engine_config import DEFAULT_METHOD, default_method
+from dre_jax.tuning.infeasible_trials import rank_like_past
+from dre_jax.tuning.initial_design import n_first_trials
+from dre_jax.tuning.past.studies import PastStudies
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import Trial
+
+
+@dataclass(frozen=True, eq=False)
+class SingleObjective:
+    """An objective with its method: a surrogate's, or the default."""
+
+    surrogate: Surrogate | None = None
+    direction: str = "minimize"
+
+    @property
+    def directions(self) -> Mapping[str, str]:
+        """Of the values, by objective; a single one has the name ""."""
+        return {"": self.direction}
+
+    @cached_property
+    def surrogates(self) -> Mapping[str, Surrogate | None]:
+        """By objective, named as in `directions`."""
+        return {"": self.surrogate}
+
+    @cached_property
+    def method(self) -> Method:
+        """The method that values candidates."""
+        return default_method() if self.surrogate is None else self.surrogate.method
+
+    @property
+    def _method_name(self) -> str:
+        return DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
+
+    @property
+    def past_space(self) -> Space | None:
+        """The surrogate's search space; None without a surrogate."""
+        return None if self.surrogate is None else self.surrogate.space
+
+    @property
+    def past_params(self) -> Any:
+        """What the method's `fit` returned; None without a surrogate."""
+        return None if self.surrogate is None else self.surrogate.params
+
+    @property
+    def past_studies(self) -> PastStudies | None:
+        """Past studies whose costs tell those of the study, if any."""
+        return None if self.surrogate is None else self.surrogate.studies
+
+    @property
+    def start(self) -> tuple[Params, ...] | None:
+        """The surrogate's start design; None without a surrogate."""
+        return None if self.surrogate is None else self.surrogate.start
+
+    @property
+    def values_first_trial(self) -> bool:
+        """Whether the method values candidates before any trial has a value."""
+        return self.surrogate is not None
+
+    def n_start(self, n_parts: int) -> int:
+        """Returns the number of trials that precede those of the method, without a surrogate, of P hyperparameters."""
+        return n_first_trials(n_parts)
+
+    def require_standard_errors(self) -> None:
+        """Raises `ConfigError` if the method cannot use standard errors of responses."""
+        if not capabilities_of(self.method).heteroscedastic:
+            rule = "standard errors need a method that uses them, as hedged-prior, or gp without a surrogate"
+            raise ConfigError(f"{rule}, but {self._method_name} does not: tell the value without stderr")
+
+    def require_improvement(self) -> None:
+        """Raises `ConfigError` if the method has no expected improvement of the objective's values."""
+        if not gives_improvement(self.method):
+            rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
+            raise ConfigError(f"{rule}, but the method is {self._method_name}")
+
+    def require_predictions(self) -> None:
+        """Raises `ConfigError` if the method does not declare ``predicts_components``."""
+        if not capabilities_of(self.method).predicts_components:
+            rule = "predictions need hedged-prior, or gp without a surrogate"
+            raise ConfigError(f"{rule}, but the method is {self._method_name}")
+
+    def order(self, values: np.ndarray) -> np.ndarray:
+        """Returns responses f64[n] that order trials of values f64[n, M], higher is better."""
+        return values.ravel()
+
+    def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
+        """Returns responses f64[n], with those of infeasible trials ranked as in the surrogate's past."""
+        return rank_like_past(self.surrogate, observations, responses)
+
+    def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:
+        """Returns the settings of the candidates."""
+        return default_candidates(self.method, layout, pending_strategy)
+
+    def params_for(
+        self,
+        params: Any,
+        observations: Sequence[Trial],
+        responses: np.ndarray,
+        rows: np.ndarray,
+        capacity: int,
+        dtype: Dtype,
+    ) -> Any:
+        """Returns the method's parameters for a history of some rows of the trials: `past_params` on the device."""
+        return params
