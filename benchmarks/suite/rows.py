@@ -91,7 +91,7 @@ def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
     """Returns the table of rows as the file has them."""
     cells = [_cells(row) for row in rows]
     heads = list(cells[0])
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *(list(one.values()) for one in cells)]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *(list(cell.values()) for cell in cells)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

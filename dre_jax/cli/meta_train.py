@@ -191,8 +191,8 @@ class MetaTrain(options.OnDevices):
         from dre_jax.tuning.surrogate import start_design
 
         past = reader(source, read_space(cast(Path, self.space_file)), **more)
-        for one in past.exclusions:
-            print(f"dre-jax: left out: {one}", file=sys.stderr)
+        for exclusion in past.exclusions:
+            print(f"dre-jax: left out: {exclusion}", file=sys.stderr)
         if changes := describe_changes(past):
             print(f"dre-jax: {changes}", file=sys.stderr)
         if not past.tasks:

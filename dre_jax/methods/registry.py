@@ -153,7 +153,7 @@ def entry_of(method: Method) -> Entry:
     alike = [entry for entry in METHODS.values() if type(entry.default) is type(method)]
     if not alike:
         return _add(entry_for(method, f"{type(method).__module__}:{type(method).__qualname__}"))
-    entry = next((one for one in alike if one.default == method), None) or entry_for(method, alike[0].name)
+    entry = next((entry for entry in alike if entry.default == method), None) or entry_for(method, alike[0].name)
     check_entry(entry)
     return entry
 

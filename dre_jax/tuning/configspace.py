@@ -49,7 +49,7 @@ def from_configspace(config_space: Any) -> Space:
     for condition in config_space.conditions:
         name = condition.child.name
         when[name] = _join_alternatives(when.get(name, [{}]), _alternatives(condition))
-    parameters = {name: _parameter(one, when.get(name)) for name, one in config_space.items()}
+    parameters = {name: _parameter(entry, when.get(name)) for name, entry in config_space.items()}
     return Space(parameters, rules=[rule for clause in config_space.forbidden_clauses for rule in _rules(clause)])
 
 
@@ -74,15 +74,15 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
     """
     library = _library()
     config_space = library.ConfigurationSpace(name=name, seed=seed)
-    for one, parameter in space.items():
+    for hyperparameter, parameter in space.items():
         try:
-            config_space.add(_hyperparameter(library, one, parameter))
+            config_space.add(_hyperparameter(library, hyperparameter, parameter))
         except (TypeError, ValueError) as error:
-            raise ConfigError(f"{one} must be one that ConfigSpace takes, but: {error}") from error
-    for one in space.sequence:
+            raise ConfigError(f"{hyperparameter} must be one that ConfigSpace takes, but: {error}") from error
+    for hyperparameter in space.sequence:
         alternatives = []
-        for conditions in space[one].alternatives:
-            parts = [part for each in conditions for part in _conditions(library, config_space, one, *each)]
+        for conditions in space[hyperparameter].alternatives:
+            parts = [part for each in conditions for part in _conditions(library, config_space, hyperparameter, *each)]
             alternatives.append(_join_parts(library.AndConjunction, parts))
         if alternatives:
             config_space.add(_join_parts(library.OrConjunction, alternatives))
@@ -102,14 +102,16 @@ def _alternatives(condition: Any) -> list[_Conditions]:
     if not isinstance(condition, library.OrConjunction):
         return [{condition.parent.name: _parent_values(condition)}]
     alternatives: list[_Conditions] = []
-    for one in itertools.chain(*map(_alternatives, condition.components)):
-        same = next((other for other in alternatives if other.keys() == one.keys() and len(one) == 1), None)
-        (name, values), *_ = one.items()
+    for alternative in itertools.chain(*map(_alternatives, condition.components)):
+        same = next(
+            (other for other in alternatives if other.keys() == alternative.keys() and len(alternative) == 1), None
+        )
+        (name, values), *_ = alternative.items()
         before = None if same is None else same[name]
         if isinstance(before, tuple) and isinstance(values, tuple):
             same[name] = tuple(dict.fromkeys(before + values))  # type: ignore[index]
         else:
-            alternatives.append(dict(one))
+            alternatives.append(dict(alternative))
     return alternatives
 
 

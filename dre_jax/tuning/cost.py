@@ -157,7 +157,7 @@ def share_left(budget: float | None, trials: Iterable[Trial]) -> float:
       >>> share_left(8.0, [Trial(0, {}, "complete", 1.0, cost=3.0), Trial(1, {}, "failed", cost=1.0), Trial(2, {})])
       0.5
     """
-    return 1.0 if budget is None else max(0.0, 1.0 - sum(one.cost or 0.0 for one in trials) / budget)
+    return 1.0 if budget is None else max(0.0, 1.0 - sum(trial.cost or 0.0 for trial in trials) / budget)
 
 
 def learn_cost(

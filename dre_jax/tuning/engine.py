@@ -146,18 +146,22 @@ class Engine:
         """
         check_not_forked()
         observations = _with_value(trials)
-        running, failures = ([one._params for one in trials if one.state == state] for state in ("running", "failed"))
-        groups = ([one._params for one in observations], [*running, *pending], failures)
+        running, failures = (
+            [trial._params for trial in trials if trial.state == state] for state in ("running", "failed")
+        )
+        groups = ([trial._params for trial in observations], [*running, *pending], failures)
         encode = self._encoder.encode
         encodings = [[encode(params) for params in group] for group in groups]
-        identities = {one.identity for group in encodings for one in group}
+        identities = {encoding.identity for group in encodings for encoding in group}
         held = coordinates_of(self.space, fixed or {})
         start = self.objectives.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
         for params in design.initial_configurations(len(identities)):
             if encode(params).identity not in identities:
                 return Suggestion(params)
-        trial_points = [np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encodings]
+        trial_points = [
+            np.array([encoding.point for encoding in group]).reshape(-1, len(self.space)) for group in encodings
+        ]
         points, _, failed_points = trial_points
         has_past = self.objectives.past_space is not None
         values = values_of(observations, self.objectives.directions)
@@ -172,7 +176,7 @@ class Engine:
                 ranking = self._rank_candidates(observations, trial_points, design, left, dtype)
                 candidates, improvement, past_weight = ranking
         if candidates is None or fills_space:
-            feasible = np.array([one.is_feasible for one in observations], bool)
+            feasible = np.array([trial.is_feasible for trial in observations], bool)
             arrays, radius = (points, feasible, failed_points), self.config.failed_radius
             candidates = design.sobol_configurations(lambda even: order_by_outcome(even, *arrays, radius))
         improvement = 0.0 if information.is_plateau and information.is_long else improvement
@@ -183,7 +187,7 @@ class Engine:
         # All candidates have been evaluated: any other configuration, or one that is not running.
         others = (
             params
-            for exclusions in (identities, {one.identity for one in encodings[1]}, set[bytes]())
+            for exclusions in (identities, {encoding.identity for encoding in encodings[1]}, set[bytes]())
             for params in design.other_configurations()
             if encode(params).identity not in exclusions
         )
@@ -231,7 +235,7 @@ class Engine:
         history = self._history(observations, rows, points, responses, len(rows) + len(pending_points), dtype)
         trials = trial_record(history, points[rows], pending_points, avoid, slots, radius)
         even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
-        costs = np.array([np.nan if one.cost is None else one.cost for one in observations], np.float64)
+        costs = np.array([np.nan if trial.cost is None else trial.cost for trial in observations], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
         inputs = SuggestionInputs(
             self.objectives.params_for(self._params, observations, responses, rows, len(trials.points), dtype),
@@ -278,7 +282,7 @@ class Engine:
         is_noise_known = capabilities_of(self._method).heteroscedastic
         states = ("complete", "stopped") if is_noise_known else ("complete",)
         history_trials = [observations[row] for row in rows]
-        errors = np.array([(one.stderr or 0.0) if one.state in states else 0.0 for one in history_trials])
+        errors = np.array([(trial.stderr or 0.0) if trial.state in states else 0.0 for trial in history_trials])
         if errors.any():
             self.objectives.require_standard_errors()
         clipped_responses = clip_responses(responses[rows])
@@ -309,12 +313,12 @@ class Engine:
         spread = np.ptp(clipped_responses) if len(rows) else 0.0
         if not spread:
             raise DataError("predictions need trials with different values")
-        observed_points = np.array([self._encoder.encode(one._params).point for one in observations])
+        observed_points = np.array([self._encoder.encode(trial._params).point for trial in observations])
         with suggestion_runtime, self._precision() as dtype:
             history = self._history(observations, rows, observed_points, responses, len(rows), dtype)
             arrays = history, jax.device_put(points.astype(dtype)), seed_key(self.seed)
             moments = predict_responses(self._method, self._layout, self._params, *arrays)
-        mean, deviation = (np.asarray(one, np.float64) for one in moments)
+        mean, deviation = (np.asarray(moment, np.float64) for moment in moments)
         response = clipped_responses.min() + spread * mean
         return Prediction(response if self.objectives.directions[""] == "maximize" else -response, spread * deviation)
 

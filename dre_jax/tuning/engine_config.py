@@ -65,7 +65,7 @@ class EngineConfig(Checked):
         super().__post_init__()
         point = to_list(self.reference_point)
         if isinstance(point, Mapping):
-            point = {name: plain_value(one) for name, one in point.items()}
+            point = {name: plain_value(number) for name, number in point.items()}
         elif isinstance(point, (list, tuple)):
             point = tuple(map(plain_value, point))
         object.__setattr__(self, "reference_point", point)

@@ -151,10 +151,10 @@ def learn_feasibility(
       dtype: precision of the model.
     """
     failed_points = failed_points if config.failure_model else failed_points[:0]
-    names = sorted({name for one in observations for name in one._constraints})
+    names = sorted({name for trial in observations for name in trial._constraints})
     if not names and not len(failed_points):
         return None, responses
-    constraints = np.array([[one._constraints.get(name, np.nan) for name in names] for one in observations])
+    constraints = np.array([[trial._constraints.get(name, np.nan) for name in names] for trial in observations])
     constraints = constraints.reshape(len(points), len(names))
     feasible = np.all(np.nan_to_num(constraints) <= 0, axis=1)
     responses = capped_responses(responses, feasible)

@@ -31,10 +31,10 @@ def make_engine(
     Raises:
       ConfigError, DataError: as `dre_jax.tuning.Optimizer`.
     """
-    for one in surrogate.values() if isinstance(surrogate, Mapping) else (surrogate,):
-        if not (one is None or isinstance(one, Surrogate)):
+    for fitted in surrogate.values() if isinstance(surrogate, Mapping) else (surrogate,):
+        if not (fitted is None or isinstance(fitted, Surrogate)):
             rule = "a surrogate must be a Surrogate, as Surrogate.load and Surrogate.pretrained return"
-            raise ConfigError(f"{rule}, but got {reprlib.repr(one)}")
+            raise ConfigError(f"{rule}, but got {reprlib.repr(fitted)}")
     if directions is None:
         if isinstance(surrogate, Mapping):
             raise ConfigError("surrogates by objective need directions= of the objectives, but got none")
@@ -44,7 +44,7 @@ def make_engine(
     directions = check_directions(directions)
     surrogates = surrogates_by_objective(surrogate, directions)
     if space is None:
-        space = next((one.space for one in surrogates.values() if one is not None), None)
+        space = next((fitted.space for fitted in surrogates.values() if fitted is not None), None)
     if not isinstance(space, Mapping):
         rule = "a search space must be a Space, a mapping, or a surrogate's by surrogate="
         raise ConfigError(f"{rule}, but got {reprlib.repr(space)}")

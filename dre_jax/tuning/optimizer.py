@@ -245,7 +245,7 @@ class Optimizer(StudyRecord):
         """
         from dre_jax.tuning.figures.study import study_figures
 
-        return {heading: one.figure for heading, one in study_figures(self).items()}
+        return {heading: figure.figure for heading, figure in study_figures(self).items()}
 
     def expected_improvement(self) -> float:
         """Returns how much the next trial is expected to improve on the best value, in units of the values.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from dre_jax.data.checks import show
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
-from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
+from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
+from dre_jax.methods.checkpoints.parameters import check_storable, has_numbers
+from dre_jax.search.method import Method
 from dre_jax.tuning.past.studies import PastStudies
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
@@ -103,3 +107,21 @@ def _data_fields(folder: _Path, checkpoint: FittedMethod, space: Space | None) -
     if differences:
         raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(differences)}")
     return {"space": data_space, "start": tuple(map(data_space.decode, checkpoint.extra.get("start_rows", ())))}
+
+
+def storable_params(name: str, method: Method, params: Any, n_columns: int) -> Any:
+    """Returns what a method learned as arrays of NumPy; warns if a checkpoint cannot store it or the configuration."""
+
+    def array(leaf: Any) -> np.ndarray:
+        is_array = hasattr(leaf, "dtype")
+        leaf = leaf if is_array and not has_numbers(leaf) else np.asarray(leaf)
+        if not has_numbers(leaf):
+            raise ConfigError(f"fit of a method must return arrays of numbers, but that of {name} returns {show(leaf)}")
+        return leaf
+
+    host_params = jax.tree.map(array, params)
+    try:
+        check_storable(name, method, host_params, n_columns)
+    except CheckpointError as error:
+        warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=3)
+    return host_params

@@ -106,13 +106,13 @@ class Sources:
 
         The evidence is above 10 to 1, and the mean over studies of the agreement in units of its error is below -1.
         """
-        z_scores = [one.agreement / one.agreement_error for one in self.studies]
+        z_scores = [source.agreement / source.agreement_error for source in self.studies]
         return bool(self.studies) and self.gain < -_STRONG and float(np.mean(z_scores)) < -1.0
 
     @property
     def gain(self) -> float:
         """Log predictive density of the mean over the past studies, minus that without; 0 without studies."""
-        gains = [one.gain for one in self.studies]
+        gains = [source.gain for source in self.studies]
         return float(np.logaddexp.reduce(gains) - math.log(len(gains))) if gains else 0.0
 
     def __str__(self) -> str:
@@ -126,9 +126,9 @@ class Sources:
           most: maximum number of past studies; None for all.
         """
         rows = [("past study", "weight", "agreement", "helped")]
-        for one in self.studies[:most]:
-            agreement = f"{one.agreement:+.2f} ± {one.agreement_error:.2f}"
-            rows.append((one.name, f"{one.weight:.2f}", agreement, _ANSWERS[one.helped]))
+        for source in self.studies[:most]:
+            agreement = f"{source.agreement:+.2f} ± {source.agreement_error:.2f}"
+            rows.append((source.name, f"{source.weight:.2f}", agreement, _ANSWERS[source.helped]))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows] if self.studies else []
         if len(lines) - 1 < self.n_past and lines:
@@ -168,7 +168,7 @@ class Sources:
                 look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "elinewidth": 1.2}
                 panels[0].errorbar([past[i].agreement for i in rows], rows, xerr=errors, label=_ANSWERS[helped], **look)
             panels[0].axvline(0.0, color="#8C8C8C", linewidth=0.8, zorder=0)
-            panels[0].set_yticks(range(len(past)), [display_name(one.name, 20) for one in past])
+            panels[0].set_yticks(range(len(past)), [display_name(source.name, 20) for source in past])
             panels[0].set(xlim=(-1.05, 1.05), xlabel="agreement with the trials")
             panels[0].legend(title="helped", frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
             if self.past_weights:

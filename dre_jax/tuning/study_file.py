@@ -95,7 +95,7 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
             raise DataError(f"{rule}: {remedy}")
         if origin is not None and surrogates[name] is not None and surrogates[name].fingerprint != origin.fingerprint:
             warnings.warn(f"{rule}, and continues with another one", DataWarning, stacklevel=3)
-    return {name: None if one is ... else one for name, one in surrogates.items()}
+    return {name: None if fitted is ... else fitted for name, fitted in surrogates.items()}
 
 
 def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Stamp | None:
@@ -177,7 +177,7 @@ def _read_trial(
     """Returns the trial of a record after earlier ones."""
     number, state = len(earlier), record["state"]
     contents = record.get("values", {}) if record.get("value") is None else {"": record["value"]}
-    values: Any = {name: _number(one) for name, one in contents.items()}
+    values: Any = {name: _number(content) for name, content in contents.items()}
     has_value = bool(values)
 
     def require(holds: bool, rule: str) -> None:

@@ -17,10 +17,9 @@ import numpy as np
 
 from dre_jax.checks import check_seed, one_of
 from dre_jax.data.checks import show
-from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
-from dre_jax.methods.checkpoints.parameters import check_storable, has_numbers
 from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.registry import entry_of
 from dre_jax.methods.start_configurations import start_rows
@@ -29,7 +28,7 @@ from dre_jax.runtime.reports import ProgressCallback, report_progress, report_re
 from dre_jax.search.method import Method, decisions_of
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of
-from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate
+from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
 from dre_jax.tuning.sources import Evaluation, Sources, compare_sources
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
@@ -192,7 +191,7 @@ class Surrogate:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
         facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decisions}
-        host_params = _on_host(entry.name, learner, params, meta.n_columns)
+        host_params = storable_params(entry.name, learner, params, meta.n_columns)
         return cls(
             past.space,
             entry.name,
@@ -370,24 +369,6 @@ class Surrogate:
             say(f"no surrogate of {name} knows {metric}: that of {nearest.name}, the nearest metric, is used")
         surrogate = cls.load(pretrained_path(name, metrics[0] if score is None else score.name))
         return replace(surrogate, direction=None if score is None else score.direction, metric=metric)
-
-
-def _on_host(name: str, method: Method, params: Any, n_columns: int) -> Any:
-    """Returns what a method learned as arrays of NumPy; warns if a checkpoint cannot store it or the configuration."""
-
-    def array(leaf: Any) -> np.ndarray:
-        is_array = hasattr(leaf, "dtype")
-        leaf = leaf if is_array and not has_numbers(leaf) else np.asarray(leaf)
-        if not has_numbers(leaf):
-            raise ConfigError(f"fit of a method must return arrays of numbers, but that of {name} returns {show(leaf)}")
-        return leaf
-
-    host_params = jax.tree.map(array, params)
-    try:
-        check_storable(name, method, host_params, n_columns)
-    except CheckpointError as error:
-        warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=3)
-    return host_params
 
 
 def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:

@@ -200,6 +200,6 @@ def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[st
             raise DataError(f"constraint {name!r} must be a finite number, but got {value!r}")
     study_values = next((trial._constraints for trial in trials if trial.state == "complete"), values)
     if study_values.keys() != values.keys():
-        names, own = (", ".join(map(repr, sorted(one))) or "none" for one in (study_values, values))
+        names, own = (", ".join(map(repr, sorted(mapping))) or "none" for mapping in (study_values, values))
         raise DataError(f"all trials of a study must have the same constraints, which are {names}, but got {own}")
     return values

@@ -26,7 +26,9 @@ def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | None) 
         return list(regrets(task, optuna_study(tuner, task.space, evaluate, trials, random)))
     optimizer = Optimizer(task.space, past, direction="minimize", seed=seed)
     optimizer.optimize(lambda trial: evaluate(trial.params), trials)
-    return list(regrets(task, [Evaluated(one.params, one.value) for one in optimizer.trials if one.value is not None]))
+    return list(
+        regrets(task, [Evaluated(trial.params, trial.value) for trial in optimizer.trials if trial.value is not None])
+    )
 
 
 def regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:

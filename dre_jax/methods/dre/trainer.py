@@ -130,8 +130,8 @@ def _train(
     def measure() -> LossEntry:
         params = put_on_first(run.state.params)
         losses = [
-            None if one is None else float(evaluate(model, config, one.evaluation(), params, first_key))
-            for one in (feed, validation)
+            None if part is None else float(evaluate(model, config, part.evaluation(), params, first_key))
+            for part in (feed, validation)
         ]
         return LossEntry(int(run.state.step), losses[0] or 0.0, losses[1])
 

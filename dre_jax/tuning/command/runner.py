@@ -98,7 +98,7 @@ def study_in_file(
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of the seed given, {seed}, but its own is {study.seed}")
         else:
-            ways = {name: one or "minimize" for name, one in directions.items()}
+            ways = {name: direction or "minimize" for name, direction in directions.items()}
             study = FileOptimizer(space, None if surrogate is ... else surrogate, directions=ways, seed=seed or 0)
         study.path = path
         yield study

@@ -75,7 +75,7 @@ class SharedStudy:
         self._translation = translation_of(space)
         self._address = address_without_password(storage)
         self._study = _open_study(storage, name, directions, surrogate)
-        own = [one.name.lower() for one in self._study.directions]
+        own = [direction.name.lower() for direction in self._study.directions]
         metrics = self._study.metric_names or map(str, range(len(own)))
         self.named_directions = dict(zip(metrics if len(own) > 1 else [""], own, strict=True))
         """Directions by objective; a single one has the name ""."""
@@ -232,7 +232,7 @@ def _open_study(storage: str, name: str, directions: Mapping[str, str | None], s
         base_storage = _create_storage(storage)
         with contextlib.suppress(KeyError):
             return optuna.load_study(study_name=name, storage=base_storage)
-        ways = {objective: one or "minimize" for objective, one in directions.items()}
+        ways = {objective: direction or "minimize" for objective, direction in directions.items()}
         surrogates_by_objective(surrogate, ways)  # before there is a study
         study = optuna.create_study(
             study_name=name, storage=base_storage, directions=list[Any](ways.values()), load_if_exists=True

@@ -68,8 +68,8 @@ class HypervolumeMethod:
         member_capabilities = [capabilities_of(member) for member in self.members]
         return Capabilities(
             fits_history=True,
-            double_precision=all(one.double_precision for one in member_capabilities),
-            differentiable=all(one.differentiable for one in member_capabilities),
+            double_precision=all(each.double_precision for each in member_capabilities),
+            differentiable=all(each.differentiable for each in member_capabilities),
         )
 
     def fit(self, meta: Any, key: Array) -> None:
@@ -101,8 +101,11 @@ class HypervolumeMethod:
         """Returns the log expected hypervolume improvement of the candidates."""
         objectives, boxes = fitted_params
         predictions = [
-            cast(CapableMethod, member).predict_components(one.params, one.history, candidates)
-            for member, one in zip(self.members, objectives, strict=True)
+            cast(CapableMethod, member).predict_components(objective.params, objective.history, candidates)
+            for member, objective in zip(self.members, objectives, strict=True)
         ]
-        excess = [log_expected_excess(two, one.thresholds) for two, one in zip(predictions, objectives, strict=True)]
+        excess = [
+            log_expected_excess(prediction, objective.thresholds)
+            for prediction, objective in zip(predictions, objectives, strict=True)
+        ]
         return log_hypervolume_improvement(boxes, jnp.stack(excess))

@@ -109,9 +109,9 @@ def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> di
         rule = "a study of one objective has one surrogate" if is_single else rule
         raise ConfigError(f"{rule}, but got surrogate={reprlib.repr(surrogate)}")
     by_name: dict[str, Surrogate | None] = {name: surrogate.get(name) for name in directions}
-    for name, one in by_name.items():
-        if one is not None:
-            one.require_direction(directions[name])
+    for name, fitted in by_name.items():
+        if fitted is not None:
+            fitted.require_direction(directions[name])
     return by_name
 
 

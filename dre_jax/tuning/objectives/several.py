@@ -107,7 +107,7 @@ class SeveralObjectives:
         """Returns the method's parameters for a history of some rows of the trials, from `past_params`."""
         values = values_of(observations, self.directions)
         scaled_values = unit_values(values)
-        feasible = np.array([one.is_feasible for one in observations])
+        feasible = np.array([trial.is_feasible for trial in observations])
         reference = None if self._reference is None else unit_reference(values, self._reference)
         empty = (0, capacity - len(rows))
         arrays = (
@@ -133,7 +133,7 @@ def _check_method(name: str, part: SingleObjective) -> None:
 
 def _join(surrogates: Mapping[str, Surrogate | None]) -> tuple[Space | None, tuple[Params, ...] | None]:
     """Returns the space of all surrogates, and their start designs in turns; None and None without any."""
-    fitted_surrogates = {name: one for name, one in surrogates.items() if one is not None}
+    fitted_surrogates = {name: fitted for name, fitted in surrogates.items() if fitted is not None}
     if not fitted_surrogates:
         return None, None
     (first, *others), space = fitted_surrogates, next(iter(fitted_surrogates.values())).space
@@ -141,7 +141,9 @@ def _join(surrogates: Mapping[str, Surrogate | None]) -> tuple[Space | None, tup
         if fitted_surrogates[name].space != space:
             rule = "the surrogates of a study must have one space"
             raise ConfigError(f"{rule}, but those of {first!r} and {name!r} differ: fit them on spaces that are equal")
-    turns = itertools.chain.from_iterable(itertools.zip_longest(*(one.start for one in fitted_surrogates.values())))
+    turns = itertools.chain.from_iterable(
+        itertools.zip_longest(*(fitted.start for fitted in fitted_surrogates.values()))
+    )
     start: list[Params] = []
     for params in turns:
         if params is not None and params not in start:

@@ -76,7 +76,7 @@ def _to_frozen_trial(trial: Trial, translation: Translation) -> FrozenTrial:
         state=_STATES[trial.state],
         values=values or None,
         params=translation.to_optuna_values(trial.params),
-        distributions={one: translation.distributions[one] for one in trial.params},
+        distributions={name: translation.distributions[name] for name in trial.params},
         user_attrs={
             name: value for name, value in (("stderr", trial.stderr), ("cost", trial.cost)) if value is not None
         },

@@ -95,7 +95,7 @@ class DRESampler(BaseSampler):
                 raise ConfigError("a sampler has one surrogate, but got search_space= and surrogate=")
             search_space, surrogate = None, search_space
         surrogates = tuple(surrogate) if isinstance(surrogate, (list, tuple)) else (surrogate,)
-        if not surrogates or not all(one is None or isinstance(one, Surrogate) for one in surrogates):
+        if not surrogates or not all(fitted is None or isinstance(fitted, Surrogate) for fitted in surrogates):
             rule = "surrogate must be a Surrogate or None, or a sequence of them for several objectives"
             raise ConfigError(f"{rule}, but got {surrogate!r}")
         if seed is not None:
@@ -108,7 +108,7 @@ class DRESampler(BaseSampler):
         self._warned_names: set[str] = set()
         self._past_checks: dict[str, PastCheck] = {}  # by study
         self._constraints_func = constraints_func
-        spaces = (one.space for one in surrogates if one is not None)
+        spaces = (fitted.space for fitted in surrogates if fitted is not None)
         space = search_space if search_space is not None else next(spaces, None)
         self._search_space = None if space is None else translation_of(space)
         self._engine: Engine | None = None
@@ -163,7 +163,7 @@ class DRESampler(BaseSampler):
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
             written_params, before = translation.read_params(values), trials
             trials = read_trials(_others(study, trial), reader, engine.objectives.directions)
-            is_old, is_shared = (any(one._params == written_params for one in them) for them in (before, trials))
+            is_old, is_shared = (any(other._params == written_params for other in them) for them in (before, trials))
             if is_old or not is_shared:
                 break
         if suggestion.past_weight is not None:

@@ -161,17 +161,17 @@ def _read(
         if outcomes is not None and outcomes[i] != "complete":
             unfinished.setdefault(str(name), []).append(f"a trial must be complete, but is {outcomes[i]}")
             continue
-        row = {one: params[one][i] if one in params else None for one in space}
+        row = {column: params[column][i] if column in params else None for column in space}
         try:
             number = _value(values[i], value)
             seconds = _cost(costs[i], cost_name, is_default=cost is None)
-            limits = read_constraints({one: column[i] for one, column in constraints.items()})
+            limits = read_constraints({label: column[i] for label, column in constraints.items()})
         except DataError as error:
             unreadable.setdefault(str(name), []).append(f"row {i + 1}: {error}")
             continue
         trials.append(Evaluated(read_cells(space, row), number, seconds, limits))
     exclusions = [
-        Exclusion.of_trials(name, reasons) for one in (unreadable, unfinished) for name, reasons in one.items()
+        Exclusion.of_trials(name, reasons) for part in (unreadable, unfinished) for name, reasons in part.items()
     ]
     metric = None if value == "value" else value
     return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)

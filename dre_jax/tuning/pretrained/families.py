@@ -116,7 +116,7 @@ def pretrained_path(name: str, metric: str) -> Path:
 def _read() -> dict[str, Family]:
     text = (resources.files(__package__) / "families.json").read_bytes()
     content = parse_json(text, "families.json")
-    return {name: Family(name=name, parameters=one.pop("space"), **one) for name, one in content.items()}
+    return {name: Family(name=name, parameters=family.pop("space"), **family) for name, family in content.items()}
 
 
 FAMILIES = _read()
@@ -207,6 +207,8 @@ def _known_bases(kind: type) -> Iterator[tuple[type, Family, str]]:
         for path in filter(None, (family.classifier, family.regressor)):
             package, name = path.partition(".")[0], path.rpartition(".")[2]
             # Libraries move classes between modules, but not out of their package.
-            bases = (one for one in kind.__mro__ if one.__module__.partition(".")[0] == package and hasattr(one, "fit"))
+            bases = (
+                base for base in kind.__mro__ if base.__module__.partition(".")[0] == package and hasattr(base, "fit")
+            )
             if (base := next(bases, None)) is not None and base.__name__ == name:
                 yield base, family, path

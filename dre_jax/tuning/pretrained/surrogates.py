@@ -117,7 +117,7 @@ def with_prefix(surrogate: Surrogate, prefix: str) -> Surrogate:
 def prefixed_space(space: Space, prefix: str) -> Space:
     """Returns a space whose hyperparameters have a prefix."""
     when = {
-        name: [{prefix + parent: values for parent, values in conditions} for conditions in one.alternatives] or None
-        for name, one in space.items()
+        name: [{prefix + parent: values for parent, values in conditions} for conditions in entry.alternatives] or None
+        for name, entry in space.items()
     }
-    return Space({prefix + name: replace(one, when=when[name]) for name, one in space.items()})
+    return Space({prefix + name: replace(entry, when=when[name]) for name, entry in space.items()})

@@ -60,8 +60,8 @@ def is_whole(value: Any) -> bool:
 
 def make_fields_plain(parameter: Any) -> None:
     """Converts scalar fields of NumPy and JAX to Python values."""
-    for one in fields(parameter):
-        object.__setattr__(parameter, one.name, plain_value(getattr(parameter, one.name)))
+    for attribute in fields(parameter):
+        object.__setattr__(parameter, attribute.name, plain_value(getattr(parameter, attribute.name)))
 
 
 def to_list(values: Any) -> Any:

@@ -16,7 +16,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.nn import networks
 from dre_jax.optim.adam import Moments, StepSizes
 
-LOSSES = frozenset({"listmle", "mean_squared_error"})
+COMPILED_LOSSES = frozenset({"listmle", "mean_squared_error"})
 """Losses that the C++ supports. Others would gain two to four times too, but no recommended method uses them."""
 
 MODEL_FIELDS: Mapping[str, Container[object] | None] = {
@@ -36,15 +36,15 @@ MODEL_FIELDS: Mapping[str, Container[object] | None] = {
 def why_not(request: StepRequest) -> str | None:
     """Returns why the C++ does not take such steps, in a few words; None if it does.
 
-    Supported are the fields and values in `MODEL_FIELDS`, the losses in `LOSSES`, tables of float32, and members with
-    lists of their own, unless they share a deep set.
+    Supported are the fields and values in `MODEL_FIELDS`, the losses in `COMPILED_LOSSES`, tables of float32, and
+    members with lists of their own, unless they share a deep set.
     """
     model = request.model
     values = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
     unknown = [name for name, value in values.items() if not _is_known(MODEL_FIELDS.get(name, ()), value)]
     if unknown:
         return f"{unknown[0]}={values[unknown[0]]!r} is not supported"
-    return request.why_no_backend(LOSSES) or native.decision().why_not
+    return request.why_no_backend(COMPILED_LOSSES) or native.decision().why_not
 
 
 def _is_known(choices: Container[object] | None, value: object) -> bool:

@@ -15,7 +15,7 @@ from dre_jax.methods.dre.ensemble import (
     Support,
     check_columns,
     init,
-    pad_columns,
+    pad_ensemble,
     scores,
     scores_in_blocks,
 )
@@ -73,8 +73,8 @@ class DRE:
         return jax.eval_shape(partial(init, self.model, n_columns), jax.random.key(0))
 
     def pad_columns(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
-        """Returns `dre_jax.methods.dre.ensemble.pad_columns` of the parameters."""
-        return pad_columns(params, n_columns, width)
+        """Returns `dre_jax.methods.dre.ensemble.pad_ensemble` of the parameters."""
+        return pad_ensemble(params, n_columns, width)
 
     def fit_history(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
         """Returns the parameters fine-tuned from meta-trained ones, or from random ones.
