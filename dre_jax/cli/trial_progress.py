@@ -20,8 +20,8 @@ from dre_jax.errors import DataError
 from dre_jax.tuning.command.commands import Outcome
 from dre_jax.tuning.command.runner import Progress
 from dre_jax.tuning.objectives.objectives import best_trials
-from dre_jax.tuning.optimizer import Optimizer
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.trial import Trial
 
 if TYPE_CHECKING:
     from dre_jax.tuning.command.shared_study import SharedStudy

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dre_jax.tuning.command.runner import FileOptimizer
     from dre_jax.tuning.command.shared_study import SharedStudy
     from dre_jax.tuning.command.templates import Template
-    from dre_jax.tuning.make_engine import Surrogates
+    from dre_jax.tuning.engine.make_engine import Surrogates
 
 _MAX_STUDIES = 5
 """Maximum number of past studies in the closing lines."""

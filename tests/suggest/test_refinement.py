@@ -18,7 +18,7 @@ from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.refinement import choose_starts, refine
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.objectives.single import SingleObjective
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial

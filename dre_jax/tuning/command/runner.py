@@ -20,11 +20,11 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.make_engine import Surrogates
+from dre_jax.tuning.engine.make_engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
-from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.trial import Trial
 
 if TYPE_CHECKING:
     from dre_jax.tuning.command.shared_study import SharedStudy

@@ -17,7 +17,7 @@ from dre_jax.checks import check_positive
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.tuning.command.worker_identity import SILENCE, is_lost, new_worker, seconds_between_signs
-from dre_jax.tuning.make_engine import Surrogates
+from dre_jax.tuning.engine.make_engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
@@ -25,7 +25,7 @@ from dre_jax.tuning.optuna.trials import RETRIED
 from dre_jax.tuning.past.optuna_studies import address_without_password, open_storage, storage_errors
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.trial import State, Trial
+from dre_jax.tuning.study.trial import State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
 MAX_ATTEMPTS = 3

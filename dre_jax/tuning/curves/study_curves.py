@@ -8,7 +8,7 @@ from typing import Any
 from dre_jax.errors import DataError
 from dre_jax.tuning.curves.forecast import CurveModel, Forecast
 from dre_jax.tuning.past.curves import Curve, PastCurves, as_curve
-from dre_jax.tuning.trial import Trial, objective_value
+from dre_jax.tuning.study.trial import Trial, objective_value
 
 
 class StudyCurves:

@@ -15,13 +15,13 @@ from dre_jax.tuning.figures.by_optuna import optuna_figures
 from dre_jax.tuning.figures.values import plot_curves, plot_front, plot_history
 from dre_jax.tuning.objectives.objectives import best_trials
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dre_jax.tuning.command.shared_study import SharedStudy
-    from dre_jax.tuning.study_record import StudyRecord
+    from dre_jax.tuning.study.study_record import StudyRecord
 
 _FRONT = "The first two objectives. No trial equals or beats one of the front in all, and beats it in one."
 _HISTORY = "Values far worse than the others are drawn at the edge."

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.report.style import COLOURS, new_figure
-from dre_jax.tuning.response_clipping import clip_responses
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.engine.response_clipping import clip_responses
+from dre_jax.tuning.study.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

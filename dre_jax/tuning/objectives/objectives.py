@@ -14,8 +14,8 @@ from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.suggest.hypervolume import dominates
 from dre_jax.tuning.space.scalars import is_finite, to_list
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import DIRECTIONS, Trial, objective_value
+from dre_jax.tuning.study.trial import DIRECTIONS, Trial, objective_value
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 ANY_DIRECTION: Mapping[str, str | None] = MappingProxyType({"": None})
 """One objective, in whatever direction the study has."""

@@ -16,15 +16,15 @@ from dre_jax.search.method import capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import Dtype
-from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.initial_design import N_START
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.initial_design import N_START
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_reference, unit_values
 from dre_jax.tuning.objectives.hypervolume_method import HypervolumeMethod, ObjectiveParams
 from dre_jax.tuning.objectives.objectives import reference_point, values_of
 from dre_jax.tuning.objectives.single import SingleObjective
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 _MAX_START = 10
 _PARENTS = 12  # points of the front that candidates are drawn around

@@ -15,13 +15,13 @@ from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import Dtype
 from dre_jax.suggest.weighting import gives_improvement
-from dre_jax.tuning.engine_config import DEFAULT_METHOD, default_method
-from dre_jax.tuning.infeasible_trials import rank_like_past
-from dre_jax.tuning.initial_design import n_first_trials
+from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, default_method
+from dre_jax.tuning.engine.infeasible_trials import rank_like_past
+from dre_jax.tuning.engine.initial_design import n_first_trials
 from dre_jax.tuning.past.studies import PastStudies
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from optuna.trial import FrozenTrial, create_trial
 from dre_jax.tuning.optuna.distributions import Translation, translation_of
 from dre_jax.tuning.optuna.trials import STATES
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study_record import StudyRecord
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.study_record import StudyRecord
+from dre_jax.tuning.study.trial import Trial
 
 _STATES = {state: of_optuna for of_optuna, state in STATES.items()}
 

@@ -17,9 +17,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.make_engine import engine_of
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.make_engine import engine_of
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
     TrialReader,
@@ -29,9 +29,9 @@ from dre_jax.tuning.optuna.trials import (
     share_suggestion,
     values_of,
 )
-from dre_jax.tuning.sources import PastCheck
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.surrogates.sources import PastCheck
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 _logger = get_logger(__name__)
 PAST_WEIGHT = "dre:past_weight"
@@ -46,8 +46,8 @@ class DRESampler(BaseSampler):
     The sampler has no state beside the study: samplers in any number of threads, processes and machines, with equal or
     different seeds, give different suggestions, and a pickled sampler continues unchanged. Running trials are pending,
     and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). Trials that failed and constraints teach
-    the sampler where trials succeed and are feasible (`dre_jax.tuning.feasibility`). With several objectives, the
-    sampler maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
+    the sampler where trials succeed and are feasible (`dre_jax.tuning.engine.feasibility`). With several objectives,
+    the sampler maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
 
     Example:
       >>> import optuna

@@ -22,7 +22,7 @@ PastReader = Callable[..., Past]
 
 
 def _from_surrogate(source: str, space: Space) -> Past:
-    from dre_jax.tuning.surrogate import Surrogate
+    from dre_jax.tuning.surrogates.surrogate import Surrogate
 
     return Surrogate.load(source).past_in(space)
 

@@ -13,11 +13,11 @@ from dre_jax.checks import one_of
 from dre_jax.data.checks import show
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
-from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
+from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last, violation_of
+from dre_jax.tuning.engine.response_clipping import clip_responses
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
-from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import DIRECTIONS, checked_cost, objective_value, outcome_of
+from dre_jax.tuning.study.trial import DIRECTIONS, checked_cost, objective_value, outcome_of
 
 MIN_CONFIGURATIONS = 3
 """Minimum number of different configurations with a value of a past task."""

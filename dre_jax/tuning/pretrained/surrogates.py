@@ -10,7 +10,7 @@ from dre_jax.errors import ConfigError, DataWarning
 from dre_jax.runtime.progress import say
 from dre_jax.tuning.pretrained.families import FAMILIES, KnownModel, find_metric, find_model, nearest_metric
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 
 def pretrained_study(name: str, metric: str | None, space: Space | None) -> tuple[Space, Surrogate | None]:

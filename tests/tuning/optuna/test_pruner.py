@@ -8,7 +8,7 @@ import pytest
 
 from dre_jax.errors import ConfigError
 from dre_jax.tuning import Float, PastCurves, Space, Surrogate
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.objectives.single import SingleObjective
 from dre_jax.tuning.optuna import DREPruner
 from dre_jax.tuning.optuna.distributions import translation_of

@@ -10,8 +10,8 @@ import pytest
 
 from dre_jax import Evaluated, Float, Optimizer, Space, Surrogate, from_csv, from_frame, from_studies, past_of
 from dre_jax.methods import find
-from dre_jax.tuning import engine as engine_module
-from dre_jax.tuning.infeasible_trials import rank_infeasible_last
+from dre_jax.tuning.engine import engine as engine_module
+from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last
 from dre_jax.tuning.optuna.export import to_study
 from dre_jax.tuning.past.studies import keep_studies
 from tests.known_methods import NEAREST

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from dre_jax.suggest.weighting import log_belief
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.objectives.single import SingleObjective
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 from tests.known_methods import RISING

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import EngineConfig, checked_config
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.engine_config import EngineConfig, checked_config
 from dre_jax.tuning.objectives.objectives import check_directions, reference_point, surrogates_by_objective
 from dre_jax.tuning.objectives.several import SeveralObjectives
 from dre_jax.tuning.objectives.single import SingleObjective
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 Surrogates = Surrogate | Mapping[str, Surrogate | None] | None
 

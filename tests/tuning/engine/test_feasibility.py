@@ -8,8 +8,8 @@ from scipy.stats import norm, zscore
 
 from dre_jax.search import Capabilities
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
-from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, learn_feasibility
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, learn_feasibility
 from dre_jax.tuning.objectives.single import SingleObjective
 from tests.gp.test_classification import log_probability
 from tests.known_methods import RISING, Valued

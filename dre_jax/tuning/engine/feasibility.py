@@ -30,9 +30,9 @@ from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import with_precision
 from dre_jax.suggest.suggester import coarse_capacity_for
-from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.trial import Trial
-from dre_jax.tuning.trial_record import select_trials
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.trial_record import select_trials
+from dre_jax.tuning.study.trial import Trial
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

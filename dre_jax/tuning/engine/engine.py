@@ -26,22 +26,22 @@ from dre_jax.suggest.precision import Dtype, precision_of, with_precision
 from dre_jax.suggest.proposals import SuggestionInputs, propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
-from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
-from dre_jax.tuning.engine_config import EngineConfig, checked_config
-from dre_jax.tuning.feasibility import learn_feasibility
-from dre_jax.tuning.initial_design import InitialDesign
+from dre_jax.tuning.engine.cost import CostModel, learn_cost, learn_past_cost, share_left
+from dre_jax.tuning.engine.engine_config import EngineConfig, checked_config
+from dre_jax.tuning.engine.feasibility import learn_feasibility
+from dre_jax.tuning.engine.initial_design import InitialDesign
+from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
+from dre_jax.tuning.engine.predicted_responses import Prediction, predict_responses
+from dre_jax.tuning.engine.response_clipping import clip_responses, relative_errors
+from dre_jax.tuning.engine.suggestion_runtime import seed_key, suggestion_runtime
+from dre_jax.tuning.engine.trial_record import ParamsEncoder, select_trials, trial_record
 from dre_jax.tuning.objectives.objectives import values_of
 from dre_jax.tuning.objectives.several import SeveralObjectives
 from dre_jax.tuning.objectives.single import SingleObjective
-from dre_jax.tuning.plateau import information_of, order_by_outcome
-from dre_jax.tuning.predicted_responses import Prediction, predict_responses
-from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.suggestion_runtime import seed_key, suggestion_runtime
-from dre_jax.tuning.trial import Trial
-from dre_jax.tuning.trial_record import ParamsEncoder, select_trials, trial_record
+from dre_jax.tuning.study.trial import Trial
 
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
@@ -133,7 +133,7 @@ class Engine:
 
         Args:
           trials: of the study. Of those that failed, and of the constraints of the others, the engine learns where
-            trials succeed and are feasible; see `dre_jax.tuning.feasibility`.
+            trials succeed and are feasible; see `dre_jax.tuning.engine.feasibility`.
           number: number of the trial in the study; another number gives another suggestion.
           pending: configurations that will be evaluated, beside those of running trials.
           fixed: values of hyperparameters that are not searched in this trial.

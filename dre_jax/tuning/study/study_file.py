@@ -16,12 +16,12 @@ from dre_jax.data.files import read_json, stamp, write_json
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.settings import leaves, to_text
 from dre_jax.runtime.locks import folder_lock
-from dre_jax.tuning.engine_config import EngineConfig
+from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by_objective
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial, constraint_values
+from dre_jax.tuning.study.trial import Trial, constraint_values
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 FORMAT = 1
 _STATES = ("running", "complete", "stopped", "failed")

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from dre_jax.suggest.sobol import sobol_points
-from dre_jax.tuning.signal import _log_evidence, has_signal
+from dre_jax.tuning.engine.signal import _log_evidence, has_signal
 
 
 def test_the_evidence_is_an_integral_over_mean_and_deviation():

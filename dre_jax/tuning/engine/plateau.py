@@ -3,8 +3,8 @@
 While all values are equal (chance accuracy, a capped loss), the only content of an acquisition function is the
 posterior's deviation, which is greatest at the boundary: the search would try corners and edges. The same holds if one
 or two trials are worse than all others, since they only say where not to search, and without past tasks if noise alone
-explains the values better than a signal (`dre_jax.tuning.signal`). If one or two are better, or if most trials share
-the best value, every other pair of trials fills the space.
+explains the values better than a signal (`dre_jax.tuning.engine.signal`). If one or two are better, or if most trials
+share the best value, every other pair of trials fills the space.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.tuning.infeasible_trials import violation_of
-from dre_jax.tuning.initial_design import N_START
-from dre_jax.tuning.signal import has_signal
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.engine.infeasible_trials import violation_of
+from dre_jax.tuning.engine.initial_design import N_START
+from dre_jax.tuning.engine.signal import has_signal
+from dre_jax.tuning.study.trial import Trial
 
 Floats = npt.NDArray[np.float64]
 

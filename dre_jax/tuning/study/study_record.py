@@ -14,13 +14,13 @@ import numpy as np
 from dre_jax.errors import DataError, DreError, import_extra
 from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
-from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.infeasible_trials import violation_of
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.infeasible_trials import violation_of
 from dre_jax.tuning.objectives.objectives import best_trials, front_of, objective_values, reference_point, responses_of
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.space import Params
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
+from dre_jax.tuning.study.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 
 class StudyRecord:

@@ -19,15 +19,14 @@ from dre_jax.checks import check_positive, check_seed
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.tuning.engine import Suggestion
-from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.make_engine import make_engine
+from dre_jax.tuning.engine.engine import Suggestion
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.make_engine import make_engine
+from dre_jax.tuning.engine.predicted_responses import Prediction
 from dre_jax.tuning.past.curves import PastCurves
-from dre_jax.tuning.predicted_responses import Prediction
-from dre_jax.tuning.sources import PastCheck
 from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study_file import (
+from dre_jax.tuning.study.study_file import (
     Stamp,
     Study,
     origin_of,
@@ -35,10 +34,11 @@ from dre_jax.tuning.study_file import (
     resume_surrogates,
     write_study,
 )
-from dre_jax.tuning.study_record import StudyRecord
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial
-from dre_jax.tuning.trial_loop import Callback, evaluate_trials
+from dre_jax.tuning.study.study_record import StudyRecord
+from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials
+from dre_jax.tuning.surrogates.sources import PastCheck
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

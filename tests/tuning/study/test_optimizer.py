@@ -21,9 +21,9 @@ from dre_jax.tuning import (
     Space,
     Surrogate,
     from_frame,
-    trial_loop,
 )
-from dre_jax.tuning.engine import Suggestion
+from dre_jax.tuning.engine.engine import Suggestion
+from dre_jax.tuning.study import trial_loop
 from tests.known_methods import NEAREST
 
 SPACE = Space(

@@ -18,13 +18,13 @@ from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.suggest.suggester import capacity_for
-from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
+from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last, violation_of
+from dre_jax.tuning.engine.response_clipping import clip_responses
+from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.engine.trial_record import select_trials
 from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
-from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.suggestion_runtime import suggestion_runtime
-from dre_jax.tuning.trial import DIRECTIONS, Trial, outcome_of
-from dre_jax.tuning.trial_record import select_trials
+from dre_jax.tuning.study.trial import DIRECTIONS, Trial, outcome_of
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _ANSWERS = {True: "yes", None: "unclear", False: "no"}

@@ -26,14 +26,14 @@ from dre_jax.methods.start_configurations import start_rows
 from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.search.method import Method, decisions_of
+from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of
-from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
-from dre_jax.tuning.sources import Evaluation, Sources, compare_sources
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.suggestion_runtime import suggestion_runtime
-from dre_jax.tuning.trial import DIRECTIONS
+from dre_jax.tuning.study.trial import DIRECTIONS
+from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
+from dre_jax.tuning.surrogates.sources import Evaluation, Sources, compare_sources
 
 
 @dataclass(frozen=True, eq=False, repr=False)

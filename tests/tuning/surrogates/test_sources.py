@@ -18,7 +18,7 @@ from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORM
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past import studies as past_studies
 from dre_jax.tuning.past.studies import compare_studies, keep_studies
-from dre_jax.tuning.sources import PastCheck
+from dre_jax.tuning.surrogates.sources import PastCheck
 from tests.known_methods import SIMPLE, TaskMeans, zero_params
 from tests.oracles import fitted_process, matern52
 

@@ -8,10 +8,10 @@ import pytest
 
 from dre_jax import Categorical, ConfigError, DataError, EngineConfig, Float, Int, RandomSearch, Space, Surrogate, Trial
 from dre_jax.suggest.proposals import propose
-from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.feasibility import fit_feasibility
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.feasibility import fit_feasibility
+from dre_jax.tuning.engine.trial_record import select_trials
 from dre_jax.tuning.objectives.single import SingleObjective
-from dre_jax.tuning.trial_record import select_trials
 from tests.error_messages import error_table
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial, failed_trials

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dre_jax import ConfigError, DataError, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
-from dre_jax.tuning import engine as engine_module
-from dre_jax.tuning.cost import learn_cost, learn_past_cost
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine import engine as engine_module
+from dre_jax.tuning.engine.cost import learn_cost, learn_past_cost
+from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.past.studies import keep_studies
 from tests.error_messages import raises_line
 from tests.known_methods import TaskMeans

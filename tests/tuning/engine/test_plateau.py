@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate
-from dre_jax.tuning.plateau import even_share, order_by_outcome
+from dre_jax.tuning.engine.plateau import even_share, order_by_outcome
 from tests.known_methods import Valued
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
