@@ -154,7 +154,7 @@ def _responses(curves: Sequence[Curve], steps: np.ndarray, floor: float | None =
 
 @lru_cache(maxsize=8)
 def _past_priors(past: PastCurves, positions: tuple[float, ...]) -> PastPriors:
-    """Returns what past studies teach of curves at steps relative to the last one."""
+    """Returns priors of curves, learned from past studies, at steps relative to the last one."""
     steps = np.array(positions)
     tasks = [_responses(curves, steps * max(max(curve) for curve in curves))[0] for curves in past.tasks.values()]
     return past_priors(steps, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])

@@ -1,4 +1,4 @@
-"""Learning curves of the trials of a study: which running trials to stop, and what stopped ones teach."""
+"""Learning curves of the trials of a study: which running trials to stop, and the forecasts of stopped ones."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dre_jax.tuning.command.shared_study import SharedStudy
     from dre_jax.tuning.study.study_record import StudyRecord
 
-_FRONT = "The first two objectives. No trial equals or beats one of the front in all, and beats it in one."
+_FRONT = "The first two objectives, and the Pareto-optimal trials."
 _HISTORY = "Values far worse than the others are drawn at the edge."
 _CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
 _BY_OPTUNA = {

@@ -45,9 +45,9 @@ class DRESampler(BaseSampler):
 
     The sampler has no state beside the study: samplers in any number of threads, processes and machines, with equal or
     different seeds, give different suggestions, and a pickled sampler continues unchanged. Running trials are pending,
-    and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). Trials that failed and constraints teach
-    the sampler where trials succeed and are feasible (`dre_jax.tuning.engine.feasibility`). With several objectives,
-    the sampler maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
+    and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). The sampler learns from failed trials and
+    constraints where trials succeed and are feasible (`dre_jax.tuning.engine.feasibility`). With several objectives, it
+    maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
 
     Example:
       >>> import optuna

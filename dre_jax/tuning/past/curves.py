@@ -25,7 +25,7 @@ _MIN_CURVES = 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PastCurves:
-    """Learning curves of past studies of a model: how its curves go on, whatever the configurations.
+    """Learning curves of past studies of a model: how its curves continue, independently of the configurations.
 
     Studies with fewer than three curves, or with equal final values, are left out.
 

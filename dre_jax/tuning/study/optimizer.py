@@ -98,7 +98,7 @@ class Optimizer(StudyRecord):
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
-        self._turn = threading.RLock()  # to ask, which takes its time: others may tell meanwhile
+        self._turn = threading.RLock()  # of asking, which may take seconds; others may tell meanwhile
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the study, without its locks."""
@@ -188,7 +188,7 @@ class Optimizer(StudyRecord):
             self._enqueued.append(values)
 
     def predict(self, configurations: Iterable[Mapping[str, Any]], *, objective: str | None = None) -> Prediction:
-        """Returns what the trials so far, and the past, let expect of configurations.
+        """Returns predicted values of configurations, given the trials so far and the past tasks.
 
         If the past has trials that violate constraints, those of this study rank below all others, as they do there.
 

@@ -84,7 +84,7 @@ class StudyRecord:
 
     @property
     def front(self) -> tuple[Trial, ...]:
-        """The complete, feasible trials that no other one equals or beats in all objectives and beats in one."""
+        """The Pareto-optimal trials among the complete, feasible ones."""
         return front_of(self.trials, self.named_directions)
 
     @property
