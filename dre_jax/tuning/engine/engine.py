@@ -97,8 +97,9 @@ class Engine:
         self.objectives = SingleObjective() if objectives is None else objectives
         self.seed = seed
         self.config = checked_config(config)
-        if self.objectives.past_space is not None:
-            self.objectives.past_space.require_encodes(space)
+        self._past = self.objectives.past
+        if self._past is not None:
+            self._past.space.require_encodes(space)
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
@@ -154,7 +155,7 @@ class Engine:
         encodings = [[encode(params) for params in group] for group in groups]
         identities = {encoding.identity for group in encodings for encoding in group}
         held = coordinates_of(self.space, fixed or {})
-        start = self.objectives.start
+        start = None if self._past is None else self._past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
         for params in design.initial_configurations(len(identities)):
             if encode(params).identity not in identities:
@@ -163,7 +164,7 @@ class Engine:
             np.array([encoding.point for encoding in group]).reshape(-1, len(self.space)) for group in encodings
         ]
         points, _, failed_points = trial_points
-        has_past = self.objectives.past_space is not None
+        has_past = self._past is not None
         values = values_of(observations, self.objectives.directions)
         information = information_of(observations, points, values, has_past=has_past)
         fills_space = number % 4 < 4 * information.even_share
@@ -324,11 +325,11 @@ class Engine:
 
     @cached_property
     def _past_cost(self) -> CostModel | None:
-        """What past studies teach of costs."""
-        if self.objectives.past_studies is None:
+        """Costs as learned from past studies; None without any."""
+        if self._past is None or self._past.studies is None:
             return None
         with self._precision() as dtype:
-            return learn_past_cost(self._layout, self.objectives.past_studies, dtype)
+            return learn_past_cost(self._layout, self._past.studies, dtype)
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: Dtype) -> Any:
         """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
@@ -344,8 +345,7 @@ class Engine:
 
     @cached_property
     def _layout(self) -> Any:
-        past_space = self.objectives.past_space
-        return self.space.layout if past_space is None else self.space.layout_in(past_space)
+        return self.space.layout if self._past is None else self.space.layout_in(self._past.space)
 
     @cached_property
     def _candidates(self) -> CandidateConfig:
@@ -357,8 +357,10 @@ class Engine:
 
     @cached_property
     def _params(self) -> Any:
+        if self._past is None:
+            return None
         with self._precision() as dtype:
-            return jax.device_put(with_precision(self.objectives.past_params, dtype))
+            return jax.device_put(with_precision(self._past.params, dtype))
 
     def _precision(self) -> AbstractContextManager[Dtype]:
         return precision_of(self._method)

@@ -1,7 +1,5 @@
 """The front of a study's trials, and the order of trials by it."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

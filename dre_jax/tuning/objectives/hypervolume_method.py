@@ -4,8 +4,6 @@ The history orders the trials by their place in the front; the values of the obj
 fitted to its own objective's values, and `dre_jax.suggest.hypervolume` combines the predictions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 

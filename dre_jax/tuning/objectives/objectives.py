@@ -1,7 +1,5 @@
 """Objectives of a study by name, "" for a single one: directions, values, surrogates, the best trials."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -1,11 +1,9 @@
 """What an engine needs to know of several objectives."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -28,6 +26,18 @@ from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 _MAX_START = 10
 _PARENTS = 12  # points of the front that candidates are drawn around
+
+
+class JoinedPast(NamedTuple):
+    """What is known of past tasks of several objectives, as `Surrogate` has it of one."""
+
+    space: Space
+    params: tuple[Any, ...]
+    """By objective; None without a surrogate."""
+    start: tuple[Params, ...]
+    """The start designs, in turns."""
+    studies: None = None
+    """Costs are not learned from them."""
 
 
 class SeveralObjectives:
@@ -53,17 +63,10 @@ class SeveralObjectives:
             members=tuple(part.method for part in self.parts.values()), pending_strategy=config.pending_strategy
         )
         self.directions: Mapping[str, str] = {name: part.direction for name, part in self.parts.items()}
-        self.surrogates: Mapping[str, Surrogate | None] = {name: part.surrogate for name, part in self.parts.items()}
-        self.past_space, self.start = _join(self.surrogates)
-        self.past_studies = None
-        """Costs are not learned from the past."""
+        self.surrogates: Mapping[str, Surrogate | None] = {name: part.past for name, part in self.parts.items()}
+        self.past = _join(self.surrogates)
         point = config.reference_point
         self._reference = None if point is None else reference_point(point, self.directions)
-
-    @property
-    def past_params(self) -> tuple[Any, ...]:
-        """What each method's `fit` returned; None without a surrogate."""
-        return tuple(part.past_params for part in self.parts.values())
 
     def n_start(self, n_parts: int) -> int:
         """Returns the number of trials that precede those of the method, without a surrogate, of P hyperparameters."""
@@ -104,7 +107,7 @@ class SeveralObjectives:
         capacity: int,
         dtype: Dtype,
     ) -> ObjectiveParams:
-        """Returns the method's parameters for a history of some rows of the trials, from `past_params`."""
+        """Returns the method's parameters for a history of some rows of the trials, from `past.params`."""
         values = values_of(observations, self.directions)
         scaled_values = unit_values(values)
         feasible = np.array([trial.is_feasible for trial in observations])
@@ -117,7 +120,7 @@ class SeveralObjectives:
             boxes_above(scaled_values, responses, feasible, capacity, reference),
         )
         arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
-        return ObjectiveParams(params, *jax.device_put(arrays))
+        return ObjectiveParams(params or (None,) * len(self.parts), *jax.device_put(arrays))
 
     def _ranked_like_past(self, observations: Sequence[Trial], values: np.ndarray) -> np.ndarray:
         """Returns values f64[n, M], of which those of infeasible trials are ranked like the past of each objective."""
@@ -126,16 +129,16 @@ class SeveralObjectives:
 
 
 def _check_method(name: str, part: SingleObjective) -> None:
-    if part.surrogate is not None and not capabilities_of(part.method).predicts_components:
+    if part.past is not None and not capabilities_of(part.method).predicts_components:
         rule = "a study of several objectives needs surrogates of hedged-prior or gp"
-        raise ConfigError(f"{rule}, but that of {name!r} is of {part.surrogate.name}")
+        raise ConfigError(f"{rule}, but that of {name!r} is of {part.past.name}")
 
 
-def _join(surrogates: Mapping[str, Surrogate | None]) -> tuple[Space | None, tuple[Params, ...] | None]:
-    """Returns the space of all surrogates, and their start designs in turns; None and None without any."""
+def _join(surrogates: Mapping[str, Surrogate | None]) -> JoinedPast | None:
+    """Returns what the surrogates know; None without any."""
     fitted_surrogates = {name: fitted for name, fitted in surrogates.items() if fitted is not None}
     if not fitted_surrogates:
-        return None, None
+        return None
     (first, *others), space = fitted_surrogates, next(iter(fitted_surrogates.values())).space
     for name in others:
         if fitted_surrogates[name].space != space:
@@ -148,4 +151,5 @@ def _join(surrogates: Mapping[str, Surrogate | None]) -> tuple[Space | None, tup
     for params in turns:
         if params is not None and params not in start:
             start.append(params)
-    return space, tuple(start)
+    params = tuple(None if fitted is None else fitted.params for fitted in surrogates.values())
+    return JoinedPast(space, params, tuple(start))

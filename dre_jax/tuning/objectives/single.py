@@ -1,7 +1,5 @@
 """What an engine needs to know of a single objective."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +16,6 @@ from dre_jax.suggest.weighting import gives_improvement
 from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, default_method
 from dre_jax.tuning.engine.infeasible_trials import rank_like_past
 from dre_jax.tuning.engine.initial_design import n_first_trials
-from dre_jax.tuning.past.studies import PastStudies
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 
@@ -28,7 +24,8 @@ from dre_jax.tuning.surrogates.surrogate import Surrogate
 class SingleObjective:
     """An objective with its method: a surrogate's, or the default."""
 
-    surrogate: Surrogate | None = None
+    past: Surrogate | None = None
+    """What is known of past tasks."""
     direction: str = "minimize"
 
     @property
@@ -39,41 +36,21 @@ class SingleObjective:
     @cached_property
     def surrogates(self) -> Mapping[str, Surrogate | None]:
         """By objective, named as in `directions`."""
-        return {"": self.surrogate}
+        return {"": self.past}
 
     @cached_property
     def method(self) -> Method:
         """The method that values candidates."""
-        return default_method() if self.surrogate is None else self.surrogate.method
+        return default_method() if self.past is None else self.past.method
 
     @property
     def _method_name(self) -> str:
-        return DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
-
-    @property
-    def past_space(self) -> Space | None:
-        """The surrogate's search space; None without a surrogate."""
-        return None if self.surrogate is None else self.surrogate.space
-
-    @property
-    def past_params(self) -> Any:
-        """What the method's `fit` returned; None without a surrogate."""
-        return None if self.surrogate is None else self.surrogate.params
-
-    @property
-    def past_studies(self) -> PastStudies | None:
-        """Past studies whose costs tell those of the study, if any."""
-        return None if self.surrogate is None else self.surrogate.studies
-
-    @property
-    def start(self) -> tuple[Params, ...] | None:
-        """The surrogate's start design; None without a surrogate."""
-        return None if self.surrogate is None else self.surrogate.start
+        return DEFAULT_METHOD if self.past is None else self.past.name
 
     @property
     def values_first_trial(self) -> bool:
         """Whether the method values candidates before any trial has a value."""
-        return self.surrogate is not None
+        return self.past is not None
 
     def n_start(self, n_parts: int) -> int:
         """Returns the number of trials that precede those of the method, without a surrogate, of P hyperparameters."""
@@ -103,7 +80,7 @@ class SingleObjective:
 
     def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
         """Returns responses f64[n], with those of infeasible trials ranked as in the surrogate's past."""
-        return rank_like_past(self.surrogate, observations, responses)
+        return rank_like_past(self.past, observations, responses)
 
     def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:
         """Returns the settings of the candidates."""
@@ -118,5 +95,5 @@ class SingleObjective:
         capacity: int,
         dtype: Dtype,
     ) -> Any:
-        """Returns the method's parameters for a history of some rows of the trials: `past_params` on the device."""
+        """Returns the method's parameters for a history of some rows of the trials: `past.params` on the device."""
         return params
