@@ -4,8 +4,6 @@
 object of wall and processor seconds by what it has waited for, from the start of the process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

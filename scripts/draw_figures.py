@@ -6,8 +6,6 @@
 Run it after a table of docs/results has changed; a test says which pictures are older than their numbers.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The rows of ``python -m benchmarks.accelerator``: which there are, and how each is measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial

@@ -3,8 +3,6 @@
 It is the library's scan over epochs, which tests hold against PyTorch and loops in NumPy; not the kernel of any device.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A line of the benchmark: ours, both peers, and the floor; and the table of all lines."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

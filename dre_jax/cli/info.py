@@ -1,7 +1,5 @@
 """``dre-jax info``: the content of a checkpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated

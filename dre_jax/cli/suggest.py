@@ -1,7 +1,5 @@
 """``dre-jax suggest``: prints the next configurations of a history in CSV."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

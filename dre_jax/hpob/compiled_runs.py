@@ -1,7 +1,5 @@
 """Loops over methods of the one protocol in an evaluation: compiled on the tables, and on surrogates of the tasks."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

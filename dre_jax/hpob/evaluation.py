@@ -1,7 +1,5 @@
 """HPO-B's protocol on one method: every task and initial design of a split; each run is added to a result file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

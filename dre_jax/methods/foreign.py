@@ -1,7 +1,5 @@
 """Methods from outside of the library: `package.module:Name` or `path/to/file.py:Name`, and objects."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

@@ -4,8 +4,6 @@ Each module of `_MODULES` describes its methods in a tuple `ENTRIES`. An install
 point of the group `dre_jax.methods`, whose object is an `Entry` of the entry point's name.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Fields of a method's configuration by dotted name: set, from values or their text, and listed."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import dataclasses

@@ -1,7 +1,5 @@
 """A comparison as plain numbers: `summary.json`, `ranks.csv` and `regret.csv`."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

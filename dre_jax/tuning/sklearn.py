@@ -1,7 +1,5 @@
 """`DRESearchCV`: this library's search with scikit-learn's interface (extra `sklearn`)."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Evaluations of the families of `dre_jax.tuning.pretrained`: models, tasks, metrics, tables."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tuners that are compared on live tasks."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

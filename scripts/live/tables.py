@@ -6,8 +6,6 @@ hundredths of the way from the optimum to the median random point. The margins w
 for reports was run. The best rival is that of the lowest mean on the very tasks, which favours the rivals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

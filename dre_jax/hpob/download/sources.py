@@ -1,7 +1,5 @@
 """Where HPO-B's data are, and what they must hold."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Sequence

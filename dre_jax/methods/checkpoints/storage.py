@@ -4,8 +4,6 @@ A step is there in whole or not at all: Orbax writes a temporary folder and rena
 afterwards. Digests of all files of a step tell damage.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import shutil

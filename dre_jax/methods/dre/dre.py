@@ -1,7 +1,5 @@
 """Deep Ranking Ensembles: the method of the paper (Khazi, Pineda Arango and Grabocka, ICLR 2023)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 

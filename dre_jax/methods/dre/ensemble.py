@@ -1,7 +1,5 @@
 """The ensemble: a deep set and a scorer, vmapped over members (the paper, section 3.2)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Tables, parameters and moments are padded to the widest space and the longest ta
 step alone, and padding is zero and stays zero, so each space learns what it learns alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

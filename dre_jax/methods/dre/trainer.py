@@ -1,7 +1,5 @@
 """The loop of meta-training: portions of steps, losses on fixed lists, checkpoints, resumption."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Deep ranking ensembles by name: the library's, the paper's, and those with other losses (the paper, hypothesis 3)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dre_jax.methods.dre.dre import DRE

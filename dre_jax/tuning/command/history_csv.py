@@ -1,7 +1,5 @@
 """A study's history as CSV: one row per trial, one column per hyperparameter, `value`, and optionally `state`."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

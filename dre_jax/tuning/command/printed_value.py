@@ -1,7 +1,5 @@
 """The value of a trial in the output of its command."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """A study in one of Optuna's storages, whose trials several processes run, on one machine or many."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

@@ -1,7 +1,5 @@
 """Commands with placeholders for hyperparameters: `--lr {lr}`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

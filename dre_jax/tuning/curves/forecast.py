@@ -10,8 +10,6 @@ is above exp(-surprise). The bound is set so that this happens to a share `error
 a gamma distribution; its rate has a conjugate prior, which past studies inform.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Priors of learning curves: a generic one, and those learned from past studies."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

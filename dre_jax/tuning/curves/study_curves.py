@@ -1,7 +1,5 @@
 """Learning curves of the trials of a study: which running trials to stop, and the forecasts of stopped ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings of the engine, and its method without past tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

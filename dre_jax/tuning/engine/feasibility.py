@@ -9,8 +9,6 @@ Therefore a probability of success below a half counts with a power. Failures by
 no pattern, and the probability of success is above a half everywhere.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

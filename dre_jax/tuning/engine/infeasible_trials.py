@@ -1,7 +1,5 @@
 """Trials that violate constraints, ranked below all others: one rule for every past study, and for trials beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

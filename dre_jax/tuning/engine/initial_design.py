@@ -1,7 +1,5 @@
 """The configurations that precede those of the method: defaults, the start design, Sobol points."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The engine of a study of any objectives."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Mapping
 from typing import Any

@@ -7,8 +7,6 @@ explains the values better than a signal (`dre_jax.tuning.engine.signal`). If on
 share the best value, every other pair of trials fills the space.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Predicted responses of configurations, by a method that predicts with a mixture of Gaussians."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, cast
 
 import jax.numpy as jnp

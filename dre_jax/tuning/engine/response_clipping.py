@@ -1,7 +1,5 @@
 """Finite responses without far outliers, from responses of any scale, and standard errors on that scale."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -9,8 +9,6 @@ Noise alone has C = I. A signal has C = r K + (1 - r) I, half of the weight with
 coordinates, and half with one of a single coordinate, in equal parts for a few length scales and shares r.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How suggestions run: with the cache of compiled programs, and one thread per factorisation."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

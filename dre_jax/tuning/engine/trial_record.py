@@ -1,7 +1,5 @@
 """The trials of a study as arrays: what a method's compiled programs get."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Trials of an `Optimizer` as a study of Optuna, for its plots, importance of hyperparameters, and dashboard."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """`DRESampler`: this library's suggestions in an Optuna study."""
 
-from __future__ import annotations
-
 import secrets
 import zlib
 from collections.abc import Callable, Mapping, Sequence

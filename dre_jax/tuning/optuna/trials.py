@@ -1,7 +1,5 @@
 """Trials of an Optuna study as trials of this library."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ A reader is a function of a source, a text, and of the search space, which retur
 options of the command: `direction`, `task` and `value`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

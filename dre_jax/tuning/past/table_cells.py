@@ -1,7 +1,5 @@
 """Cells of tables as values of hyperparameters."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Columns of tables of past trials: by a user, by `to_frame`, and by Optuna's `trials_dataframe`."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Past evaluations in tables with one row per trial: data frames and CSV files."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Families of models, their default search spaces and configurations, and what estimators and scores are of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

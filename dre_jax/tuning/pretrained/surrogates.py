@@ -1,7 +1,5 @@
 """The space and the surrogate of a search by a model's name, and by an estimator."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from typing import Any

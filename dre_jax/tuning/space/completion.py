@@ -1,7 +1,5 @@
 """Parts of configurations: what they need of other hyperparameters, and whether a configuration has them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Conditions under which a hyperparameter is active."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ ConfigSpace has beside them is left out, prior distributions, weights and notes,
 values. What only one of the two can say is refused.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Search spaces as JSON."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Iterable, Mapping

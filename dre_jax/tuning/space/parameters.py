@@ -1,7 +1,5 @@
 """Hyperparameters: the values that they take, and when they are active."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Values that hyperparameters may have: choices, and numbers of Python."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """Values of one hyperparameter: what it takes, the nearest one to a number, and what another one may have."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Mapping

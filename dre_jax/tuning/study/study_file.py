@@ -1,7 +1,5 @@
 """Study files: JSON, replaced by an atomic rename, so that the file is complete at any moment."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import warnings

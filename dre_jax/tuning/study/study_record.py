@@ -1,7 +1,5 @@
 """The record of a study: its trials, with their values and reports."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Mapping, Sequence

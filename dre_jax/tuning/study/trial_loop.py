@@ -1,7 +1,5 @@
 """The loop of `Optimizer.optimize`: asks, evaluates and tells, in one thread or several."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math

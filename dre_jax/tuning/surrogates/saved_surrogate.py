@@ -1,7 +1,5 @@
 """Surrogates in checkpoints: what `Surrogate.save` adds to a method's checkpoint, and how it is read."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Sequence

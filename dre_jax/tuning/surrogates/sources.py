@@ -1,7 +1,5 @@
 """Which past studies helped: their weights, their agreement with the trials, and the weight of the past as a whole."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@
 that support what it asks for, and the device on which it runs selects one of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Training steps on a CPU, by the C++ of `dre_jax.native`; packing of an ensemble's parameters into rows."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Container, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Training steps by the CUDA kernel: parameters as the kernel lays them out, and one launch for all runs of a batch."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import jax
