@@ -1,7 +1,5 @@
 """The picture of the rooms: the subpackages of `dre_jax`, who imports whom, and two ways of data through them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from functools import cache
@@ -17,6 +15,7 @@ ROOMS = {  # what each is for; the modules errors and checks, which all import, 
     "tuning": "live studies",
     "hpob": "HPO-B's protocol",
     "report": "comparisons",
+    "suggest": "next configuration",
     "methods": "fit and acquire",
     "gp": "Gaussian processes",
     "search": "histories, trials",
@@ -29,7 +28,7 @@ ROOMS = {  # what each is for; the modules errors and checks, which all import, 
 }
 WAYS = {
     "a benchmark: tables, meta-training, runs, report": ("data", "methods", "search", "hpob", "report"),
-    "a live study: past studies, fit, suggestion": ("tuning", "methods", "search", "tuning"),
+    "a live study: past studies, fit, suggestion": ("tuning", "methods", "suggest", "tuning"),
 }
 """Rooms that data go through, in order."""
 
