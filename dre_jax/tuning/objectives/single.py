@@ -11,7 +11,6 @@ from dre_jax.errors import ConfigError
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.layout import SpaceLayout
-from dre_jax.suggest.precision import Dtype
 from dre_jax.suggest.weighting import gives_improvement
 from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, default_method
 from dre_jax.tuning.engine.infeasible_trials import rank_like_past
@@ -86,14 +85,6 @@ class SingleObjective:
         """Returns the settings of the candidates."""
         return default_candidates(self.method, layout, pending_strategy)
 
-    def params_for(
-        self,
-        params: Any,
-        observations: Sequence[Trial],
-        responses: np.ndarray,
-        rows: np.ndarray,
-        capacity: int,
-        dtype: Dtype,
-    ) -> Any:
-        """Returns the method's parameters for a history of some rows of the trials: `past.params` on the device."""
+    def params_for(self, params: Any, *_: Any) -> Any:
+        """Returns the method's parameters for a history: those that it learned, on the device."""
         return params

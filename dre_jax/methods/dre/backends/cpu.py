@@ -60,20 +60,9 @@ def take_steps(
     *,
     params_only: bool,
 ) -> tuple[tuple[EnsembleParams, Moments], Array]:
-    """Returns what a scan over steps returns, for what `why_not` accepts.
+    """Returns what `dre_jax.methods.dre.backends.take_steps` returns, for what `why_not` accepts.
 
-    Args:
-      model: sizes.
-      loss: its name.
-      x: f32[rows, D], what row numbers count.
-      response: f32[rows].
-      start: parameters and Adam's moments, members in front.
-      lists: of each step and member, [steps, members, lists]; one member's stand for all where all have the same.
-      sizes: of the steps.
-      params_only: whether only the parameters of the result are used; losses are not computed then.
-
-    Returns:
-      Parameters and moments, and the losses, f32[steps, members].
+    With ``params_only``, losses are not computed.
     """
     params, moments = start
     support_response = deep_set_response(model, response[lists.support], lists.support_where)
