@@ -6,8 +6,6 @@ time apart. Two peers in benchmarks/peers/ do the same work: `eager` (torch_refe
 avoided, at the rates of a large matrix product and a large copy on the same cores. Nothing else should run meanwhile.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

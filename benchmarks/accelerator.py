@@ -6,8 +6,6 @@ without the limit for all. ``--small`` does everything in miniature, also on a C
 PyTorch sees the GPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -11,8 +11,6 @@ processor time of the README's example with past studies, of ``DRESearchCV(SVC()
 and of the one after a failed trial (``benchmarks.first``).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

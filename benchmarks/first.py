@@ -4,8 +4,6 @@
 object of wall and processor seconds by what it has waited for, from the start of the process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -31,11 +29,14 @@ def print_first_impressions(repeats: int) -> None:
         for work in _WORKS:
             cache = Path(folder) / work
             cold, *warm = (run_child(work, Path(folder), cache) for _ in range(1 + repeats))
-            if len({one["picks"] for one in (cold, *warm)}) > 1:
+            if len({run["picks"] for run in (cold, *warm)}) > 1:
                 raise RuntimeError(f"{work}: suggestions differ with a full cache")
             for name, seconds in cold["times"].items():
-                full = [statistics.median(one["times"][name][i] for one in warm) for i in range(2)]
-                print(f"| {work}: {name} | " + " | ".join(f"{one:.1f}" for one in (*seconds, *full)) + " |", flush=True)
+                full = [statistics.median(run["times"][name][i] for run in warm) for i in range(2)]
+                print(
+                    f"| {work}: {name} | " + " | ".join(f"{duration:.1f}" for duration in (*seconds, *full)) + " |",
+                    flush=True,
+                )
 
 
 def run_child(work: str, folder: Path, cache: Path | None = None) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The rules that configurations share, each with one wording."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from types import UnionType

@@ -1,7 +1,5 @@
 """The shared part of the scripts: errors in one line."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

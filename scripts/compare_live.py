@@ -8,8 +8,6 @@ the same tasks once. Finished studies are in the file, one line each: rerun the 
 needs torch==2.13.0.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -6,8 +6,6 @@
 Run it after a table of docs/results has changed; a test says which pictures are older than their numbers.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -212,7 +210,8 @@ def regret(docs: Path, out: Path) -> list[Path]:
     """Regret against trials on tasks that nothing was trained on, five methods."""
     methods = read_json(docs / "figures" / "regret.json")["methods"]
     curves = [
-        Curve(NAMES[name], range(len(one["regret"])), one["regret"], one["error"]) for name, one in methods.items()
+        Curve(NAMES[name], range(len(method["regret"])), method["regret"], method["error"])
+        for name, method in methods.items()
     ]
     return draw_curves(out, "regret", curves, "trials after five at random")
 

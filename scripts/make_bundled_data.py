@@ -7,8 +7,6 @@ Needs scikit-learn and no network. One process, one thread: set OMP_NUM_THREADS=
 and PROVENANCE.md is written by hand.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

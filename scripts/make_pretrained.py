@@ -8,8 +8,6 @@ scikit-learn has, and problems from its generators. Every other task has standar
 scales, two of them with an offset, because models meet all of these. A task that is in DIR is not evaluated again.
 """
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from importlib import import_module

@@ -6,8 +6,6 @@ Writes the report of each experiment of `published.toml` into a folder of its ow
 status 1 if a reference number is not met.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """The picture of the rooms: the subpackages of `dre_jax`, who imports whom, and two ways of data through them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from functools import cache
@@ -17,8 +15,8 @@ ROOMS = {  # what each is for; the modules errors and checks, which all import, 
     "tuning": "live studies",
     "hpob": "HPO-B's protocol",
     "report": "comparisons",
+    "suggest": "next configuration",
     "methods": "fit and acquire",
-    "suggest": "the next configuration",
     "gp": "Gaussian processes",
     "search": "histories, trials",
     "nn": "networks",

@@ -40,7 +40,7 @@ from dre_jax.runtime import kept_programs
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.search import SearchTask
 from dre_jax.search.acquisition import ACQUISITIONS
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.past.readers import READERS
 
 # A pytest plugin may have imported JAX before the environment was set.

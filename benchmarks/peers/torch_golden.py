@@ -50,7 +50,7 @@ def make_table(rng: np.random.Generator) -> dict[str, Any]:
     return {
         "x": rng.random((N_TASKS * TASK_ROWS, N_COLUMNS)).round(3).tolist(),
         "response": response.ravel().tolist(),
-        "level": np.concatenate([tie_levels(one) for one in response]).tolist(),
+        "level": np.concatenate([tie_levels(value) for value in response]).tolist(),
     }
 
 

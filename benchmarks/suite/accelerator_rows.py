@@ -1,7 +1,5 @@
 """The rows of ``python -m benchmarks.accelerator``: which there are, and how each is measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -197,15 +195,15 @@ def meta_row(sizes: Sizes, rates: Rates, name: str, *, lists: int, together: boo
 def hpob_row(sizes: Sizes, rates: Rates, name: str, *, epochs: int) -> Row:
     """Measures all runs of HPO-B's test split as `dre-jax evaluate` does: search spaces together."""
     spaces = SPACES[: sizes.spaces]
-    rows = {one.name: min(one.rows_per_task, sizes.most_rows) for one in spaces}
-    tasks = {one.name: ours.random_tasks(one.test_tasks, rows[one.name], one.columns) for one in spaces}
+    rows = {space.name: min(space.rows_per_task, sizes.most_rows) for space in spaces}
+    tasks = {space.name: ours.random_tasks(space.test_tasks, rows[space.name], space.columns) for space in spaces}
     n_runs = DESIGNS * sum(map(len, tasks.values()))
     shape = {"design": DESIGN_ROWS, "designs": DESIGNS, "trials": sizes.trials, "epochs": epochs}
     protocol = ours.runs_of_spaces(sizes.model, tasks, **shape)
     floor = 0.0
-    for one in spaces:
-        work = floors.run(sizes.model, one.columns, DESIGN_ROWS, sizes.trials, rows[one.name], epochs)
-        floor += one.test_tasks * DESIGNS * work.seconds(*rates)
+    for space in spaces:
+        work = floors.run(sizes.model, space.columns, DESIGN_ROWS, sizes.trials, rows[space.name], epochs)
+        floor += space.test_tasks * DESIGNS * work.seconds(*rates)
     total = protocol.seconds - protocol.compile_s
     memory = jax.devices()[0].memory_stats() or {}  # empty on a CPU
     return Row(

@@ -3,8 +3,6 @@
 It is the library's scan over epochs, which tests hold against PyTorch and loops in NumPy; not the kernel of any device.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -96,7 +94,7 @@ def solve_in_float64(members: int, problem: Problem, epochs: int) -> Outcome:
 def errors(outcome: Outcome, exact: Outcome) -> Errors:
     """Returns the errors of an outcome."""
     params, exact_params = (
-        np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(one)]) for one in (outcome.params, exact.params)
+        np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(tree)]) for tree in (outcome.params, exact.params)
     )
     scores_error = np.sqrt(np.square(outcome.scores - exact.scores).mean()) / exact.scores.std()
     return Errors(float(np.abs(params - exact_params).mean()), float(scores_error))

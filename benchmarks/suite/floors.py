@@ -5,8 +5,6 @@ applied to the mean; a context meets the scorer's first layer once a list, not o
 the configurations. Parameters and moments are assumed to stay in the caches from step to step.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

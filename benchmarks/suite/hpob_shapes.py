@@ -7,8 +7,6 @@ this down: neither the paper nor the tables were at hand. What they come to (tab
 spaces below 4,000) is what speed depends on. Each task is given an equal share.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 DESIGNS, DESIGN_ROWS = 5, 5

@@ -1,7 +1,5 @@
 """Times of the library, through what its commands call."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from functools import lru_cache, partial

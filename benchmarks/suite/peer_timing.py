@@ -1,7 +1,5 @@
 """Times of the PyTorch peers, each in processes of its own, so that every one has its own threads."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -1,7 +1,5 @@
 """The work that the PyTorch peers are timed at, and how they use the cores."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Which rows there are, and how each is measured."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

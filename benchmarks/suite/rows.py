@@ -1,7 +1,5 @@
 """A line of the benchmark: ours, both peers, and the floor; and the table of all lines."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +89,7 @@ def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
     """Returns the table of rows as the file has them."""
     cells = [_cells(row) for row in rows]
     heads = list(cells[0])
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *(list(one.values()) for one in cells)]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *(list(cell.values()) for cell in cells)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -1,7 +1,5 @@
 """The command line, ``dre-jax``: one file a command."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """``dre-jax compare``: methods on the same tasks and initial designs, run and reported in one command."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

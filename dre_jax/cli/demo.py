@@ -1,7 +1,5 @@
 """``dre-jax demo``: the main job on the bundled data."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``dre-jax download``: HPO-B's data, checked and in place."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``dre-jax evaluate``: HPO-B's protocol on one method."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from dataclasses import dataclass

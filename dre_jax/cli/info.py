@@ -1,7 +1,5 @@
 """``dre-jax info``: the content of a checkpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -30,8 +28,8 @@ def info(
     if not checkpoint.exists():
         name, _, metric = str(checkpoint).partition(".")
         if name == "pretrained":
-            families = ((one, ", ".join(one.metrics) or "no surrogate") for one in FAMILIES.values())
-            print_facts({one.name: f"{metrics} by {', '.join(one.space)}" for one, metrics in families})
+            families = ((family, ", ".join(family.metrics) or "no surrogate") for family in FAMILIES.values())
+            print_facts({family.name: f"{metrics} by {', '.join(family.space)}" for family, metrics in families})
             return
         if name in FAMILIES and FAMILIES[name].metrics and metric in ("", *FAMILIES[name].metrics):
             checkpoint = pretrained_path(name, metric or FAMILIES[name].metrics[0])
@@ -62,7 +60,7 @@ def _lines(folder: Path, checkpoint: FittedMethod) -> Iterator[tuple[str, str]]:
     for name, value in facts.get("origin", {}).items():
         yield name, str(value)
     yield "versions", ", ".join(f"{name} {value}" for name, value in facts.get("versions", {}).items())
-    yield "computed by", "; ".join(" on ".join(one.values()) for one in facts.get("backends", [])) or "unknown"
+    yield "computed by", "; ".join(" on ".join(backend.values()) for backend in facts.get("backends", [])) or "unknown"
     yield "columns", "names unknown" if checkpoint.columns is None else _columns(checkpoint.columns)
     for path, value in leaves(checkpoint.method):
         yield path, to_text(value)

@@ -187,12 +187,12 @@ class MetaTrain(options.OnDevices):
         from dre_jax.tuning import read_space
         from dre_jax.tuning.past.studies import keep_studies
         from dre_jax.tuning.past.tasks import describe_changes
-        from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra
-        from dre_jax.tuning.surrogate import start_design
+        from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra
+        from dre_jax.tuning.surrogates.surrogate import start_design
 
         past = reader(source, read_space(cast(Path, self.space_file)), **more)
-        for one in past.exclusions:
-            print(f"dre-jax: left out: {one}", file=sys.stderr)
+        for exclusion in past.exclusions:
+            print(f"dre-jax: left out: {exclusion}", file=sys.stderr)
         if changes := describe_changes(past):
             print(f"dre-jax: {changes}", file=sys.stderr)
         if not past.tasks:

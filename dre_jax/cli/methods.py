@@ -1,7 +1,5 @@
 """``dre-jax methods``: the methods by name, and the settings of one."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """Commands from dataclasses, whose fields are the options, and options that several commands share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields

@@ -1,7 +1,5 @@
 """``dre-jax report``: methods compared by their result files."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """``dre-jax suggest``: prints the next configurations of a history in CSV."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +26,7 @@ def suggest(
 
     The same history, seed and number give the same lines. Add them to the history as running before you ask again.
     """
-    from dre_jax.cli.trials import format_json
+    from dre_jax.cli.trial_progress import format_json
     from dre_jax.tuning import Optimizer, Surrogate, read_space
     from dre_jax.tuning.command.history_csv import add_history
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dre_jax.tuning.command.runner import FileOptimizer
     from dre_jax.tuning.command.shared_study import SharedStudy
     from dre_jax.tuning.command.templates import Template
-    from dre_jax.tuning.objectives.engine import Surrogates
+    from dre_jax.tuning.engine.make_engine import Surrogates
 
 _MAX_STUDIES = 5
 """Maximum number of past studies in the closing lines."""
@@ -191,7 +191,8 @@ class Tune:
             return space, ...
         folders = _by_metric("surrogate", self.surrogate, self._metrics)
         return space, {
-            name: None if one in (None, "none") else Surrogate.load(one, space=space) for name, one in folders.items()
+            name: None if folder in (None, "none") else Surrogate.load(folder, space=space)
+            for name, folder in folders.items()
         }
 
     def _study(
@@ -218,7 +219,7 @@ class Tune:
 
     def _run_trials(self, optimizer: FileOptimizer | SharedStudy, template: Template) -> list[Trial]:
         """Runs the trials with a display of the progress; returns the best ones."""
-        from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
+        from dre_jax.cli.trial_progress import TrialsDisplay, signals_as_interrupts
         from dre_jax.tuning.command.runner import run_trials
 
         progress = run_trials(
@@ -252,7 +253,7 @@ class Tune:
         picture = self.study.with_name(f"{self.study.name}.png")
         try:
             from dre_jax.report.style import write
-            from dre_jax.tuning.figures.trials import plot_front, plot_history
+            from dre_jax.tuning.figures.values import plot_front, plot_history
 
             directions = optimizer.named_directions
             if len(self._metrics) > 1:
@@ -278,7 +279,7 @@ def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str])
 
 def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
     """Prints the best trial, or the front."""
-    from dre_jax.cli.trials import format_json, format_value
+    from dre_jax.cli.trial_progress import format_json, format_value
 
     if len(optimizer.named_directions) > 1:
         print(f"front of {len(optimizer.trials)} trials: {len(best)}")

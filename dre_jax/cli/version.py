@@ -1,7 +1,5 @@
 """``dre-jax version``: versions and devices for bug reports."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -3,8 +3,6 @@
 The whole table is converted at once. Only when that fails are the rows walked one by one, to find the culprit.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -5,8 +5,6 @@ Datasets and Benchmarks): a number is a column of its name, ``NAME.na`` is 1 whe
 a column ``NAME.ohe._LEVEL`` for each of its levels.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A writer fills a temporary file beside the target and renames it over the target
 file or the new one, nothing between. Every failure of the file system becomes a one-line `DataError`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import glob

@@ -6,8 +6,6 @@ A folder holds `meta-train-dataset`, `meta-validation-dataset` and `meta-test-da
 and Benchmarks, https://github.com/machinelearningnuremberg/HPO-B).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import warnings

@@ -5,8 +5,6 @@ all columns to [0, 1]. In seven search spaces hyperparameters with values over s
 that list, so most of their values lie next to 0. The correction adds them to it, and repeats what HPO-B does.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ Entry 0 is the best response of the initial design, entry t the best after t tri
 A file may hold, under the key `"_meta"`, an object that says how it came about.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections import Counter

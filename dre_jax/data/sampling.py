@@ -4,8 +4,6 @@ Tables are sorted by response, so a list's row numbers in increasing order are i
 sorted here or later. The cost depends on the length of the list, not on the rows of the task.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The scale of a number: a line, or a logarithm, onto [0, 1]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A search space in memory: tasks as plain arrays, by split and dataset name."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

@@ -6,8 +6,6 @@ beside it. From there on, a search space is read in the time that its own arrays
 converted again; where nothing can be written, it is parsed by every process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

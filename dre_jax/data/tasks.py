@@ -1,7 +1,5 @@
 """TaskTable: the rows of many tasks, flat on the device, each task sorted by response once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Loops over methods of the one protocol in an evaluation: compiled on the tables, and on surrogates of the tasks."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,8 +69,9 @@ class CompiledRunner:
         """Returns method, steps, key and fingerprint of the training data of each checkpoint."""
         fields = ("step", "best_step", "fingerprint", "key")
         checkpoints = {
-            name: {"method": one.name} | {fact: one.facts[fact] for fact in fields if fact in one.facts}
-            for name, one in self._checkpoints.items()
+            name: {"method": checkpoint.name}
+            | {fact: checkpoint.facts[fact] for fact in fields if fact in checkpoint.facts}
+            for name, checkpoint in self._checkpoints.items()
         }
         return {"checkpoints": checkpoints}
 
@@ -90,7 +89,7 @@ class CompiledRunner:
         folder, checkpoint = self._root / space.name, self._checkpoints[space.name]
         current = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
         if (current.name, current.method, current.facts) != (checkpoint.name, checkpoint.method, checkpoint.facts):
-            now, then = (one.facts.get("step", one.name) for one in (current, checkpoint))
+            now, then = (other.facts.get("step", other.name) for other in (current, checkpoint))
             message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
             raise CheckpointError(f"{message} (step {now}, was {then})")
         return method, current.params

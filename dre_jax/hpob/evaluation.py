@@ -1,7 +1,5 @@
 """HPO-B's protocol on one method: every task and initial design of a split; each run is added to a result file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,7 +94,7 @@ class Evaluation:
         for run in self._runner.run([self._pending(name) for name in names]):
             if isinstance(run, FailedRun):  # a rerun repeats it
                 self.failed.append(run)
-                meta = {**self._results.meta, "failed": [one._asdict() for one in self.failed]}
+                meta = {**self._results.meta, "failed": [failure._asdict() for failure in self.failed]}
                 self._results = replace(self._results, meta=meta)
                 self._save()
                 continue

@@ -5,8 +5,6 @@ its incumbents to the last bit. What differs: search spaces are read at their fi
 is an error that names the method; a task with a constant response gives 0.5 throughout instead of 0/0.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

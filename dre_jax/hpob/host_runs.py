@@ -1,7 +1,5 @@
 """Host methods in an evaluation: a new object for each run, worker processes, and errors that end one run only."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import random

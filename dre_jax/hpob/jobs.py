@@ -3,8 +3,6 @@
 After an interruption, finished jobs are not done again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import sys

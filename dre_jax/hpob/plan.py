@@ -1,7 +1,5 @@
 """The plan of an evaluation, the results of its runs, and the interface of the loops that do them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

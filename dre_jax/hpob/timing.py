@@ -1,7 +1,5 @@
 """Time of a method's suggestion: the same history and table for all, each in a process that does nothing else."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context

@@ -4,8 +4,6 @@ Training uses the attribute ``ranked`` of each: the same loss of scores in the o
 which its lists are drawn.
 """
 
-from __future__ import annotations
-
 from dre_jax.losses.functions import listmle, listnet, mean_squared_error, ranknet, subset_regression
 from dre_jax.losses.order import PositionWeights, RankedList, position_weights, rank_sorted
 from dre_jax.losses.registry import LOSSES, Loss, register_loss

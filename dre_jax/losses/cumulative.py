@@ -9,8 +9,6 @@ Elsewhere every item has the shift of its own sum, and sums its items anew: n ti
 the rounds are a loop that the host has to look at, in the middle of every epoch, and waiting for it takes longer.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

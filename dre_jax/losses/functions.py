@@ -7,8 +7,6 @@ Example:
   0.9384
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol, cast
 

@@ -3,8 +3,6 @@
 Everything that depends on the responses alone is worked out here, once a list: a training step only reads it.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, get_args
 
 import jax

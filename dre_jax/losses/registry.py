@@ -1,7 +1,5 @@
 """Losses that a ranking ensemble can be trained with, by name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

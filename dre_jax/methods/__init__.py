@@ -1,7 +1,7 @@
 """Methods behind the one protocol: two pure functions, `fit` and `acquire`."""
 
 from dre_jax.methods.baselines.random_search import RandomSearch
-from dre_jax.methods.dre.method import DRE
+from dre_jax.methods.dre.dre import DRE
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.registry import METHODS, find, register
 

@@ -160,12 +160,12 @@ def check_capabilities(method: Any, name: str) -> None:
       ConfigError: if a function is missing, or if a capability is neither true nor false.
     """
     capabilities = capabilities_of(method)
-    for one in fields(capabilities):
-        declared = getattr(capabilities, one.name)
-        if not isinstance(declared, bool) and not (declared is None and one.default is None):
-            raise ConfigError(f"method {name}: {one.name} must be True or False, but is {declared!r}")
-        for function in CAPABILITY_FUNCTIONS.get(one.name, ()) if declared else ():
-            _check_function(method, function, f"method {name}: {one.name} is True, so it must")
+    for attribute in fields(capabilities):
+        declared = getattr(capabilities, attribute.name)
+        if not isinstance(declared, bool) and not (declared is None and attribute.default is None):
+            raise ConfigError(f"method {name}: {attribute.name} must be True or False, but is {declared!r}")
+        for function in CAPABILITY_FUNCTIONS.get(attribute.name, ()) if declared else ():
+            _check_function(method, function, f"method {name}: {attribute.name} is True, so it must")
     for needy in ("slotwise_fit", "weighs_past", "predicts_components"):
         if getattr(capabilities, needy) and not capabilities.fits_history:
             raise ConfigError(f"method {name}: {needy} is True, so fits_history must be True, but is False")

@@ -1,7 +1,5 @@
 """Methods from outside of the library: `package.module:Name` or `path/to/file.py:Name`, and objects."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect
@@ -99,7 +97,7 @@ def arguments_by_name(function: Callable[..., Any]) -> dict[str, Parameter]:
     """Returns the arguments of a class or function that can be passed by name, other than private ones."""
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     parameters = inspect.signature(function).parameters
-    return {name: one for name, one in parameters.items() if one.kind in by_name and not name.startswith("_")}
+    return {name: entry for name, entry in parameters.items() if entry.kind in by_name and not name.startswith("_")}
 
 
 def import_object(name: str, what: str = "method") -> Any:

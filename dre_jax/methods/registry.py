@@ -4,8 +4,6 @@ Each module of `_MODULES` describes its methods in a tuple `ENTRIES`. An install
 point of the group `dre_jax.methods`, whose object is an `Entry` of the entry point's name.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from importlib import import_module
@@ -153,7 +151,7 @@ def entry_of(method: Method) -> Entry:
     alike = [entry for entry in METHODS.values() if type(entry.default) is type(method)]
     if not alike:
         return _add(entry_for(method, f"{type(method).__module__}:{type(method).__qualname__}"))
-    entry = next((one for one in alike if one.default == method), None) or entry_for(method, alike[0].name)
+    entry = next((entry for entry in alike if entry.default == method), None) or entry_for(method, alike[0].name)
     check_entry(entry)
     return entry
 

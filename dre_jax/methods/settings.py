@@ -1,7 +1,5 @@
 """Fields of a method's configuration by dotted name: set, from values or their text, and listed."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import dataclasses
@@ -162,17 +160,17 @@ def _replace(
             changes[field] = convert(types[field], inner[()], f"{name}: {where}")
         else:
             unknown_path = min(inner, key=len) if nested else max(inner, key=len)
-            fields = (f"{path}{one}{'.*' if _is_nested(_get(config, one)) else ''}" for one in types)
+            fields = (f"{path}{kind}{'.*' if _is_nested(_get(config, kind)) else ''}" for kind in types)
             raise unknown_setting(".".join((where, *unknown_path)), (*short, *fields), name)
     if isinstance(config, tuple):
-        return tuple(changes.get(str(i), one) for i, one in enumerate(config))
+        return tuple(changes.get(str(i), item) for i, item in enumerate(config))
     return dataclasses.replace(config, **changes) if changes else config
 
 
 def _types(config: object) -> dict[str, Any]:
     """Returns annotations of the fields of a dataclass, or the classes of a tuple's items by their positions."""
     if isinstance(config, tuple):
-        return {str(i): type(one) for i, one in enumerate(config)}
+        return {str(i): type(item) for i, item in enumerate(config)}
     if not dataclasses.is_dataclass(config):
         return {}
     hints = get_type_hints(type(config))
@@ -207,7 +205,7 @@ def _read(kind: Any, value: Any) -> Any:
         return value
     if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
         types = get_type_hints(kind)
-        return kind(**{name: _read(types.get(name), one) for name, one in value.items()})
+        return kind(**{name: _read(types.get(name), item) for name, item in value.items()})
     if text and kind in (bool, NoneType):
         value = {"true": True, "false": False, "none": None}.get(value.lower(), value)
     if isinstance(kind, type) and kind not in (int, float) and isinstance(value, kind):

@@ -7,8 +7,6 @@ A set of configurations is as good as its best member is on every task (Wistuba 
 which here grows one by one, where they search by mutations and crossovers (section 6).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

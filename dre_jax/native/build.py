@@ -1,7 +1,5 @@
 """Compiles C++ with the compiler of the machine: the loops of this folder, for its processor, and other libraries."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os

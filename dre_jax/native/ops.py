@@ -1,7 +1,5 @@
 """The compiled loops as functions in JAX. Ask `available` first."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

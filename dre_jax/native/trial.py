@@ -1,7 +1,5 @@
 """The decision to use the C++, made once a process: it is built, and its results of two calls are checked."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import os

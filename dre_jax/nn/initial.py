@@ -4,8 +4,6 @@ A draw for each layer has the same distribution, but XLA compiles a program for 
 a network in every trial compiles all of them.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Multilayer perceptrons of the methods other than DRE."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Networks for one list: a scorer and a deep set. Only this file imports flax."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

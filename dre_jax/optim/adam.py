@@ -5,8 +5,6 @@ parameter costs one square root and one division in a step. In networks this sma
 matrix products.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import jax

@@ -1,7 +1,5 @@
 """Gradient descent by Adam in one compiled loop, on the same inputs or on a batch in every step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 

@@ -1,7 +1,5 @@
 """Training on the whole history in every step, because a history has only a few dozen rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar

@@ -5,8 +5,6 @@ whose bound is active (Bertsekas 1982). One iteration evaluates one point for ev
 improvement is shortened in the next iteration, so that starts do not wait for each other's line searches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Critical-difference diagrams (Demšar 2006): methods on an axis of average rank, bars over those that are alike."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence

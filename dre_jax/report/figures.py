@@ -1,7 +1,5 @@
 """Every figure of a comparison: drawn as PNG and as SVG, and embedded in the report page."""
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Mapping

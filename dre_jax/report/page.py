@@ -1,7 +1,5 @@
 """The report as one self-contained HTML page: tables, figures embedded, nothing fetched, no script."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -4,8 +4,6 @@ Published results on HPO-B can join them. Their files are those of HPO-B's repos
 result format; they are not part of this package.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections import Counter

@@ -4,8 +4,6 @@ Both tests are conditional on the observed ties. Late in a search most tasks are
 optimum, and a test whose variance includes the tied tasks has wrong p-values.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, get_args

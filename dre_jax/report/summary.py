@@ -1,7 +1,5 @@
 """A comparison as plain numbers: `summary.json`, `ranks.csv` and `regret.csv`."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -108,8 +106,8 @@ def _tests(result: Significance) -> dict[str, Any]:
         "friedman_statistic": result.friedman_statistic,
         "friedman_p": result.friedman_p,
         "wilcoxon_p": {
-            one: dict(zip(result.methods, row, strict=True))
-            for one, row in zip(result.methods, result.wilcoxon_p.tolist(), strict=True)
+            method: dict(zip(result.methods, row, strict=True))
+            for method, row in zip(result.methods, result.wilcoxon_p.tolist(), strict=True)
         },
         "alpha": result.alpha,
         "cliques": result.cliques,

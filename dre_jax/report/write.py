@@ -1,7 +1,5 @@
 """Writes the report: from result files to numbers, figures and one page."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -96,7 +96,7 @@ def jit_with_less_effort(
             jax.jit(function, static_argnames=static, compiler_options=options)
             for options in (_LESS_EFFORT, _LEAST_EFFORT)
         ]
-        kept = [KeptPrograms(one, function, static, purpose) for one in jitted]
+        kept = [KeptPrograms(program, function, static, purpose) for program in jitted]
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -110,7 +110,7 @@ def jit_with_less_effort(
 
         untyped_call: Any = call
         untyped_call._cache_size = lambda: (
-            sum(one._cache_size() for one in (full, *jitted)) + sum(len(one.programs) for one in kept)
+            sum(program._cache_size() for program in (full, *jitted)) + sum(len(program.programs) for program in kept)
         )
         return call
 

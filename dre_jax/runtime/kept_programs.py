@@ -192,7 +192,7 @@ def describe(value: Any) -> str:
         items = sorted(map(describe, value)) if kind is frozenset else map(describe, value)
         return f"({', '.join(items)})"
     if isinstance(value, Mapping) and kind is dict:
-        return "{" + ", ".join(f"{describe(name)}: {describe(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{describe(name)}: {describe(item)}" for name, item in value.items()) + "}"
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return str(np.dtype(value))
     fields = getattr(value, "_fields", None)

@@ -240,7 +240,7 @@ def _padded_groups(method: CapableMethod, spaces: Mapping[str, SpaceRuns]) -> It
 @partial(jax.jit, static_argnames=("method", "widths", "widest"))
 def _pad_params(method: CapableMethod, params: Sequence[Any], widths: Sequence[int], widest: int) -> list[Any]:
     """Returns the parameters of search spaces with so many columns for the widest; one program pads all."""
-    return [method.pad_columns(one, width, widest) for one, width in zip(params, widths, strict=True)]
+    return [method.pad_columns(parameters, width, widest) for parameters, width in zip(params, widths, strict=True)]
 
 
 def _groups(spaces: Mapping[str, SpaceRuns], round_count: Callable[[int], int]) -> list[_Group]:

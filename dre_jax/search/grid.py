@@ -1,7 +1,5 @@
 """Tasks x designs runs as one compiled program, sharded over a mesh of devices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

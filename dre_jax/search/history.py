@@ -1,7 +1,5 @@
 """Input of a method: the history of trials, and the candidates; predictions of candidates."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import jax

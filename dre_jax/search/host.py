@@ -3,8 +3,6 @@
 The compiled loop (`dre_jax.search.loop`) needs pure functions; a host method needs nothing but Python.
 """
 
-from __future__ import annotations
-
 import inspect
 import operator
 from typing import Any, Protocol

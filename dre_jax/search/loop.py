@@ -1,7 +1,5 @@
 """One run: T trials after an initial design, as one program of fixed shapes, and as a Python loop."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple

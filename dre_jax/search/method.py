@@ -1,7 +1,5 @@
 """The one protocol: the functions that the loop calls on a method, and the optional ones that a method declares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import getattr_static

@@ -1,7 +1,5 @@
 """Ranks of scores: the ensemble's outputs on a common scale (the paper, section 3.2)."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 from jax import Array

@@ -1,7 +1,5 @@
 """Fits to the smallest padded history that fits, inside one program; candidates are valued at one size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -208,7 +208,7 @@ class SpaceLayout:
         """Returns masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
         masks: list[Any] = []
         for part in self.parts:
-            alternatives = [self._hold(one, masks, points, xp) for one in part.alternatives]
+            alternatives = [self._hold(alternative, masks, points, xp) for alternative in part.alternatives]
             masks.append(reduce(or_, alternatives) if alternatives else xp.ones(points.shape[:-1], bool))
         return masks
 
@@ -254,7 +254,9 @@ class SpaceLayout:
     @property
     def size(self) -> float:
         """Number of configurations, an upper bound with conditions and other rules; infinity with a real number."""
-        sizes = (len(one.rows) if isinstance(one, Table) else self.parts[one].levels or math.inf for one in self.axes)
+        sizes = (
+            len(axis.rows) if isinstance(axis, Table) else self.parts[axis].levels or math.inf for axis in self.axes
+        )
         return float(math.prod(map(float, sizes)))
 
     def all_points(self) -> np.ndarray:

@@ -16,6 +16,8 @@ import numpy as np
 
 from dre_jax.search.method import Method, capabilities_of
 
+Dtype = type[np.floating[Any]]
+
 
 def supports_double(method: Method) -> bool:
     """Returns whether suggestions of the method are computed in float64.
@@ -26,7 +28,7 @@ def supports_double(method: Method) -> bool:
 
 
 @contextmanager
-def precision_of(method: Method) -> Iterator[type[np.floating[Any]]]:
+def precision_of(method: Method) -> Iterator[Dtype]:
     """Sets the precision of this thread to that of a method; yields its dtype.
 
     Example:

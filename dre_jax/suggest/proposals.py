@@ -52,6 +52,25 @@ class TrialRecord(NamedTuple):
     """f[A]: maximum distance in every coordinate at which a point counts as equal; negative for empty slots."""
 
 
+class SuggestionInputs(NamedTuple):
+    """The arrays that a suggestion is computed from."""
+
+    params: Any
+    """What the method's `fit` returned."""
+    trials: TrialRecord
+    """The trials so far."""
+    even: Array
+    """f[even, P], points drawn evenly; see `dre_jax.suggest.sobol`. Their precision is that of the suggestion."""
+    key: Array
+    """The run's PRNG key."""
+    number: Array
+    """i32 scalar, the trial's number."""
+    fixed_values: Array | None = None
+    """f[P], values of fixed coordinates; NaN where they are searched."""
+    weights: Weights = NO_WEIGHTS
+    """Factors of the method's values; see `dre_jax.suggest.weighting`."""
+
+
 class Proposals(NamedTuple):
     """The configuration that a method would evaluate next."""
 
@@ -87,16 +106,10 @@ def propose(
     method: Method,
     layout: SpaceLayout,
     config: CandidateConfig,
-    params: Any,
-    trials: TrialRecord,
-    even: Array,
-    key: Array,
-    trial: Array,
+    inputs: SuggestionInputs,
     n: int = 1,
-    fixed_values: Array | None = None,
-    weights: Weights = NO_WEIGHTS,
 ) -> Proposals:
-    """Returns the points that a method values most, in the precision of ``even``.
+    """Returns the points that a method values most, in the precision of ``inputs.even``.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
     is random search.
@@ -105,17 +118,12 @@ def propose(
       method: static.
       layout: the space, static.
       config: which points are drawn, static.
-      params: what the method's `fit` returned.
-      trials: the trials so far.
-      even: f[even, P], see `sobol_points`.
-      key: the run's PRNG key.
-      trial: i32 scalar, the trial's number.
+      inputs: the arrays.
       n: K, static: how many.
-      fixed_values: f[P], values of fixed coordinates; NaN where they are searched.
-      weights: factors of the values, if any; see `dre_jax.suggest.weighting`.
     """
+    params, trials, even, key, number, fixed_values, weights = inputs
     # A program of its own, as it is the same for histories of all sizes.
-    method_key, steps, coins = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
+    method_key, steps, coins = _draw_numbers(config, layout.n_parts, even.dtype, key, number)
     # Another one, as it does not depend on the candidates and their weights.
     posterior = _condition(
         method, layout, config.pending_strategy, params, trials.history, trials.points, trials.pending, method_key

@@ -64,7 +64,7 @@ def _directions(n_parts: int) -> Words | None:
     for i in range(1, n_parts):
         polynomial = int(polynomials[i])
         degree = polynomial.bit_length() - 1
-        row = [int(one) for one in initial[i, :degree]]
+        row = [int(number) for number in initial[i, :degree]]
         for j in range(degree, _BITS):
             value = row[j - degree]
             for k in range(degree):

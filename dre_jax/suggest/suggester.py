@@ -22,7 +22,7 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.layout import unit_cube
 from dre_jax.suggest.precision import precision_of, with_precision
-from dre_jax.suggest.proposals import TrialRecord, propose
+from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.sobol import sobol_points
 
 
@@ -123,10 +123,10 @@ class Suggester:
             record = history, history.x, none, nowhere, np.zeros(0, dtype)
             points = sobol_points(config.even, layout.n_parts, seed).astype(dtype)
             params, record, even = jax.device_put((with_precision(self._params, dtype), record, points), self._device)
-            trials = TrialRecord(*record)
+            inputs = SuggestionInputs(params, TrialRecord(*record), even, self._key, trial)
             search = partial(propose, self._method, layout, config)
-            compile_ahead(search, params, trials, even, self._key, trial)
-            proposals = search(params, trials, even, self._key, trial)
+            compile_ahead(search, inputs)
+            proposals = search(inputs)
             if proposals.is_undefined:
                 raise undefined_values(self._method)
             return np.asarray(proposals.points, np.float64)[0]

@@ -1,23 +1,23 @@
 """Tuning a model of one's own: search spaces, ask and tell, and surrogates that learn from past studies."""
 
-from dre_jax.tuning.configspace import from_configspace, to_configspace
-from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.optimizer import Optimizer
+from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv, from_frame
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
-from dre_jax.tuning.sources import Sources, SourceStudy
 from dre_jax.tuning.space.allowed import Allowed
 from dre_jax.tuning.space.conditions import Interval
+from dre_jax.tuning.space.configspace import from_configspace, to_configspace
 from dre_jax.tuning.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.tuning.space.json_format import read_space, write_space
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int
 from dre_jax.tuning.space.rules import Forbidden, Less
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.space.sums import Sum
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.surrogates.sources import Sources, SourceStudy
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 __all__ = [
     "HPOB_SPACES",

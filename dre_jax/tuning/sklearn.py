@@ -1,7 +1,5 @@
 """`DRESearchCV`: this library's search with scikit-learn's interface (extra `sklearn`)."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,13 +9,13 @@ from numbers import Integral
 from typing import Any, Literal, Self
 
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.optimizer import Optimizer
+from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.pretrained.surrogates import pretrained_search
 from dre_jax.tuning.space.distributions import distributions_of
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 try:
     from sklearn.base import is_classifier

@@ -1,7 +1,5 @@
 """Problems from scikit-learn's generators, and whole data sets, for the tables of `scripts/make_pretrained.py`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evaluations of the families of `dre_jax.tuning.pretrained`: models, tasks, metrics, tables."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from dataclasses import replace
@@ -118,7 +116,10 @@ def evaluate(family: Family, problem: Problem) -> dict[str, Any]:
     points += [*np.clip(around, 0.0, 1.0), *own.random((size.fresh, len(space)))]
     configurations = [family.default, *map(space.params, points)]
     default, *metrics = (metrics_of(model(family, params, problem), problem) for params in ({}, *configurations))
-    rows = [{"params": one, "metrics": values} for one, values in zip(configurations, metrics, strict=True)]
+    rows = [
+        {"params": configuration, "metrics": values}
+        for configuration, values in zip(configurations, metrics, strict=True)
+    ]
     return {"task": problem.name, "default": default, "rows": rows}
 
 
@@ -138,7 +139,11 @@ def fit(folder: Path, family: Family, metric: str) -> Surrogate:
     index = most_often_better(gains(tables, family, metric))
     first = family.space.check(tables[0]["rows"][index]["params"])
     row = family.space.encode(first)
-    others = [one for one in surrogate.start if np.abs(family.space.encode(one) - row).max() > 1e-3]
+    others = [
+        configuration
+        for configuration in surrogate.start
+        if np.abs(family.space.encode(configuration) - row).max() > 1e-3
+    ]
     return replace(surrogate, start=(first, *others[:1]))
 
 

@@ -6,8 +6,6 @@ where accuracy is a staircase. Below 0 it is bent, s -> s / (1 - 4 s), into (-1/
 rest of a task once it is normalised by its worst and best response.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ A descriptor has HPO-B's keys, and beside them what decoding needs: kind, bounds
 Rows of tasks and initial designs are drawn by streams that depend on names only.
 """
 
-from __future__ import annotations
-
 import zlib
 from typing import Any
 

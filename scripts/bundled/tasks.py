@@ -10,8 +10,6 @@ Iris and wine are data sets that no training task has seen. Where a data set ser
 predicted differs too; only the diagnosis in breast cancer returns, from other rows and other measurements.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

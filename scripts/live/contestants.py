@@ -1,7 +1,5 @@
 """Tuners that are compared on live tasks."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -26,7 +24,9 @@ def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | None) 
         return list(regrets(task, optuna_study(tuner, task.space, evaluate, trials, random)))
     optimizer = Optimizer(task.space, past, direction="minimize", seed=seed)
     optimizer.optimize(lambda trial: evaluate(trial.params), trials)
-    return list(regrets(task, [Evaluated(one.params, one.value) for one in optimizer.trials if one.value is not None]))
+    return list(
+        regrets(task, [Evaluated(trial.params, trial.value) for trial in optimizer.trials if trial.value is not None])
+    )
 
 
 def regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:

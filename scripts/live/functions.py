@@ -7,8 +7,6 @@ Surjanovic and Bingham's collection of test functions has the formulas. A task's
 with a shift s for each task, one rotation R for a family that is rotated, and u uniform in [-6, 6].
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pasts of a family: how many studies, of how many trials, and how their configurations came about."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

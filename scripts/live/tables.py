@@ -6,8 +6,6 @@ hundredths of the way from the optimum to the median random point. The margins w
 for reports was run. The best rival is that of the lowest mean on the very tasks, which favours the rivals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,8 +31,8 @@ def tables(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
     rows, names = [], ["past", "tuner"]
     # Families count alike, whatever the number of their tasks.
     means = (frame.groupby([*names, "family"], sort=False).mean() for frame in (plain, logs))
-    for ((past, tuner), one), (_, log) in zip(*(mean.groupby(names, sort=False) for mean in means), strict=True):
-        cells = [*(_mean_cell(one[t], 4) for t in at), *(_mean_cell(log[t], 2) for t in at)]
+    for ((past, tuner), group), (_, log) in zip(*(mean.groupby(names, sort=False) for mean in means), strict=True):
+        cells = [*(_mean_cell(group[t], 4) for t in at), *(_mean_cell(log[t], 2) for t in at)]
         rows.append([past, f"`{tuner}`", *cells])
     tasks = plain.index.droplevel(["tuner", "past"]).unique()
     lead = f"{len(tasks.unique('family'))} families, {len(tasks)} tasks; ± standard error over families."
@@ -72,7 +70,7 @@ def paired_differences(
         cells = [[name, *(f"{means.at[name, t]:+.3f} ± {errors.at[name, t]:.3f}" for t in at)] for name in means.index]
         overall = np.sqrt((errors**2).sum()) / len(errors)  # families are fixed, tasks are drawn
         cells.append(["all", *(f"{means[t].mean():+.3f} ± {overall[t]:.3f}" for t in at)])
-        rows += [[f"`{rival}`", *one] for one in cells]
+        rows += [[f"`{rival}`", *cell] for cell in cells]
     heads = ["behind", "family", *(f"regret at {t}" for t in at)]
     return f"Regret of `{tuner}` minus that of others, ± standard error over tasks.\n\n{_markdown_table(heads, rows)}"
 

@@ -7,8 +7,6 @@ of a choice, or on another number: o = o' + (u' - o'') / 2, of which the optimum
 the same weights and tables, and optima that differ by up to 0.1, so that past tasks say where to search.
 """
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -121,4 +121,4 @@ def test_a_backend(run):
     *_, same, meta = run("four.py:ENTRY", *LITTLE, trials=2)
     assert calls
     np.testing.assert_allclose(same, trace)
-    assert meta["backends"][0]["steps"] == "four steps a turn"
+    assert meta["backends"][0]["steps"] == "four steps an iteration"

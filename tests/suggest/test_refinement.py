@@ -14,11 +14,12 @@ from dre_jax.search import Candidates, Capabilities, make_history
 from dre_jax.suggest import Suggester
 from dre_jax.suggest.candidates import CandidateConfig, canonicalize
 from dre_jax.suggest.precision import precision_of, supports_double
-from dre_jax.suggest.proposals import TrialRecord, propose
+from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.refinement import choose_starts, refine
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.objectives.single import SingleObjective
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial
 from tests.oracles import fitted_process, log_augmented_improvement
@@ -50,8 +51,9 @@ def proposals(method, starts, held=None, space=SPACE, n=8):
     record = TrialRecord(make_history(rows, np.arange(4.0)), jnp.asarray(evaluated), jnp.zeros(4, bool), *failed)
     config = CandidateConfig(even=64, steps=32, starts=starts)
     even = jnp.asarray(sobol_points(64, len(space), 0))
-    args = config, None, record, even, jax.random.key(0), jnp.int32(0), n
-    return propose(method, space.layout, *args, None if held is None else jnp.asarray(held, jnp.float32))
+    fixed_values = None if held is None else jnp.asarray(held, jnp.float32)
+    inputs = SuggestionInputs(None, record, even, jax.random.key(0), jnp.int32(0), fixed_values)
+    return propose(method, space.layout, config, inputs, n)
 
 
 def test_refined_candidates_come_first_where_a_method_declares_a_gradient():
@@ -136,7 +138,7 @@ class Reference:
 
 
 def test_a_proposal_is_the_best_by_a_reference():
-    engine, points = Engine(CUBE, direction="maximize", seed=0), crowded(40)
+    engine, points = Engine(CUBE, SingleObjective(direction="maximize"), seed=0), crowded(40)
     method, responses = engine._method, np.array([two_peaks(x) for x in points])
     with precision_of(method) as dtype:
         assert dtype is np.float64
@@ -154,7 +156,7 @@ def test_a_proposal_is_the_best_by_a_reference():
 
 def test_float64_ends_with_a_suggestion():
     """In this thread, and in others meanwhile; the same seed gives the same, and compiles nothing anew."""
-    engine, observed = Engine(CUBE, direction="maximize", seed=0), evaluated(crowded(40))
+    engine, observed = Engine(CUBE, SingleObjective(direction="maximize"), seed=0), evaluated(crowded(40))
     first = engine.propose(observed, number=40).params
     before = propose._cache_size()
 

@@ -19,7 +19,7 @@ from dre_jax.search.acquisition import (
 )
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.layout import unit_cube
-from dre_jax.suggest.proposals import TrialRecord, propose
+from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.weighting import Weights, tie_noise, value_scale, values_are_logarithms, weigh
 
 POINTS = jnp.linspace(0.0, 1.0, 5)[:, None]
@@ -106,7 +106,8 @@ def test_logarithms_of_a_users_acquisition_function_are_weighed_like_those_of_ou
 
     def proposals(kind, weights):
         method = Predicting(AcquisitionConfig(kind=kind))
-        return propose(method, unit_cube(2), config, None, record, even, key, jnp.int32(3), 8, None, weights)
+        inputs = SuggestionInputs(None, record, even, key, jnp.int32(3), None, weights)
+        return propose(method, unit_cube(2), config, inputs, 8)
 
     for weights in (Weights(feasibility=Steep()), Weights(cost=Steep())):
         expected = proposals("ei", weights)

@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine.engine import Engine
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ Four search spaces in HPO-B v3's files; `PROVENANCE.md` beside them says how the
 14
 """
 
-from __future__ import annotations
-
 from importlib import resources
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Unpacks a zip archive that nobody vouches for: the data files of one of its folders, under their bare names."""
 
-from __future__ import annotations
-
 import errno
 import re
 import zipfile

@@ -4,8 +4,6 @@ All work is done in a folder beside the target, `<target>.part`. Files that were
 until the whole is in place, so that a rerun does not download them again; wrong content does not stay.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Where HPO-B's data are, and what they must hold."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -39,7 +37,9 @@ def check_tables(folder: Path) -> str:
         rule = f"HPO-B must hold {N_SPACES} search spaces and {N_TEST_TASKS} test tasks"
         raise DataError(f"{folder}: {rule}, but there are {len(tests)} and {n_tasks['test']}")
     for split, spaces in splits.items():
-        if {n: one.n_columns for n, one in spaces.items()} != {n: one.n_columns for n, one in tests.items()}:
+        if {n: space.n_columns for n, space in spaces.items()} != {
+            n: listing.n_columns for n, listing in tests.items()
+        }:
             raise DataError(f"{folder}: the {split} split must have the search spaces and columns of the test split")
     for space in tests.values():
         for dataset, seeds in space.seeds.items():

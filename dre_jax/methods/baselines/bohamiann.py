@@ -30,8 +30,6 @@ The gradient of a history is exact. So the share that the paper takes off the in
 adds (h^2), is zero here. blackjax has the sampler without the adaptation of scales.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

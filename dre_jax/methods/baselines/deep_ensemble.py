@@ -12,8 +12,6 @@ its results. Its rate of 0.02 is kept, its 1000 steps are not: with so many the 
 on the validation tasks, with 200 it is (`docs/results/earlier.md`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

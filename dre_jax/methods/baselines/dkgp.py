@@ -12,8 +12,6 @@ to 10,000 steps at a rate of 0.001 and a stop when the likelihood no longer chan
 observations (Jomaa et al. 2021). A history is what `gp` says.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -18,8 +18,6 @@ of `dre_jax.gp` compute it on matrices of the size of the history. In exact arit
 posterior of the weights. A history has features f[n, F] in place of columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -24,8 +24,6 @@ is what a deep set makes of the trials so far. The deep set is meta-trained with
 a batch given a support of 1 to 20 other rows of the same task, and sees responses scaled to [0, 1] over that support.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, NamedTuple

@@ -11,8 +11,6 @@ The residual Gaussian process has mean zero, where the authors' learns a constan
 the mean regret on the validation tasks by -0.003 at 10 trials and +0.002 at 25, which is within chance.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import partial

@@ -9,8 +9,6 @@ times priors that hold them while trials are few. The candidate with the largest
 response is evaluated next.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 

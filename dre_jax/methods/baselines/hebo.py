@@ -19,8 +19,6 @@ This is not the package of that name, whose Gaussian process has a linear and a 
 random points: here it is that of `gp` with its priors, and the run's design is all it begins with.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Functions of host methods that choose among the rows of a table, in NumPy and float64."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dre_jax.errors import MethodError

@@ -13,8 +13,6 @@ mu(x) + 2.326 sigma(x) - max_j mu(x_j); the largest gain is evaluated, and any c
 positive.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import jax

@@ -1,7 +1,5 @@
 """Random search (Bergstra and Bengio 2012): every candidate is as good as any other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

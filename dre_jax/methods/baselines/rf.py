@@ -15,8 +15,6 @@ around the best trial all trees agree, and nothing there seems worth a trial. Wh
 logarithms and random interleaving, is in `smac`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

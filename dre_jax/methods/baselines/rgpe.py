@@ -11,8 +11,6 @@ many poor models do not dilute the weights, one is left out if the median of its
 the losses of the task at hand.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax

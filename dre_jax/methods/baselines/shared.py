@@ -1,7 +1,5 @@
 """Base classes of methods: without meta-learning, with predicted responses, from past tasks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 

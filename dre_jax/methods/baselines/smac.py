@@ -10,8 +10,6 @@ Two settings differ from the facade's: the forest is grown anew before every tri
 The initial design is the run's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

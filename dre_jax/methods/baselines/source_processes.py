@@ -1,7 +1,5 @@
 """Gaussian processes of past tasks, one each, fitted once, and how well they rank: the sources of RGPE, TST and TAF."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple

@@ -9,8 +9,6 @@ By default each column has densities of its own, and Optuna takes the best point
 the sum over columns, which is highest where every column's is. With `multivariate` the densities are joint.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Iterator

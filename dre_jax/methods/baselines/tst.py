@@ -16,8 +16,6 @@ at hand has distance 0, so its weight is never zero, and the deviation is that o
 too, with the same weights.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """Arrays and JSON in one compressed file, for small checkpoints: NumPy's ``.npz``, never a pickle."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 import zlib

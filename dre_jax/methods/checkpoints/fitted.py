@@ -10,8 +10,6 @@ A fitted method takes precedence over the training of its companion (`Entry.comp
 that `fit` returns (`parameters`). A path that ends in ``.npz`` is one file with a fitted method instead (`archive`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ The trainer of ensembles trains the method that is a ranking ensemble, and resum
 saved as a fitted method.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path

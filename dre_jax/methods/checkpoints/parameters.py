@@ -1,7 +1,5 @@
 """The tree of what a method learns, and whether a checkpoint can hold it."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any, cast
 

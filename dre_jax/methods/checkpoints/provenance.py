@@ -1,7 +1,5 @@
 """The origin of a result, and its comparison with the training and the version at hand; errors say what differs."""
 
-from __future__ import annotations
-
 import contextlib
 import platform
 import warnings

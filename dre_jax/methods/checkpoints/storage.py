@@ -4,8 +4,6 @@ A step is there in whole or not at all: Orbax writes a temporary folder and rena
 afterwards. Digests of all files of a step tell damage.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import shutil
@@ -140,7 +138,7 @@ class Steps:
         """
         ocp = _orbax()
         device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-        shapes = [(path, *one) for path, one in metadata["arrays"].items() if one is not None]
+        shapes = [(path, *array) for path, array in metadata["arrays"].items() if array is not None]
         target = {path: jax.ShapeDtypeStruct(tuple(a), np.dtype(kind), sharding=device) for path, a, kind in shapes}
         arguments = ocp.checkpoint_utils.construct_restore_args(target)
         restore = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(target, arguments, partial_restore=True))

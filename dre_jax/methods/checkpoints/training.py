@@ -4,8 +4,6 @@ Complete steps in ``FOLDER/steps/`` are all that counts. ``FOLDER/metadata.json`
 for people, rewritten with every step that is saved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A checkpoint holds no structure: the code has it. Where a checkpoint has None in
 what is restored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

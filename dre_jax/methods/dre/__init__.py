@@ -9,7 +9,7 @@ from dre_jax.methods.dre.ensemble import (
     Support,
     check_columns,
     init,
-    pad_columns,
+    pad_ensemble,
     scores,
     scores_in_blocks,
 )
@@ -33,7 +33,7 @@ __all__ = [
     "fine_tune",
     "init",
     "meta_train",
-    "pad_columns",
+    "pad_ensemble",
     "preset",
     "scores",
     "scores_in_blocks",

@@ -1,7 +1,5 @@
 """The ensemble: a deep set and a scorer, vmapped over members (the paper, section 3.2)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 
@@ -62,7 +60,7 @@ def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
     return EnsembleParams(scorers, jax.vmap(deep_set)(jax.random.split(deep_set_key, config.members)))
 
 
-def pad_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
+def pad_ensemble(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
     """Returns an ensemble, or a member, for more columns, with rows of zeros in the first layers.
 
     Args:
@@ -82,7 +80,7 @@ def pad_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleP
 
 
 def drop_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
-    """Returns the inverse of `pad_columns`: an ensemble of ``width`` columns without those from ``n_columns`` on."""
+    """Returns the inverse of `pad_ensemble`: an ensemble of ``width`` columns without those from ``n_columns`` on."""
 
     def first(tree: networks.Params, name: str) -> networks.Params:
         kernel = tree[name]

@@ -1,7 +1,5 @@
 """Fine-tuning on the history of the task at hand (the paper, Algorithm 2, line 3), as a scan over epochs."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 from jax import Array

@@ -1,7 +1,5 @@
 """Tables of tasks in the host's memory or in memory-mapped files, from which the rows of lists are gathered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Lists sampled from a `TaskTable` for training: everything that does not depend on the parameters."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

@@ -4,8 +4,6 @@ Tables, parameters and moments are padded to the widest space and the longest ta
 step alone, and padding is zero and stays zero, so each space learns what it learns alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +17,7 @@ from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_host_table
 from dre_jax.methods.checkpoints.training import ResumableTraining
-from dre_jax.methods.dre.ensemble import drop_columns, pad_columns
+from dre_jax.methods.dre.ensemble import drop_columns, pad_ensemble
 from dre_jax.methods.dre.mesh import mesh_for
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun, TrainState
@@ -57,7 +55,7 @@ def runs_side_by_side(trainings: Sequence[SpaceTraining], model: ModelConfig, co
     """Returns whether spaces are trained side by side: on one accelerator, if their padded tables fit in its memory."""
     if len(trainings) < 2 or not gains_side_by_side() or mesh_for(model, config.lists_per_step) is not None:
         return False
-    tables = [tasks for one in trainings for tasks in (one.space.train, one.space.validation)]
+    tables = [tasks for training in trainings for tasks in (training.space.train, training.space.validation)]
     longest = max(tables, key=lambda tasks: sum(task.n_rows for task in tasks.values()))
     return not must_stream(*[longest] * len(tables))
 
@@ -93,8 +91,8 @@ def meta_train_side_by_side(
       >>> [result.step for result in meta_train_side_by_side(spaces, model, config, key=jax.random.key(0))]
       [2, 2]
     """
-    for one in trainings:
-        check_patience(config, one.space)
+    for training in trainings:
+        check_patience(config, training.space)
     batch = _Batch(trainings, model, config, key)
     batch.measure([i for i, run in enumerate(batch.runs) if not run.history])
     while unfinished := [i for i, run in enumerate(batch.runs) if not is_finished(run, config)]:
@@ -116,7 +114,7 @@ class _Batch:
         self, trainings: Sequence[SpaceTraining], model: ModelConfig, config: MetaTrainConfig, key: Array
     ) -> None:
         self._model, self._config, self._key = model, config, key
-        spaces = [one.space for one in trainings]
+        spaces = [training.space for training in trainings]
         self._columns = [space.n_columns for space in spaces]
         self._has_validation = [bool(space.validation) for space in spaces]
         self._tables = stack_tables([space.require_train_tasks() for space in spaces])
@@ -126,8 +124,10 @@ class _Batch:
             tasks = [space.validation or dict(list(space.train.items())[:1]) for space in spaces]
             self._validation = stack_tables(tasks)
         self._checkpoints: list[ResumableTraining | None] = [
-            None if one.folder is None else ResumableTraining(one.folder, one.space, model, config, key, one.owner)
-            for one in trainings
+            None
+            if training.folder is None
+            else ResumableTraining(training.folder, training.space, model, config, key, training.owner)
+            for training in trainings
         ]
         resumed = [None if checkpoint is None else checkpoint.resume() for checkpoint in self._checkpoints]
         self.runs = [
@@ -182,7 +182,7 @@ def stack_tables(tasks_of_spaces: Sequence[Mapping[str, Task]]) -> TaskTable:
 
 def _pad(state: TrainState, n_columns: int, width: int) -> TrainState:
     trees = state.params, *state.moments
-    params, *moments = (pad_columns(tree, n_columns, width) for tree in trees)
+    params, *moments = (pad_ensemble(tree, n_columns, width) for tree in trees)
     return TrainState(params, Moments(*moments), state.step)
 
 

@@ -4,8 +4,6 @@ Members with their own deep sets are independent in training, so that their devi
 the lists of a member average its gradient at every step; with a shared deep set, all devices do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar

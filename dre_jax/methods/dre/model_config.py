@@ -1,7 +1,5 @@
 """Sizes and switches of the model: one frozen, hashable configuration (static under jit)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

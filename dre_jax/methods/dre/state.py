@@ -1,7 +1,5 @@
 """The state of meta-training: all that changes from step to step."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Meta-training: learning to rank the configurations of past tasks (the paper, Algorithm 1), as a scan over steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ draws the lists. Their rows are copied to the devices while these compute the po
 at most two portions. Results do not depend on the feed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

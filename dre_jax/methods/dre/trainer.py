@@ -1,7 +1,5 @@
 """The loop of meta-training: portions of steps, losses on fixed lists, checkpoints, resumption."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,8 +128,8 @@ def _train(
     def measure() -> LossEntry:
         params = put_on_first(run.state.params)
         losses = [
-            None if one is None else float(evaluate(model, config, one.evaluation(), params, first_key))
-            for one in (feed, validation)
+            None if part is None else float(evaluate(model, config, part.evaluation(), params, first_key))
+            for part in (feed, validation)
         ]
         return LossEntry(int(run.state.step), losses[0] or 0.0, losses[1])
 

@@ -1,7 +1,5 @@
 """Configurations of meta-training and fine-tuning: frozen, hashable, static under jit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import optax

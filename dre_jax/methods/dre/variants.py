@@ -1,10 +1,8 @@
 """Deep ranking ensembles by name: the library's, the paper's, and those with other losses (the paper, hypothesis 3)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from dre_jax.methods.dre.method import DRE
+from dre_jax.methods.dre.dre import DRE
 from dre_jax.methods.dre.model_config import PAPER
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING, LossConfig, MetaTrainConfig
 from dre_jax.methods.entry import SHORT, Entry
@@ -24,7 +22,7 @@ _RANDOM_WEIGHTS = DRE(
     fine_tuning=replace(PAPER_FINE_TUNING, learning_rate=0.02), acquisition=EXPECTED_IMPROVEMENT, transfer=False
 )
 
-LOSSES = {
+LOSS_METHODS = {
     "regression": (LossConfig(name="mean_squared_error", weights="none"), "squared error"),
     "pointwise": (LossConfig(name="subset_regression", weights="none"), "a point-wise ranking loss"),
     "pairwise": (LossConfig(name="ranknet", weights="none"), "a pair-wise ranking loss"),
@@ -35,8 +33,8 @@ LOSSES = {
 
 
 def _with_loss(name: str, *, transfer: bool) -> Entry:
-    """Returns the ensemble that meta-trains and fine-tunes with a loss of `LOSSES`, at the paper's length and rate."""
-    loss, words = LOSSES[name]
+    """Returns the ensemble that meta-trains and fine-tunes with a loss, at the paper's length and rate."""
+    loss, words = LOSS_METHODS[name]
     fine_tuning = replace((_PAPER if transfer else _RANDOM_WEIGHTS).fine_tuning, loss=loss)
     return replace(
         _DRE,
@@ -72,5 +70,5 @@ ENTRIES = (
         transfer=False,
         reads_checkpoints=False,
     ),
-    *(_with_loss(name, transfer=transfer) for name in LOSSES for transfer in (True, False)),
+    *(_with_loss(name, transfer=transfer) for name in LOSS_METHODS for transfer in (True, False)),
 )

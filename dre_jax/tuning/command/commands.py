@@ -1,7 +1,5 @@
 """Commands as objectives: one process per trial, in a process group that is ended as a whole."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -1,7 +1,5 @@
 """A study's history as CSV: one row per trial, one column per hyperparameter, `value`, and optionally `state`."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence
@@ -9,10 +7,10 @@ from typing import Any
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
-from dre_jax.tuning.optimizer import Optimizer
+from dre_jax.tuning.past.table_cells import read_cell, read_cells
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.table_cells import read_cell, read_cells
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.trial import Trial
 
 VALUE, STATE = "value", "state"
 _STATES = ("", "complete", "running", "failed")

@@ -1,7 +1,5 @@
 """The value of a trial in the output of its command."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -9,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.trial import objective_value
+from dre_jax.tuning.study.trial import objective_value
 
 VALUE = "value"
 """Key of the value in a JSON object if no metric is named."""

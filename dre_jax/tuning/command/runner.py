@@ -20,11 +20,11 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.objectives.engine import Surrogates
+from dre_jax.tuning.engine.make_engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
-from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.trial import Trial
 
 if TYPE_CHECKING:
     from dre_jax.tuning.command.shared_study import SharedStudy
@@ -98,7 +98,7 @@ def study_in_file(
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of the seed given, {seed}, but its own is {study.seed}")
         else:
-            ways = {name: one or "minimize" for name, one in directions.items()}
+            ways = {name: direction or "minimize" for name, direction in directions.items()}
             study = FileOptimizer(space, None if surrogate is ... else surrogate, directions=ways, seed=seed or 0)
         study.path = path
         yield study

@@ -1,7 +1,5 @@
 """A study in one of Optuna's storages, whose trials several processes run, on one machine or many."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time
@@ -17,7 +15,7 @@ from dre_jax.checks import check_positive
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.tuning.command.worker_identity import SILENCE, is_lost, new_worker, seconds_between_signs
-from dre_jax.tuning.objectives.engine import Surrogates
+from dre_jax.tuning.engine.make_engine import Surrogates
 from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
@@ -25,7 +23,7 @@ from dre_jax.tuning.optuna.trials import RETRIED
 from dre_jax.tuning.past.optuna_studies import address_without_password, open_storage, storage_errors
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.trial import State, Trial
+from dre_jax.tuning.study.trial import State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
 MAX_ATTEMPTS = 3
@@ -75,7 +73,7 @@ class SharedStudy:
         self._translation = translation_of(space)
         self._address = address_without_password(storage)
         self._study = _open_study(storage, name, directions, surrogate)
-        own = [one.name.lower() for one in self._study.directions]
+        own = [direction.name.lower() for direction in self._study.directions]
         metrics = self._study.metric_names or map(str, range(len(own)))
         self.named_directions = dict(zip(metrics if len(own) > 1 else [""], own, strict=True))
         """Directions by objective; a single one has the name ""."""
@@ -232,7 +230,7 @@ def _open_study(storage: str, name: str, directions: Mapping[str, str | None], s
         base_storage = _create_storage(storage)
         with contextlib.suppress(KeyError):
             return optuna.load_study(study_name=name, storage=base_storage)
-        ways = {objective: one or "minimize" for objective, one in directions.items()}
+        ways = {objective: direction or "minimize" for objective, direction in directions.items()}
         surrogates_by_objective(surrogate, ways)  # before there is a study
         study = optuna.create_study(
             study_name=name, storage=base_storage, directions=list[Any](ways.values()), load_if_exists=True

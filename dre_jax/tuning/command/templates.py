@@ -1,7 +1,5 @@
 """Commands with placeholders for hyperparameters: `--lr {lr}`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -116,7 +114,7 @@ def _split(argument: str, space: Space) -> tuple[Piece, ...]:
         elif name in space or name in (ALL, NUMBER, WORKER):
             pieces.append((True, name))
         else:
-            names = ", ".join(f"{{{one}}}" for one in space)
+            names = ", ".join(f"{{{name}}}" for name in space)
             raise ConfigError(f"the command can name {names}; a brace of its own is doubled; but got {text!r}")
     return tuple(pieces)
 

@@ -5,8 +5,6 @@ is therefore drawn at random. Whether a process still exists is asked only of th
 process numbers (a Linux namespace); everywhere else, its signs of life say so.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import time

@@ -10,8 +10,6 @@ is above exp(-surprise). The bound is set so that this happens to a share `error
 a gamma distribution; its rate has a conjugate prior, which past studies inform.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -121,8 +119,10 @@ class CurveModel:
             return None
         values = self._warp.forward(_responses([curve], self._steps, self._floor)[0][0])
         predictions = [predict_last(posterior, values) for posterior in self._posteriors]
-        probability = self._weights @ [upper_tail(one, self._best)[n_reached - 1] for one in predictions]
-        means, scales, degrees = np.array([[part[n_reached - 1] for part in one] for one in predictions]).T
+        probability = self._weights @ [upper_tail(prediction, self._best)[n_reached - 1] for prediction in predictions]
+        means, scales, degrees = np.array(
+            [[part[n_reached - 1] for part in prediction] for prediction in predictions]
+        ).T
         mean = self._weights @ means
         deviation = math.sqrt(self._weights @ (scales**2 * degrees / (degrees - 2) + (means - mean) ** 2))
         low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
@@ -142,15 +142,17 @@ def _responses(curves: Sequence[Curve], steps: np.ndarray, floor: float | None =
     Curves are linear between reports, and constant before the first and after the last.
     """
     values = [np.fromiter(curve.values(), float) for curve in curves]
-    finite = np.concatenate([one[np.isfinite(one)] for one in values])
+    finite = np.concatenate([value[np.isfinite(value)] for value in values])
     floor = (float(finite.min()) if len(finite) else 0.0) if floor is None else floor
-    clean = [np.where(np.isfinite(one), one, floor) for one in values]
-    return np.array([np.interp(steps, list(curve), one) for curve, one in zip(curves, clean, strict=True)]), floor
+    clean = [np.where(np.isfinite(value), value, floor) for value in values]
+    return np.array(
+        [np.interp(steps, list(curve), clean_curve) for curve, clean_curve in zip(curves, clean, strict=True)]
+    ), floor
 
 
 @lru_cache(maxsize=8)
 def _past_priors(past: PastCurves, positions: tuple[float, ...]) -> PastPriors:
-    """Returns what past studies teach of curves at steps relative to the last one."""
+    """Returns priors of curves, learned from past studies, at steps relative to the last one."""
     steps = np.array(positions)
-    tasks = [_responses(curves, steps * max(max(one) for one in curves))[0] for curves in past.tasks.values()]
+    tasks = [_responses(curves, steps * max(max(curve) for curve in curves))[0] for curves in past.tasks.values()]
     return past_priors(steps, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])

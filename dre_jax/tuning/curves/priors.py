@@ -1,6 +1,4 @@
-"""Priors of learning curves: a generic one, and those that past studies teach."""
-
-from __future__ import annotations
+"""Priors of learning curves: a generic one, and those learned from past studies."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +18,7 @@ _DECAY, _NOISE, _ASYMPTOTE, _TRANSIENT = 0.3, 0.02, 0.6, 1.2
 
 
 class PastPriors(NamedTuple):
-    """What past studies teach of curves at the steps of a study."""
+    """Priors learned from past studies, at the steps of a study."""
 
     priors: tuple[CurvePrior, ...]
     """One for each of `COUNTS`."""
@@ -46,7 +44,7 @@ def generic_prior(steps: np.ndarray) -> CurvePrior:
 
 
 def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
-    """Returns what past studies teach.
+    """Returns the priors learned from past studies.
 
     Args:
       steps: f64[G].

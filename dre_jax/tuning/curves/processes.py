@@ -6,8 +6,6 @@ a curve is a multivariate Student-t, and so is that of its last value given the 
 has a wide one.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

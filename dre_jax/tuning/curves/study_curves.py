@@ -1,6 +1,4 @@
-"""Learning curves of the trials of a study: which running trials to stop, and what stopped ones teach."""
-
-from __future__ import annotations
+"""Learning curves of the trials of a study: which running trials to stop, and the forecasts of stopped ones."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +6,7 @@ from typing import Any
 from dre_jax.errors import DataError
 from dre_jax.tuning.curves.forecast import CurveModel, Forecast
 from dre_jax.tuning.past.curves import Curve, PastCurves, as_curve
-from dre_jax.tuning.trial import Trial, objective_value
+from dre_jax.tuning.study.trial import Trial, objective_value
 
 
 class StudyCurves:

@@ -1,7 +1,5 @@
 """Learning curves of a study as numbers near a normal distribution."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

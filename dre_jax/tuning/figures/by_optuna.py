@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from dre_jax.errors import import_extra
 from dre_jax.report.style import own_settings
 from dre_jax.runtime.optuna_logs import optuna_logs_at
-from dre_jax.tuning.figures.trials import drawn_values
+from dre_jax.tuning.figures.values import drawn_values
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,18 +12,18 @@ from dre_jax.report.figures import data_uri
 from dre_jax.report.page import render
 from dre_jax.report.style import write_to
 from dre_jax.tuning.figures.by_optuna import optuna_figures
-from dre_jax.tuning.figures.trials import plot_curves, plot_front, plot_history
+from dre_jax.tuning.figures.values import plot_curves, plot_front, plot_history
 from dre_jax.tuning.objectives.objectives import best_trials
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dre_jax.tuning.command.shared_study import SharedStudy
-    from dre_jax.tuning.study_record import StudyRecord
+    from dre_jax.tuning.study.study_record import StudyRecord
 
-_FRONT = "The first two objectives. No trial equals or beats one of the front in all, and beats it in one."
+_FRONT = "The first two objectives, and the Pareto-optimal trials."
 _HISTORY = "Values far worse than the others are drawn at the edge."
 _CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
 _BY_OPTUNA = {
@@ -86,7 +86,7 @@ def write_study_page(path: Path, title: str, study: StudyRecord | SharedStudy) -
     page = {
         "title": title,
         "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {purpose}.",
-        "figures": [(heading, _source(one), one.caption) for heading, one in study_figures(study).items()],
+        "figures": [(heading, _source(figure), figure.caption) for heading, figure in study_figures(study).items()],
         "columns": ("trial", "state", *names, *space),
         "rows": [_row(trial, trial.number in numbers, directions, space) for trial in [*best, *others]],
     }
@@ -102,7 +102,11 @@ def _source(one: StudyFigure) -> str:
 def _row(trial: Trial, is_best: bool, directions: Mapping[str, str], space: Space) -> list[str]:
     values = [trial.values.get(name) if name else trial.value for name in directions]
     cells = [f"{trial.number}{' (best)' if is_best else ''}", trial.state]
-    return [*cells, *("" if one is None else f"{one:.6g}" for one in values), *map(_cell, map(trial.params.get, space))]
+    return [
+        *cells,
+        *("" if value is None else f"{value:.6g}" for value in values),
+        *map(_cell, map(trial.params.get, space)),
+    ]
 
 
 def _cell(value: object) -> str:

@@ -1,13 +1,11 @@
 """The front of a study's trials, and the order of trials by it."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 
 from dre_jax.data.tasks import unit_scale
 from dre_jax.suggest.hypervolume import Boxes, Floats, decompose, dominates, pad_boxes
-from dre_jax.tuning.response_clipping import clip_responses
+from dre_jax.tuning.engine.response_clipping import clip_responses
 
 _MARGIN = 0.1  # of the range of the values, which is 1
 

@@ -1,7 +1,5 @@
 """Objectives of a study by name, "" for a single one: directions, values, surrogates, the best trials."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,8 +12,8 @@ from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.suggest.hypervolume import dominates
 from dre_jax.tuning.space.scalars import is_finite, to_list
-from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import DIRECTIONS, Trial, objective_value
+from dre_jax.tuning.study.trial import DIRECTIONS, Trial, objective_value
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 ANY_DIRECTION: Mapping[str, str | None] = MappingProxyType({"": None})
 """One objective, in whatever direction the study has."""
@@ -109,9 +107,9 @@ def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> di
         rule = "a study of one objective has one surrogate" if is_single else rule
         raise ConfigError(f"{rule}, but got surrogate={reprlib.repr(surrogate)}")
     by_name: dict[str, Surrogate | None] = {name: surrogate.get(name) for name in directions}
-    for name, one in by_name.items():
-        if one is not None:
-            one.require_direction(directions[name])
+    for name, fitted in by_name.items():
+        if fitted is not None:
+            fitted.require_direction(directions[name])
     return by_name
 
 
@@ -120,6 +118,11 @@ def responses_of(trial: Trial, directions: Mapping[str, str]) -> tuple[float, ..
     values = [trial._values.get(name, trial.value) for name in directions]
     signs = [1.0 if direction == "maximize" else -1.0 for direction in directions.values()]
     return tuple(sign * (value or 0.0) for sign, value in zip(signs, values, strict=True))
+
+
+def values_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> npt.NDArray[np.float64]:
+    """Returns the values f64[n, M] of complete trials in M objectives, higher is better."""
+    return np.array([responses_of(trial, directions) for trial in trials], np.float64)
 
 
 def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Trial, ...]:

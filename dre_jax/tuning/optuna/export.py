@@ -1,7 +1,5 @@
 """Trials of an `Optimizer` as a study of Optuna, for its plots, importance of hyperparameters, and dashboard."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -14,8 +12,8 @@ from optuna.trial import FrozenTrial, create_trial
 from dre_jax.tuning.optuna.distributions import Translation, translation_of
 from dre_jax.tuning.optuna.trials import STATES
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study_record import StudyRecord
-from dre_jax.tuning.trial import Trial
+from dre_jax.tuning.study.study_record import StudyRecord
+from dre_jax.tuning.study.trial import Trial
 
 _STATES = {state: of_optuna for of_optuna, state in STATES.items()}
 
@@ -76,7 +74,7 @@ def _to_frozen_trial(trial: Trial, translation: Translation) -> FrozenTrial:
         state=_STATES[trial.state],
         values=values or None,
         params=translation.to_optuna_values(trial.params),
-        distributions={one: translation.distributions[one] for one in trial.params},
+        distributions={name: translation.distributions[name] for name in trial.params},
         user_attrs={
             name: value for name, value in (("stderr", trial.stderr), ("cost", trial.cost)) if value is not None
         },

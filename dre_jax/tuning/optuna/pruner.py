@@ -1,7 +1,5 @@
 """`DREPruner`: stops trials of an Optuna study that will hardly become the best."""
 
-from __future__ import annotations
-
 from optuna.pruners import BasePruner
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState

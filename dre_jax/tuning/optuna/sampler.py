@@ -1,7 +1,5 @@
 """`DRESampler`: this library's suggestions in an Optuna study."""
 
-from __future__ import annotations
-
 import secrets
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +15,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import EngineConfig
-from dre_jax.tuning.objectives.engine import engine_of
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.make_engine import engine_of
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
     TrialReader,
@@ -29,9 +27,9 @@ from dre_jax.tuning.optuna.trials import (
     share_suggestion,
     values_of,
 )
-from dre_jax.tuning.sources import PastCheck
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.surrogates.sources import PastCheck
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 _logger = get_logger(__name__)
 PAST_WEIGHT = "dre:past_weight"
@@ -45,9 +43,9 @@ class DRESampler(BaseSampler):
 
     The sampler has no state beside the study: samplers in any number of threads, processes and machines, with equal or
     different seeds, give different suggestions, and a pickled sampler continues unchanged. Running trials are pending,
-    and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). Trials that failed and constraints teach
-    the sampler where trials succeed and are feasible (`dre_jax.tuning.feasibility`). With several objectives, the
-    sampler maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
+    and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). The sampler learns from failed trials and
+    constraints where trials succeed and are feasible (`dre_jax.tuning.engine.feasibility`). With several objectives, it
+    maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
 
     Example:
       >>> import optuna
@@ -95,7 +93,7 @@ class DRESampler(BaseSampler):
                 raise ConfigError("a sampler has one surrogate, but got search_space= and surrogate=")
             search_space, surrogate = None, search_space
         surrogates = tuple(surrogate) if isinstance(surrogate, (list, tuple)) else (surrogate,)
-        if not surrogates or not all(one is None or isinstance(one, Surrogate) for one in surrogates):
+        if not surrogates or not all(fitted is None or isinstance(fitted, Surrogate) for fitted in surrogates):
             rule = "surrogate must be a Surrogate or None, or a sequence of them for several objectives"
             raise ConfigError(f"{rule}, but got {surrogate!r}")
         if seed is not None:
@@ -108,7 +106,7 @@ class DRESampler(BaseSampler):
         self._warned_names: set[str] = set()
         self._past_checks: dict[str, PastCheck] = {}  # by study
         self._constraints_func = constraints_func
-        spaces = (one.space for one in surrogates if one is not None)
+        spaces = (fitted.space for fitted in surrogates if fitted is not None)
         space = search_space if search_space is not None else next(spaces, None)
         self._search_space = None if space is None else translation_of(space)
         self._engine: Engine | None = None
@@ -153,17 +151,17 @@ class DRESampler(BaseSampler):
         engine = self._engine_for(translation.space, [direction.name.lower() for direction in study.directions])
         others = _others(study, trial)
         fixed_params = _fixed_values(trial, others, translation, search_space)
-        trials = read_trials(others, reader, engine.directions)
+        trials = read_trials(others, reader, engine.objectives.directions)
         check = self._past_checks.setdefault(study.study_name, PastCheck())
-        check.warn_if_misleading(trials, engine.directions, engine.surrogates)
+        check.warn_if_misleading(trials, engine.objectives.directions, engine.objectives.surrogates)
         for _ in range(_TRIES):
             suggestion = engine.propose(trials, number=trial.number, fixed=fixed_params)
             values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
             written_params, before = translation.read_params(values), trials
-            trials = read_trials(_others(study, trial), reader, engine.directions)
-            is_old, is_shared = (any(one._params == written_params for one in them) for them in (before, trials))
+            trials = read_trials(_others(study, trial), reader, engine.objectives.directions)
+            is_old, is_shared = (any(other._params == written_params for other in them) for them in (before, trials))
             if is_old or not is_shared:
                 break
         if suggestion.past_weight is not None:
@@ -246,7 +244,7 @@ class DRESampler(BaseSampler):
     def _engine_for(self, space: Space, directions: Sequence[str]) -> Engine:
         """Returns the engine of a space; the last engine is cached with its arrays on the device."""
         engine = self._engine
-        if engine is None or engine.space != space or list(engine.directions.values()) != directions:
+        if engine is None or engine.space != space or list(engine.objectives.directions.values()) != directions:
             names = list(map(str, range(len(directions)))) if len(directions) > 1 else [""]
             surrogates = dict(zip(names, self._surrogates_for(len(directions)), strict=True))
             more: Any = {"seed": self._seed, "config": self._config}

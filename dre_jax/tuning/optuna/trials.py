@@ -1,7 +1,5 @@
 """Trials of an Optuna study as trials of this library."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.tuning.optuna.distributions import Translation
 from dre_jax.tuning.space.space import Params
-from dre_jax.tuning.trial import State, Trial
+from dre_jax.tuning.study.trial import State, Trial
 
 RETRIED = "dre_jax:retried"
 """User attribute of a failed trial: whether it failed because its process was lost, and runs again as another trial."""

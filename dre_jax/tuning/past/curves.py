@@ -13,7 +13,7 @@ from dre_jax.checks import one_of
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.optuna_studies import open_studies, unused_name
-from dre_jax.tuning.trial import DIRECTIONS, objective_value
+from dre_jax.tuning.study.trial import DIRECTIONS, objective_value
 
 if TYPE_CHECKING:
     from dre_jax.tuning.past.optuna_studies import Studies
@@ -25,7 +25,7 @@ _MIN_CURVES = 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PastCurves:
-    """Learning curves of past studies of a model: how its curves go on, whatever the configurations.
+    """Learning curves of past studies of a model: how its curves continue, independently of the configurations.
 
     Studies with fewer than three curves, or with equal final values, are left out.
 

@@ -1,7 +1,5 @@
 """Journals of Optuna's studies whose last line a killed process or a full disk left incomplete."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

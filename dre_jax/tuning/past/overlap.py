@@ -4,8 +4,6 @@ A hyperparameter that a past task does not have is absent: it is encoded as an i
 so. Values of hyperparameters that are not in the search space are dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

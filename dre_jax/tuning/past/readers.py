@@ -4,8 +4,6 @@ A reader is a function of a source, a text, and of the search space, which retur
 options of the command: `direction`, `task` and `value`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,7 +20,7 @@ PastReader = Callable[..., Past]
 
 
 def _from_surrogate(source: str, space: Space) -> Past:
-    from dre_jax.tuning.surrogate import Surrogate
+    from dre_jax.tuning.surrogates.surrogate import Surrogate
 
     return Surrogate.load(source).past_in(space)
 

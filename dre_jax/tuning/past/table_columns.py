@@ -1,7 +1,5 @@
 """Columns of tables of past trials: by a user, by `to_frame`, and by Optuna's `trials_dataframe`."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dre_jax.errors import DataError
+from dre_jax.tuning.past.table_cells import is_empty
 from dre_jax.tuning.space.scalars import plain_value
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.table_cells import is_empty
 
 PARAMS = "params_"
 """Prefix of hyperparameters in exports: of all in Optuna's, of those called like another column in `to_frame`."""

@@ -1,7 +1,5 @@
 """Past evaluations in tables with one row per trial: data frames and CSV files."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +9,12 @@ from typing import Any
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.overlap import SpaceChanges
+from dre_jax.tuning.past.table_cells import is_empty, read_cells
 from dre_jax.tuning.past.table_columns import TableColumns, find_columns, outcomes_of, read_constraints, read_number
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.scalars import plain_value, to_list
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.table_cells import is_empty, read_cells
-from dre_jax.tuning.trial import checked_cost
+from dre_jax.tuning.study.trial import checked_cost
 
 ONE_STUDY = "study"
 """Name of the past task of a table without a column of task names."""
@@ -161,17 +159,17 @@ def _read(
         if outcomes is not None and outcomes[i] != "complete":
             unfinished.setdefault(str(name), []).append(f"a trial must be complete, but is {outcomes[i]}")
             continue
-        row = {one: params[one][i] if one in params else None for one in space}
+        row = {column: params[column][i] if column in params else None for column in space}
         try:
             number = _value(values[i], value)
             seconds = _cost(costs[i], cost_name, is_default=cost is None)
-            limits = read_constraints({one: column[i] for one, column in constraints.items()})
+            limits = read_constraints({label: column[i] for label, column in constraints.items()})
         except DataError as error:
             unreadable.setdefault(str(name), []).append(f"row {i + 1}: {error}")
             continue
         trials.append(Evaluated(read_cells(space, row), number, seconds, limits))
     exclusions = [
-        Exclusion.of_trials(name, reasons) for one in (unreadable, unfinished) for name, reasons in one.items()
+        Exclusion.of_trials(name, reasons) for part in (unreadable, unfinished) for name, reasons in part.items()
     ]
     metric = None if value == "value" else value
     return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)

@@ -13,11 +13,11 @@ from dre_jax.checks import one_of
 from dre_jax.data.checks import show
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
-from dre_jax.tuning.infeasible_trials import rank_infeasible_last, violation_of
+from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last, violation_of
+from dre_jax.tuning.engine.response_clipping import clip_responses
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
-from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import DIRECTIONS, checked_cost, objective_value, outcome_of
+from dre_jax.tuning.study.trial import DIRECTIONS, checked_cost, objective_value, outcome_of
 
 MIN_CONFIGURATIONS = 3
 """Minimum number of different configurations with a value of a past task."""
@@ -102,14 +102,16 @@ class Past:
 
 def describe_exclusions(past: Past) -> str:
     """Returns one line about past tasks that are left out, wholly or in part; empty if there are none."""
-    names = dict.fromkeys(one.name for one in past.exclusions)
+    names = dict.fromkeys(exclusion.name for exclusion in past.exclusions)
     missing, partial = ([name for name in names if (name in past.tasks) is there] for there in (False, True))
     counts = [f"{len(missing)} of {len(missing) + len(past.tasks)} past tasks are"] if missing else []
     noun = f"{'other ' if missing else ''}past task{'s' * (len(partial) > 1)}"
     counts += [f"trials of {len(partial)} {noun} are"] if partial else []
     if not counts:
         return ""
-    reasons = [str(next(one for one in past.exclusions if one.name == name)) for name in [*missing, *partial]]
+    reasons = [
+        str(next(exclusion for exclusion in past.exclusions if exclusion.name == name)) for name in [*missing, *partial]
+    ]
     first, more = "; ".join(reasons[:_MAX_REASONS]), "; ..." if len(reasons) > _MAX_REASONS else ""
     return f"{' and '.join(counts)} left out (Past.exclusions lists the reasons): {first}{more}"
 
@@ -213,7 +215,7 @@ def past_of(
         tuple(all_exclusions),
         direction,
         metric,
-        {name: names for name, of in absent_from.items() if (names := [one for one in of if one in encoded_tasks])},
+        {name: names for name, of in absent_from.items() if (names := [name for name in of if name in encoded_tasks])},
         _tasks_by_name({name: task.unknown for name, task in read.items() if name in encoded_tasks}),
         constrained,
     )

@@ -1,7 +1,5 @@
 """Families of models, their default search spaces and configurations, and what estimators and scores are of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -116,7 +114,7 @@ def pretrained_path(name: str, metric: str) -> Path:
 def _read() -> dict[str, Family]:
     text = (resources.files(__package__) / "families.json").read_bytes()
     content = parse_json(text, "families.json")
-    return {name: Family(name=name, parameters=one.pop("space"), **one) for name, one in content.items()}
+    return {name: Family(name=name, parameters=family.pop("space"), **family) for name, family in content.items()}
 
 
 FAMILIES = _read()
@@ -207,6 +205,8 @@ def _known_bases(kind: type) -> Iterator[tuple[type, Family, str]]:
         for path in filter(None, (family.classifier, family.regressor)):
             package, name = path.partition(".")[0], path.rpartition(".")[2]
             # Libraries move classes between modules, but not out of their package.
-            bases = (one for one in kind.__mro__ if one.__module__.partition(".")[0] == package and hasattr(one, "fit"))
+            bases = (
+                base for base in kind.__mro__ if base.__module__.partition(".")[0] == package and hasattr(base, "fit")
+            )
             if (base := next(bases, None)) is not None and base.__name__ == name:
                 yield base, family, path

@@ -1,7 +1,5 @@
 """The space and the surrogate of a search by a model's name, and by an estimator."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -10,7 +8,7 @@ from dre_jax.errors import ConfigError, DataWarning
 from dre_jax.runtime.progress import say
 from dre_jax.tuning.pretrained.families import FAMILIES, KnownModel, find_metric, find_model, nearest_metric
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 
 def pretrained_study(name: str, metric: str | None, space: Space | None) -> tuple[Space, Surrogate | None]:
@@ -117,7 +115,7 @@ def with_prefix(surrogate: Surrogate, prefix: str) -> Surrogate:
 def prefixed_space(space: Space, prefix: str) -> Space:
     """Returns a space whose hyperparameters have a prefix."""
     when = {
-        name: [{prefix + parent: values for parent, values in conditions} for conditions in one.alternatives] or None
-        for name, one in space.items()
+        name: [{prefix + parent: values for parent, values in conditions} for conditions in entry.alternatives] or None
+        for name, entry in space.items()
     }
-    return Space({prefix + name: replace(one, when=when[name]) for name, one in space.items()})
+    return Space({prefix + name: replace(entry, when=when[name]) for name, entry in space.items()})

@@ -7,8 +7,6 @@ power of the densities that decays with the number of trials n, beta / (n + 1) (
 where responses disagree.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

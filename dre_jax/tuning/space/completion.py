@@ -1,7 +1,5 @@
 """Parts of configurations: what they need of other hyperparameters, and whether a configuration has them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -77,7 +75,7 @@ def _active_parts(space: Space, part: Params) -> Iterator[Params]:
         return
     for conditions in space[inactive].alternatives:
         parents = [parent for parent, _ in conditions]
-        for combination in itertools.product(*(_values(space, part, *one) for one in conditions)):
+        for combination in itertools.product(*(_values(space, part, *condition) for condition in conditions)):
             yield from _active_parts(space, part | dict(zip(parents, combination, strict=True)))
 
 
@@ -86,7 +84,7 @@ def _values(space: Space, part: Params, parent: str, values: tuple[Choice, ...] 
     parameter = space[parent]
     if parent in part:
         number = number_of(parameter, part[parent])
-        allowed = values if isinstance(values, Interval) else [number_of(parameter, one) for one in values]
+        allowed = values if isinstance(values, Interval) else [number_of(parameter, value) for value in values]
         return [part[parent]] if number in allowed else []
     candidates = [_middle(space, parent, values)] if isinstance(values, Interval) else list(values)
     defaults = [parameter.default] if parameter.has_default and parameter.default in values else []

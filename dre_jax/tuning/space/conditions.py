@@ -1,7 +1,5 @@
 """Conditions under which a hyperparameter is active."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -89,11 +87,11 @@ def describe_conditions(alternatives: tuple[Conditions, ...]) -> str:
         bounds = [f"{side} {bound!r}" for side, bound in vars(values).items() if bound is not None]
         return f"{name} {' and '.join(bounds)}"
 
-    return ", or ".join(" and ".join(text(*one) for one in conditions) for conditions in alternatives)
+    return ", or ".join(" and ".join(text(*condition) for condition in conditions) for conditions in alternatives)
 
 
 def as_mapping(when: Any) -> Any:
     """Returns conditions as a mapping, or a list of them; `dataclasses.replace` passes normalised ones."""
     if not isinstance(when, tuple):
         return when
-    return dict(when) if not when or isinstance(when[0][0], str) else [dict(one) for one in when]
+    return dict(when) if not when or isinstance(when[0][0], str) else [dict(item) for item in when]

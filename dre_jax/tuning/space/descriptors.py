@@ -4,8 +4,6 @@ A descriptor says of every number its range before and after the transformation 
 its levels. Descriptors of this library also say whether a number is whole, and when a hyperparameter is active.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

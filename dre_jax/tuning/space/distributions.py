@@ -73,15 +73,15 @@ def distributions_of(space: Space | Mapping[str, Any] | Sequence[Mapping[str, An
         return _distributions(_parameters(space), {}, is_alternative=False)
     if not isinstance(space, Sequence) or isinstance(space, str) or not space:
         raise ConfigError(f"a search space must map names to values, or be a list of such mappings, but got {space!r}")
-    alternatives = [_parameters(one) for one in space]
+    alternatives = [_parameters(entry) for entry in space]
     if len(alternatives) == 1:
         return _distributions(alternatives[0], {}, is_alternative=False)
     parameters: dict[str, _Parameter] = {ALTERNATIVE: _Parameter(Categorical(tuple(range(len(alternatives)))))}
     names: dict[str, str] = {}
-    for name in sorted({name for one in alternatives for name in one}):
+    for name in sorted({name for alternative in alternatives for name in alternative}):
         if name == ALTERNATIVE:
             raise ConfigError(f"of several mappings none may have a parameter {ALTERNATIVE!r}")
-        same = _group([(i, one[name]) for i, one in enumerate(alternatives) if name in one])
+        same = _group([(i, alternative[name]) for i, alternative in enumerate(alternatives) if name in alternative])
         for parameter, numbers in same:
             unique = name if len(same) == 1 else f"{name}.{numbers[0]}"
             names |= {unique: name} if unique != name else {}
@@ -99,15 +99,18 @@ class _Parameter:
 
     def when(self, alternatives: Sequence[int]) -> _Parameter:
         """Returns the parameter, active in some of the alternatives."""
-        conditions = [{**dict(one), ALTERNATIVE: list(alternatives)} for one in self.parameter.alternatives or ((),)]
+        conditions = [
+            {**dict(alternative), ALTERNATIVE: list(alternatives)}
+            for alternative in self.parameter.alternatives or ((),)
+        ]
         return replace(self, parameter=replace(self.parameter, when=conditions))
 
 
 def _distributions(
     parameters: Mapping[str, _Parameter], names: Mapping[str, str], *, is_alternative: bool
 ) -> Distributions:
-    space = Space({name: one.parameter for name, one in parameters.items()})
-    objects = {name: one.objects for name, one in parameters.items() if one.objects is not None}
+    space = Space({name: entry.parameter for name, entry in parameters.items()})
+    objects = {name: entry.objects for name, entry in parameters.items() if entry.objects is not None}
     return Distributions(space, objects, names, is_alternative)
 
 

@@ -1,7 +1,5 @@
 """How hyperparameters are encoded as columns, and the values that columns hold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

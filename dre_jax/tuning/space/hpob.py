@@ -16,8 +16,6 @@ Experiments on OpenML*, 2018, table 1), which drew the hyperparameters of learne
   has the values, and where each comes from.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Search spaces as JSON."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Iterable, Mapping
@@ -121,7 +119,9 @@ def write_space(path: str | os.PathLike[str], space: Space) -> None:
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     set_fields = {"type": type(parameter).__name__.lower(), **parameter.set_fields}
     if parameter.when:
-        alternatives = [{name: _condition(values) for name, values in one} for one in parameter.alternatives]
+        alternatives = [
+            {name: _condition(values) for name, values in alternative} for alternative in parameter.alternatives
+        ]
         set_fields["when"] = alternatives[0] if len(alternatives) == 1 else alternatives
     return {name: list(value) if isinstance(value, tuple) else value for name, value in set_fields.items()}
 

@@ -1,7 +1,5 @@
 """Hyperparameters: the values that they take, and when they are active."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Sequence
@@ -35,7 +33,7 @@ class _Parameter:
     @property
     def set_fields(self) -> dict[str, Any]:
         """The fields that do not have their default values."""
-        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        values = {attribute.name: (getattr(self, attribute.name), attribute.default) for attribute in fields(self)}
         return {name: value for name, (value, unset) in values.items() if value not in (unset, ())}
 
     @property
@@ -47,12 +45,12 @@ class _Parameter:
     @property
     def parents(self) -> tuple[str, ...]:
         """Names of the hyperparameters in the conditions."""
-        return tuple(dict.fromkeys(name for one in self.alternatives for name, _ in one))
+        return tuple(dict.fromkeys(name for alternative in self.alternatives for name, _ in alternative))
 
     @property
     def has_default(self) -> bool:
         """Whether there is a default value."""
-        return any(one.name == "default" and self.default is not one.default for one in fields(self))  # type: ignore[attr-defined]
+        return any(attribute.name == "default" and self.default is not attribute.default for attribute in fields(self))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,7 +201,9 @@ class Categorical(_Parameter):
         """Returns the index of a choice. Raises `ValueError` if the value is not a choice."""
         # True and 1 are equal but different choices; 1.0 stands for 1 if 1.0 is not a choice.
         equal = [
-            i for i, one in enumerate(self.choices) if isinstance(one, str) == isinstance(value, str) and one == value
+            i
+            for i, choice in enumerate(self.choices)
+            if isinstance(choice, str) == isinstance(value, str) and choice == value
         ]
         same = [i for i in equal if type(self.choices[i]) is type(value)]
         if not equal:

@@ -37,7 +37,7 @@ class Forbidden:
     def __post_init__(self) -> None:
         is_mapping = isinstance(self.values, Mapping)
         values: Conditions = conditions_of(self.values) if is_mapping else self.values  # type: ignore[assignment]
-        if not isinstance(values, tuple) or any(isinstance(one, Interval) for _, one in values):
+        if not isinstance(values, tuple) or any(isinstance(value, Interval) for _, value in values):
             raise ConfigError(f"a forbidden combination must map names to values, but got {self.values!r}")
         if not values:
             raise ConfigError("a forbidden combination must have at least one value, but got none")

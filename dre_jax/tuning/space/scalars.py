@@ -1,7 +1,5 @@
 """Values that hyperparameters may have: choices, and numbers of Python."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys
@@ -60,8 +58,8 @@ def is_whole(value: Any) -> bool:
 
 def make_fields_plain(parameter: Any) -> None:
     """Converts scalar fields of NumPy and JAX to Python values."""
-    for one in fields(parameter):
-        object.__setattr__(parameter, one.name, plain_value(getattr(parameter, one.name)))
+    for attribute in fields(parameter):
+        object.__setattr__(parameter, attribute.name, plain_value(getattr(parameter, attribute.name)))
 
 
 def to_list(values: Any) -> Any:

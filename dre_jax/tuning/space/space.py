@@ -7,7 +7,6 @@ inactive, and `NAME.ohe._INVALID` where a conditional categorical is.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
@@ -28,7 +27,14 @@ from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.rules import Rule, check_rule
 from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.sums import Sum
-from dre_jax.tuning.space.values import checked_value, nearest_value, number_of, numbers_of, unreadable_reasons
+from dre_jax.tuning.space.values import (
+    checked_value,
+    nearest_value,
+    number_of,
+    numbers_of,
+    parents_first,
+    unreadable_reasons,
+)
 
 Params = dict[str, Choice]
 """A configuration: values by name, of the hyperparameters that are active."""
@@ -85,7 +91,7 @@ class Space(Mapping[str, Parameter]):
             if name not in self._parameters:
                 raise ConfigError(f"a code must be of a hyperparameter of the space, but got one of {name!r}")
             check_code(name, self._parameters[name], code)
-        self.sequence = _parents_first(self._parameters)
+        self.sequence = parents_first(self._parameters)
         """The names with parents first; points have this order."""
         if not isinstance(rules, Iterable):
             raise ConfigError(f"the rules of a space must be a list of them, but got {rules!r}")
@@ -141,8 +147,8 @@ class Space(Mapping[str, Parameter]):
         for name in self.sequence:
             parameter = self._parameters[name]
             conditions = tuple(
-                tuple((index[parent], numbers_of(self._parameters[parent], values)) for parent, values in one)
-                for one in parameter.alternatives
+                tuple((index[parent], numbers_of(self._parameters[parent], values)) for parent, values in alternative)
+                for alternative in parameter.alternatives
             )
             parts.append(layout_part(name, parameter, target[name], target.code(name), position, conditions))
         rules = tuple(rule.in_layout(self._parameters, index) for rule in self.rules)
@@ -367,36 +373,11 @@ class Space(Mapping[str, Parameter]):
             try:
                 if isinstance(values, Interval):
                     return value in values
-                return number_of(own, value) in [number_of(own, one) for one in values]
+                return number_of(own, value) in [number_of(own, choice) for choice in values]
             except (TypeError, ValueError):  # an invalid value, which `check` rejects
                 return True
 
         alternatives = self._parameters[name].alternatives
-        return not alternatives or any(all(holds(*one) for one in conditions) for conditions in alternatives)
-
-
-def _parents_first(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
-    """Returns the names, those that others depend on first. Raises `ConfigError` for a condition that cannot hold."""
-    for name, parameter in parameters.items():
-        for parent, values in itertools.chain(*parameter.alternatives):
-            kinds = (Float, Int) if isinstance(values, Interval) else (Categorical, Int)
-            if not isinstance(parameters.get(parent), kinds):
-                rule = "a hyperparameter can depend on values of a Categorical or an Int, or an Interval of a number"
-                raise ConfigError(f"{rule}, but {name!r} depends on {parent!r}")
-            for value in () if isinstance(values, Interval) else values:
-                try:
-                    checked_value(parent, parameters[parent], value)
-                except DataError as error:
-                    raise ConfigError(f"{name!r} depends on {parent} = {value!r}, but {error}") from None
-    order: dict[str, None] = {}
-    while len(order) < len(parameters):
-        ready = [
-            name
-            for name, parameter in parameters.items()
-            if name not in order and all(parent in order for parent in parameter.parents)
-        ]
-        if not ready:
-            remaining = [name for name in parameters if name not in order]
-            raise ConfigError(f"a hyperparameter must not depend on itself, but {', '.join(remaining)} do")
-        order |= dict.fromkeys(ready)
-    return tuple(order)
+        return not alternatives or any(
+            all(holds(*condition) for condition in conditions) for conditions in alternatives
+        )

@@ -44,17 +44,19 @@ class Sum:
     def __post_init__(self) -> None:
         make_fields_plain(self)
         given = self.weights
-        if isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given):
+        if isinstance(given, (list, tuple)) and all(isinstance(item, str) for item in given):
             given = dict.fromkeys(given, 1) if len(set(given)) == len(given) else {}
         try:
             weights = dict(() if isinstance(given, str) else given)
         except (TypeError, ValueError):
             weights = {}
-        if not weights or not all(isinstance(name, str) and is_finite(one) and one for name, one in weights.items()):
+        if not weights or not all(
+            isinstance(name, str) and is_finite(factor) and factor for name, factor in weights.items()
+        ):
             rule = "a sum must be of different names, or a mapping of names to factors other than 0"
             raise ConfigError(f"{rule}, but got {self.weights!r}")
         object.__setattr__(self, "weights", tuple(weights.items()))
-        bounds = [one for one in (self.at_least, self.at_most, self.equals) if one is not None]
+        bounds = [bound for bound in (self.at_least, self.at_most, self.equals) if bound is not None]
         is_clear = len(bounds) == 1 or (bounds and self.equals is None)
         if not is_clear or not all(map(is_finite, bounds)) or bounds != sorted(bounds):
             rule = "a sum needs at_least, at_most or both, in order, or equals, as finite numbers"
@@ -96,7 +98,7 @@ class Sum:
         """Returns how far the sum is above or below its bounds, and the size of its terms and bounds."""
         terms, (low, high) = [weight * params[name] for name, weight in self.weights if name in params], self.bounds
         total = math.fsum(terms)
-        scale = max(map(abs, [*terms, *(one for one in (low, high) if math.isfinite(one))]), default=0.0)
+        scale = max(map(abs, [*terms, *(bound for bound in (low, high) if math.isfinite(bound))]), default=0.0)
         return (total - min(max(total, low), high) if terms else 0.0), scale
 
     def checked(self, parameters: Mapping[str, Parameter]) -> Sum:
@@ -110,7 +112,7 @@ class Sum:
     def in_layout(self, parameters: Mapping[str, Parameter], positions: Mapping[str, int]) -> Linear:
         """Returns the rule about points, for hyperparameters and their positions by name."""
         weights = tuple((positions[name], float(weight)) for name, weight in self.weights)
-        finite = (one for one in (*self.bounds, *self._range(parameters)) if math.isfinite(one))
+        finite = (bound for bound in (*self.bounds, *self._range(parameters)) if math.isfinite(bound))
         return Linear(weights, *self.bounds, scale=max(map(abs, finite)))
 
     def _range(self, parameters: Mapping[str, Parameter]) -> tuple[float, float]:

@@ -18,10 +18,10 @@ from dre_jax.search.history import Components, make_history
 from dre_jax.search.method import Capabilities
 from dre_jax.suggest.layout import unit_cube
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, Trial, past_of
+from dre_jax.tuning.engine.predicted_responses import predict_responses
 from dre_jax.tuning.figures.study import write_study_page
-from dre_jax.tuning.figures.trials import plot_history
+from dre_jax.tuning.figures.values import plot_history
 from dre_jax.tuning.optuna import to_study
-from dre_jax.tuning.predicted_responses import predict_responses
 
 SPACE = Space(
     {

@@ -8,7 +8,8 @@ import pytest
 
 from dre_jax.errors import ConfigError
 from dre_jax.tuning import Float, PastCurves, Space, Surrogate
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.objectives.single import SingleObjective
 from dre_jax.tuning.optuna import DREPruner
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.trials import POSTERIOR, TrialReader, read_trials, responses
@@ -62,7 +63,8 @@ def test_standard_errors_of_posteriors_reach_methods_that_use_them_alone(study):
     assert [trial.stderr for trial in trials] == errors
     rows, points = np.arange(len(trials)), np.array([space.point(trial.params) for trial in trials])
     for surrogate in (None, Surrogate(space, "nearest", NEAREST, None)):
-        history = Engine(space, surrogate)._history(trials, rows, points, points[:, 0], len(rows), np.float32)
+        engine = Engine(space, SingleObjective(surrogate))
+        history = engine._history(trials, rows, points, points[:, 0], len(rows), np.float32)
         variances = np.zeros(len(rows)) if history.noise_var is None else np.asarray(history.noise_var)[: len(rows)]
         assert (variances > 0).tolist() == [surrogate is None and error > 0 for error in errors]
 

@@ -10,8 +10,8 @@ import pytest
 
 from dre_jax import Evaluated, Float, Optimizer, Space, Surrogate, from_csv, from_frame, from_studies, past_of
 from dre_jax.methods import find
-from dre_jax.tuning import engine as engine_module
-from dre_jax.tuning.infeasible_trials import rank_infeasible_last
+from dre_jax.tuning.engine import engine as engine_module
+from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last
 from dre_jax.tuning.optuna.export import to_study
 from dre_jax.tuning.past.studies import keep_studies
 from tests.known_methods import NEAREST
@@ -128,8 +128,8 @@ def test_a_past_of_the_same_constrained_task_agrees():
 
 @pytest.mark.parametrize("constrained", [True, False])
 def test_the_method_gets_trials_ranked_as_its_past(constrained, monkeypatch):
-    def stop(method, layout, candidates, params, trials, *others):
-        raise InterruptedError(trials.history)
+    def stop(method, layout, candidates, inputs, n):
+        raise InterruptedError(inputs.trials.history)
 
     monkeypatch.setattr(engine_module, "propose", stop)
     surrogate = Surrogate(SPACE, "near", NEAREST, None, direction="minimize", constrained=constrained)

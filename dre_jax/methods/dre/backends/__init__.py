@@ -5,8 +5,6 @@
 that support what it asks for, and the device on which it runs selects one of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -119,7 +117,9 @@ def take_steps(
     """
     request = request_of(model, loss, x, lists, params_only=params_only, is_averaged=average is not None)
     by_scan = partial(scan.take_steps, model, loss, average=average or (lambda tree: tree), unroll=unroll)
-    ways = {one.platform: one.take_steps(request) for one in BACKENDS[::-1] if one.why_not(request) is None}
+    ways = {
+        backend.platform: backend.take_steps(request) for backend in BACKENDS[::-1] if backend.why_not(request) is None
+    }
     if not ways:
         return by_scan(x, response, start, lists, sizes)
     return lax.platform_dependent(x, response, start, lists, sizes, **ways, default=by_scan)
@@ -147,5 +147,5 @@ def request_of(
 
 def why_not(platform: str, request: StepRequest) -> str | None:
     """Returns why the scan takes such steps on a platform; None if the platform has a backend that takes them."""
-    reasons = [one.why_not(request) for one in BACKENDS if one.platform == platform]
+    reasons = [backend.why_not(request) for backend in BACKENDS if backend.platform == platform]
     return None if None in reasons else next(iter(reasons), f"there is no kernel for {platform}")

@@ -1,7 +1,5 @@
 """Training steps on a CPU, by the C++ of `dre_jax.native`; packing of an ensemble's parameters into rows."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Container, Mapping, Sequence
 
@@ -16,7 +14,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.nn import networks
 from dre_jax.optim.adam import Moments, StepSizes
 
-LOSSES = frozenset({"listmle", "mean_squared_error"})
+COMPILED_LOSSES = frozenset({"listmle", "mean_squared_error"})
 """Losses that the C++ supports. Others would gain two to four times too, but no recommended method uses them."""
 
 MODEL_FIELDS: Mapping[str, Container[object] | None] = {
@@ -36,15 +34,15 @@ MODEL_FIELDS: Mapping[str, Container[object] | None] = {
 def why_not(request: StepRequest) -> str | None:
     """Returns why the C++ does not take such steps, in a few words; None if it does.
 
-    Supported are the fields and values in `MODEL_FIELDS`, the losses in `LOSSES`, tables of float32, and members with
-    lists of their own, unless they share a deep set.
+    Supported are the fields and values in `MODEL_FIELDS`, the losses in `COMPILED_LOSSES`, tables of float32, and
+    members with lists of their own, unless they share a deep set.
     """
     model = request.model
     values = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
     unknown = [name for name, value in values.items() if not _is_known(MODEL_FIELDS.get(name, ()), value)]
     if unknown:
         return f"{unknown[0]}={values[unknown[0]]!r} is not supported"
-    return request.why_no_backend(LOSSES) or native.decision().why_not
+    return request.why_no_backend(COMPILED_LOSSES) or native.decision().why_not
 
 
 def _is_known(choices: Container[object] | None, value: object) -> bool:
@@ -62,20 +60,9 @@ def take_steps(
     *,
     params_only: bool,
 ) -> tuple[tuple[EnsembleParams, Moments], Array]:
-    """Returns what a scan over steps returns, for what `why_not` accepts.
+    """Returns what `dre_jax.methods.dre.backends.take_steps` returns, for what `why_not` accepts.
 
-    Args:
-      model: sizes.
-      loss: its name.
-      x: f32[rows, D], what row numbers count.
-      response: f32[rows].
-      start: parameters and Adam's moments, members in front.
-      lists: of each step and member, [steps, members, lists]; one member's stand for all where all have the same.
-      sizes: of the steps.
-      params_only: whether only the parameters of the result are used; losses are not computed then.
-
-    Returns:
-      Parameters and moments, and the losses, f32[steps, members].
+    With ``params_only``, losses are not computed.
     """
     params, moments = start
     support_response = deep_set_response(model, response[lists.support], lists.support_where)

@@ -1,7 +1,5 @@
 """The parts of an ensemble's parameters as kernels lay them out: first layers are split by the kind of input."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What computed a result, for its metadata: two machines may round differently."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a backend is asked to compute: the static sizes of training steps."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 from typing import Any, NamedTuple
 

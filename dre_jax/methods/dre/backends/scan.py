@@ -1,7 +1,5 @@
 """Training steps in JAX: for every model, loss and device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compiles the kernel with NVRTC, which comes with `jax[cuda13]` and needs no GPU; keeps what it compiled."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Whether this process launches the kernel, and which training steps it takes."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import math

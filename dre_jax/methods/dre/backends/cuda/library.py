@@ -1,7 +1,5 @@
 """The library that launches the kernel: built on this machine, and asked for what the device has."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 from pathlib import Path

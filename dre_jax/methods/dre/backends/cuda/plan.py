@@ -1,7 +1,5 @@
 """The kernel's plan for a model and the sizes of its lists: layout of the parameters, shared memory, threads."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Training steps by the CUDA kernel: parameters as the kernel lays them out, and one launch for all runs of a batch."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import jax
@@ -47,19 +45,9 @@ def take_steps(
     *,
     params_only: bool,
 ) -> tuple[tuple[EnsembleParams, Moments], Array]:
-    """Returns what the scan over steps returns. Under `vmap`, the runs are the grid of one launch.
+    """Returns what `dre_jax.methods.dre.backends.take_steps` returns. Under `vmap`, the runs are the grid of a launch.
 
-    Args:
-      model: sizes.
-      limits: of the device.
-      precision: of the products.
-      x: f32[rows, D], what row numbers count.
-      response: f32[rows].
-      start: parameters and Adam's moments, members in front.
-      lists: of each step and member, [steps, members, lists]; one member's stand for all where all have the same. In
-        each, the filled slots come first.
-      sizes: of the steps.
-      params_only: whether only the parameters of the result are used; the moments of ``start`` must be zero then.
+    ``limits`` are those of the device, ``precision`` that of the products.
     """
     n_lists, support = lists.support.shape[-2:]
     shape = Sizes(x.shape[1], support, lists.query.shape[-1], n_lists)

@@ -1,7 +1,5 @@
 """One epoch of members that share lanes: scores, and the gradient of their losses. Written for a kernel: 2-D arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Lists are masks over the history: a list in the order of relevance is the history without some trials.
 """
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Where the parameters of members that share lanes lie: rows of 128, layer after layer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -204,15 +204,15 @@ def test_runs_of_a_batch_are_the_runs_alone():
 
 
 def test_columns_of_zeros_change_nothing():
-    from dre_jax.methods.dre import pad_columns
+    from dre_jax.methods.dre import pad_ensemble
 
     model, config = SMALL, FineTuneConfig(epochs=3)
     x, response, lists = epochs_of(config, history(16, 3, 16))
     arguments = with_start(model, 3, x, response, lists, sizes_of(3, still=False))
-    params = pad_columns(arguments[2][0], 3, 8)
+    params = pad_ensemble(arguments[2][0], 3, 8)
     padded = jnp.pad(x, ((0, 0), (0, 5))), response, (params, zero_moments(params)), *arguments[3:]
     result, expected = (by_kernel(model, a, params_only=True)[0][0] for a in (padded, arguments))
-    chex.assert_trees_all_close(result, pad_columns(expected, 3, 8), atol=1e-6)
+    chex.assert_trees_all_close(result, pad_ensemble(expected, 3, 8), atol=1e-6)
 
 
 def test_products_of_tf32_are_less_exact():

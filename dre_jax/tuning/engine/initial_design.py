@@ -1,0 +1,134 @@
+"""The configurations that precede those of the method: defaults, the start design, Sobol points."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.suggest.allowed import allowed_points
+from dre_jax.suggest.candidates import canonicalize
+from dre_jax.suggest.sobol import sobol_points
+from dre_jax.tuning.space.beliefs import to_quantiles
+from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
+from dre_jax.tuning.space.space import Params, Space
+
+N_START = 4
+"""Number of Sobol points that are evaluated first without a surrogate, at least."""
+_MAX_START, _COLUMNS_PER_START = 10, 3
+
+_N_COMPLETIONS = 64
+"""Number of points that may complete a part of a configuration whose rules refuse the default point."""
+_SEQUENCE = 256
+"""Points of a Sobol sequence."""
+_MAX_ENUMERATION = 4096
+"""Number of configurations of a space up to which all are listed."""
+
+
+def n_first_trials(n_parts: int) -> int:
+    """Returns the number of Sobol points that are evaluated first without a surrogate, for P hyperparameters.
+
+    Example:
+      >>> n_first_trials(2), n_first_trials(18), n_first_trials(60)
+      (4, 6, 10)
+    """
+    return min(max(N_START, n_parts // _COLUMNS_PER_START), _MAX_START)
+
+
+@dataclass(frozen=True)
+class InitialDesign:
+    """Configurations of a trial that no method chooses."""
+
+    space: Space
+    start: tuple[Params, ...] | None
+    """The surrogate's start design; None without a surrogate."""
+    seed: int
+    log_densities: np.ndarray | None
+    """Of what is likely, see `dre_jax.tuning.space.beliefs`; None ignores it."""
+    n_start: int
+    """Number of Sobol points that are evaluated first without a surrogate."""
+    number: int
+    """Of the trial."""
+    fixed_coordinates: np.ndarray
+    """f64[P], see `coordinates_of`."""
+
+    def initial_configurations(self, n_evaluated: int) -> Iterable[Params]:
+        """Returns the configurations that precede those of the method: defaults first."""
+        start = self.start or ()
+        defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
+        if n_evaluated >= (self.n_start if self.start is None else len(start) + bool(defaults)):
+            return
+        points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
+        if defaults:
+            active = self.space.params(fix_coordinates(points[0], coordinates_of(self.space, defaults)))
+            start = ({name: value for name, value in defaults.items() if name in active}, *start)
+        for params, point in zip(start, points, strict=False):
+            configuration = self._start_configuration(params, point)
+            if configuration is not None:
+                yield configuration
+        if self.start is None:
+            yield from self.sobol_configurations()
+
+    def _start_configuration(self, params: Params, default_point: np.ndarray) -> Params | None:
+        """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
+        try:
+            coordinates = coordinates_of(self.space, params)
+        except DataError:
+            return None
+        fixed = np.where(np.isnan(self.fixed_coordinates), coordinates, self.fixed_coordinates)
+        point = fix_coordinates(default_point, fixed)
+        if not self.space.layout.is_allowed(point):
+            try:
+                point = self._allowed_points(_N_COMPLETIONS, 0, likely_share=1.0, fixed=fixed)[0]
+            except ConfigError:
+                return None
+        if not set(params) <= set(self.space.params(fix_coordinates(point, coordinates))):
+            return None
+        configuration = self.space.params(point)
+        if np.isnan(self.fixed_coordinates).all():
+            configuration |= params  # to the last digit
+        return self.space.check(configuration) if self.space.allows(configuration) else None
+
+    def sobol_configurations(self, order: Callable[[np.ndarray], np.ndarray] | None = None) -> Iterable[Params]:
+        """Returns configurations of the Sobol sequence's points, from that of the trial's number on.
+
+        ``order`` returns another order i[n] of points f64[n, P].
+        """
+        points = self._sobol_points(self.number)
+        rows = range(len(points)) if order is None else order(canonicalize(self.space.layout, points, np))
+        return (self.space.params(points[row]) for row in rows)
+
+    def other_configurations(self) -> Iterable[Params]:
+        """Returns configurations of the trial's Sobol points, then all of a space of few."""
+        yield from self.sobol_configurations()
+        if self.space.size <= _MAX_ENUMERATION:
+            points = fix_coordinates(self.space.layout.all_points(), self.fixed_coordinates)
+            yield from map(self.space.params, points[self.space.layout.is_allowed(points)])
+
+    def _sobol_points(self, number: int) -> np.ndarray:
+        """Returns points of a scrambled Sobol sequence, the trial's first, of likely values for every other trial.
+
+        All trials share one sequence, so that they are spread evenly; another one follows after `_SEQUENCE` trials.
+        """
+        block, place = divmod(number, _SEQUENCE)
+        points = self._allowed_points(_SEQUENCE, block, likely_share=0.0 if number % 2 else 1.0)
+        return np.roll(points, -place, axis=0)
+
+    def even_points(self, n: int) -> np.ndarray:
+        """Returns n points of the trial's Sobol sequence, half of them of likely values: candidates of a method."""
+        # Half of them, as several likely ranges may share a small part of the space.
+        return self._allowed_points(n, self.number, likely_share=0.5)
+
+    def _allowed_points(self, n: int, number: int, likely_share: float, fixed: np.ndarray | None = None) -> np.ndarray:
+        """Returns n points of a trial's sequence with fixed coordinates, by default those of the design."""
+        fixed_coordinates = self.fixed_coordinates if fixed is None else fixed
+
+        def draw(n: int) -> np.ndarray:
+            trial_seed = np.random.SeedSequence([self.seed, number]).generate_state(1, np.uint64)[0]
+            points = sobol_points(n, len(self.space), int(trial_seed))
+            if self.log_densities is not None and likely_share:
+                start = round((1.0 - likely_share) * n)
+                points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])
+            return fix_coordinates(points, fixed_coordinates)
+
+        return allowed_points(self.space.layout, draw, n, fixed_coordinates)

@@ -1,0 +1,127 @@
+"""Trials whose values say nothing of where better ones are: the search then fills the space evenly.
+
+While all values are equal (chance accuracy, a capped loss), the only content of an acquisition function is the
+posterior's deviation, which is greatest at the boundary: the search would try corners and edges. The same holds if one
+or two trials are worse than all others, since they only say where not to search, and without past tasks if noise alone
+explains the values better than a signal (`dre_jax.tuning.engine.signal`). If one or two are better, or if most trials
+share the best value, every other pair of trials fills the space.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dre_jax.tuning.engine.infeasible_trials import violation_of
+from dre_jax.tuning.engine.initial_design import N_START
+from dre_jax.tuning.engine.signal import has_signal
+from dre_jax.tuning.study.trial import Trial
+
+Floats = npt.NDArray[np.float64]
+
+_ROUNDING = 1e-12
+"""Relative size of differences that sums in another order leave."""
+_FEW = 2
+"""Trials that differ from all others, of which a model cannot tell noise from signal."""
+_LONG = 20
+"""Trials without information, after which nothing is expected of the next."""
+_ENOUGH = 20
+"""Trials from which noise is told from a signal: of fewer, three waves in a coordinate look like noise."""
+
+
+class Information(NamedTuple):
+    """What the values of a study say."""
+
+    even_share: float
+    """Share of the next trials that fill the space evenly."""
+    is_plateau: bool
+    """Whether the values are equal, or all but one or two that are worse."""
+    is_long: bool
+    """Whether at least 20 trials are on such a plateau."""
+
+
+def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, has_past: bool) -> Information:
+    """Returns what the values of trials say; of constraints that none satisfies, the violations count.
+
+    Args:
+      trials: n of them, with values.
+      points: f64[n, P], of the unit cube.
+      values: f64[n, M] of M objectives, higher is better.
+      has_past: whether past tasks say where to search.
+    """
+    if len(trials) < (N_START if has_past else 1):
+        return Information(0.0, is_plateau=False, is_long=False)
+    feasible = np.array([trial.is_feasible for trial in trials])
+    if feasible.any():
+        points, values = points[feasible], values[feasible]
+    else:
+        values = -np.array([[violation_of(trial)] for trial in trials])
+    share = even_share(values)
+    is_noise = not share and not has_past and len(values) >= _ENOUGH and not _any_has_signal(points, values)
+    # What past tasks say remains while the values of this one say nothing.
+    even = 1.0 if is_noise else min(share, 0.5 if has_past else 1.0)
+    return Information(even, is_plateau=share == 1.0, is_long=len(values) >= _LONG)
+
+
+def _any_has_signal(points: Floats, values: Floats) -> bool:
+    return bool(np.isnan(values).any()) or any(has_signal(points, column) for column in values.T)
+
+
+def even_share(values: Floats) -> float:
+    """Returns the share of the next trials that fill the space evenly: 1, 0.5 or 0.
+
+    Args:
+      values: f64[n, M] of M objectives, higher is better, n > 0. One objective with information is enough.
+
+    Example:
+      >>> [even_share(np.array([column]).T) for column in ([3.0, 3.0, 3.0], [3.0, 3.0, 4.0], [3.0, 4.0, 5.0])]
+      [1.0, 0.5, 0.0]
+    """
+    return min(map(_even_share_of, values.T))
+
+
+def _even_share_of(values: Floats) -> float:
+    if np.isnan(values).any():
+        return 0.0  # for the method to refuse
+    levels, counts = np.unique(_without_rounding(values), return_counts=True)
+    most_common = int(np.argmax(counts))
+    if 2 * counts[most_common] <= len(values):
+        return 1.0 if len(values) == 1 else 0.0
+    differ_few, is_best = len(values) - counts[most_common] <= _FEW, most_common == len(levels) - 1
+    return 1.0 if differ_few and is_best else 0.5 if differ_few or is_best else 0.0
+
+
+def _without_rounding(values: Floats) -> Floats:
+    """Returns values of which those that differ by rounding errors are equal."""
+    finite = np.isfinite(values)
+    size = float(np.abs(values[finite]).max(initial=0.0))
+    is_flat = finite.any() and np.ptp(values[finite] / (size or 1.0)) <= _ROUNDING
+    return np.where(finite, size, values) if is_flat else values
+
+
+def order_by_outcome(
+    points: Floats, trials: Floats, feasible: npt.NDArray[np.bool_], failures: Floats, radius: float
+) -> npt.NDArray[np.intp]:
+    """Returns an order i64[N] of points f64[N, P]: first those whose nearest trial is a success, then the others.
+
+    Args:
+      points: in an order that stays among both.
+      trials: f64[n, P], points of the trials with values.
+      feasible: bool[n]: those that satisfy all constraints. Where none does, all count as successes.
+      failures: f64[m, P], points of the trials that failed.
+      radius: distance in every coordinate up to which a point counts as a failure.
+    """
+    from scipy.spatial.distance import cdist  # which takes a tenth of a second
+
+    successes = trials[feasible]
+    if feasible.any():
+        failures = np.vstack([failures, trials[~feasible]])
+    if not len(failures):
+        return np.arange(len(points))
+    nearest_success, nearest_failure = (
+        cdist(points, others).min(axis=1, initial=np.inf) for others in (successes, failures)
+    )
+    step = cdist(points, failures, "chebyshev").min(axis=1, initial=np.inf)
+    is_failure = (step <= radius) | ((nearest_failure < nearest_success) & (len(successes) > 0))
+    return np.argsort(is_failure, kind="stable")

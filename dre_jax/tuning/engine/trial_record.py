@@ -1,0 +1,104 @@
+"""The trials of a study as arrays: what a method's compiled programs get."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from dre_jax.errors import DataError
+from dre_jax.search.history import History
+from dre_jax.suggest.proposals import TrialRecord
+from dre_jax.tuning.space.space import Space
+
+_MAX_ENCODINGS = 100_000
+
+
+class EncodedParams(NamedTuple):
+    """A valid configuration, encoded."""
+
+    identity: bytes
+    """Equal for equal configurations, whose numbers may differ by a billionth of their range."""
+    point: np.ndarray
+    """f64[P], see `Space.point`."""
+
+
+class ParamsEncoder:
+    """Encodes configurations of a space, with a cache: every suggestion encodes all trials."""
+
+    def __init__(self, space: Space) -> None:
+        """Creates an encoder with an empty cache."""
+        self._space = space
+        # By the identity of the configuration, whose entry keeps it from being reused.
+        self._cache: dict[int, tuple[Mapping[str, Any], EncodedParams]] = {}
+
+    def encode(self, params: Mapping[str, Any]) -> EncodedParams:
+        """Returns an encoded configuration, which must not change. Raises `DataError` if it is invalid."""
+        entry = self._cache.get(id(params))
+        if entry is not None:
+            return entry[1]
+        point = self._space.point(params)
+        encoded_params = EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
+        if len(self._cache) >= _MAX_ENCODINGS:
+            self._cache.clear()
+        self._cache[id(params)] = params, encoded_params
+        return encoded_params
+
+
+def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
+    """Returns indices of the trials that a method gets: all, or the best quarter, and others evenly spaced in time.
+
+    With the better half and the latest, most trials of a long search are at the optimum, where they differ by little,
+    and the likelihood of a Gaussian process has its maximum at length scales that fit none of the early trials.
+
+    Args:
+      responses: f[n]; higher is better.
+      room: maximum number of trials.
+
+    Raises:
+      DataError: for NaN.
+
+    Example:
+      >>> select_trials(np.array([0.0, 9.0, 1.0, 2.0, 3.0, 4.0]), 4).tolist()
+      [0, 1, 3, 5]
+    """
+    if np.isnan(responses).any():
+        raise DataError("a response must be a number, but got NaN")
+    if len(responses) <= room:
+        return np.arange(len(responses))
+    top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
+    others = np.setdiff1d(np.arange(len(responses)), top)
+    spaced_indices = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
+    return np.sort(np.concatenate([top, others[spaced_indices]]))
+
+
+def trial_record(
+    history: History, points: np.ndarray, pending_points: np.ndarray, avoid: np.ndarray, slots: int, radius: float
+) -> TrialRecord:
+    """Returns the trials of a study.
+
+    Args:
+      history: of the completed trials, with slots for the pending ones.
+      points: f64[n, P], of the completed trials.
+      pending_points: f64[m, P], of the pending trials.
+      avoid: f64[a, P], points that are not proposed again.
+      slots: number of points to avoid that the record has room for.
+      radius: maximum distance in every coordinate at which a point is avoided.
+    """
+    capacity, dtype = len(history.where), history.response.dtype
+    n, n_filled = len(points), len(points) + len(pending_points)
+    return TrialRecord(
+        history,
+        *jax.device_put(
+            (
+                _pad_rows(np.vstack([points, pending_points]), capacity).astype(dtype),
+                (np.arange(capacity) >= n) & (np.arange(capacity) < n_filled),
+                _pad_rows(avoid, slots).astype(dtype),
+                np.where(np.arange(slots) < len(avoid), radius, -1.0).astype(dtype),
+            )
+        ),
+    )
+
+
+def _pad_rows(rows: np.ndarray, slots: int) -> np.ndarray:
+    return np.pad(rows, ((0, slots - len(rows)), (0, 0)))

@@ -1,0 +1,109 @@
+"""Expected hypervolume improvement by one method per objective, as one method.
+
+The history orders the trials by their place in the front; the values of the objectives are parameters. Each member is
+fitted to its own objective's values, and `dre_jax.suggest.hypervolume` combines the predictions.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.gp.response_scale import masked_mean, standardise
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig
+from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Capabilities, CapableMethod, Method, capabilities_of
+from dre_jax.suggest.hypervolume import Boxes, log_expected_excess, log_hypervolume_improvement
+from dre_jax.suggest.pending import check_pending_strategy, with_pending_trials
+
+
+class ObjectiveParams(NamedTuple):
+    """What the members learned, and the values of M objectives in C slots."""
+
+    members: tuple[Any, ...]
+    """What each member's `fit` returned."""
+    response: Array
+    """f[M, C], higher is better."""
+    level: Array
+    """i32[M, C], as `History.level`."""
+    where: Array
+    """bool[C]: the completed trials."""
+    boxes: Boxes
+    """What the front leaves, on the scale of the responses."""
+
+
+class FittedObjective(NamedTuple):
+    """A member fitted to its objective."""
+
+    params: Any
+    history: History
+    thresholds: Array
+    """f[T], standardised like the history's responses."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HypervolumeMethod:
+    """One method per objective, each with the capability ``predicts_components``.
+
+    Raises:
+      ConfigError: for a pending strategy that a member does not support.
+    """
+
+    members: tuple[Method, ...]
+    """The methods, in the order of the objectives."""
+    pending_strategy: str = "mean"
+    """As `CandidateConfig.pending_strategy`, for each objective."""
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+
+    def __post_init__(self) -> None:
+        for member in self.members:
+            check_pending_strategy(member, self.pending_strategy)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What all members can do."""
+        member_capabilities = [capabilities_of(member) for member in self.members]
+        return Capabilities(
+            fits_history=True,
+            double_precision=all(each.double_precision for each in member_capabilities),
+            differentiable=all(each.differentiable for each in member_capabilities),
+        )
+
+    def fit(self, meta: Any, key: Array) -> None:
+        """Returns None: each member is fitted to past tasks of its own."""
+
+    def acquire(self, params: ObjectiveParams, history: History, candidates: Candidates, key: Array) -> Array:
+        """Returns the log expected hypervolume improvement of the candidates."""
+        return self.score_candidates(self.fit_history(params, history, key), history, candidates)
+
+    def fit_history(
+        self, params: ObjectiveParams, history: History, key: Array
+    ) -> tuple[tuple[FittedObjective, ...], Boxes]:
+        """Returns the fitted members, and what the front leaves; pending trials are imputed for each objective."""
+        pending = history.where & ~params.where
+
+        def fit(member: Method, own_params: Any, response: Array, level: Array, thresholds: Array) -> FittedObjective:
+            trials = History(history.x, response, level, params.where)
+            joint = with_pending_trials(member, own_params, trials, history.x, pending, self.pending_strategy, key)
+            scale = standardise(joint.response, joint.where).deviation
+            thresholds = (thresholds - masked_mean(joint.response, joint.where)) / scale
+            return FittedObjective(cast(CapableMethod, member).fit_history(own_params, joint, key), joint, thresholds)
+
+        values = params.response, params.level, params.boxes.thresholds
+        return tuple(map(fit, self.members, params.members, *values)), params.boxes
+
+    def score_candidates(
+        self, fitted_params: tuple[tuple[FittedObjective, ...], Boxes], history: History, candidates: Candidates
+    ) -> Array:
+        """Returns the log expected hypervolume improvement of the candidates."""
+        objectives, boxes = fitted_params
+        predictions = [
+            cast(CapableMethod, member).predict_components(objective.params, objective.history, candidates)
+            for member, objective in zip(self.members, objectives, strict=True)
+        ]
+        excess = [
+            log_expected_excess(prediction, objective.thresholds)
+            for prediction, objective in zip(predictions, objectives, strict=True)
+        ]
+        return log_hypervolume_improvement(boxes, jnp.stack(excess))

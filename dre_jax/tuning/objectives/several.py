@@ -1,0 +1,155 @@
+"""What an engine needs to know of several objectives."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from dre_jax.data.tasks import tie_levels
+from dre_jax.errors import ConfigError
+from dre_jax.search.method import capabilities_of
+from dre_jax.suggest.candidates import CandidateConfig, default_candidates
+from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.precision import Dtype
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.initial_design import N_START
+from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_reference, unit_values
+from dre_jax.tuning.objectives.hypervolume_method import HypervolumeMethod, ObjectiveParams
+from dre_jax.tuning.objectives.objectives import reference_point, values_of
+from dre_jax.tuning.objectives.single import SingleObjective
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+
+_MAX_START = 10
+_PARENTS = 12  # points of the front that candidates are drawn around
+
+
+class JoinedPast(NamedTuple):
+    """What is known of past tasks of several objectives, as `Surrogate` has it of one."""
+
+    space: Space
+    params: tuple[Any, ...]
+    """By objective; None without a surrogate."""
+    start: tuple[Params, ...]
+    """The start designs, in turns."""
+    studies: None = None
+    """Costs are not learned from them."""
+
+
+class SeveralObjectives:
+    """Objectives whose candidates are valued by the expected hypervolume improvement, with one method for each."""
+
+    values_first_trial = False
+
+    def __init__(self, parts: Mapping[str, SingleObjective], config: EngineConfig) -> None:
+        """Joins objectives.
+
+        Args:
+          parts: two or more objectives, by name.
+          config: settings of the engine.
+
+        Raises:
+          ConfigError: for surrogates of different spaces, a method without the capability ``predicts_components``, a
+            pending strategy that a method does not support, or a reference point of other objectives.
+        """
+        self.parts = dict(parts)
+        for name, part in self.parts.items():
+            _check_method(name, part)
+        self.method = HypervolumeMethod(
+            members=tuple(part.method for part in self.parts.values()), pending_strategy=config.pending_strategy
+        )
+        self.directions: Mapping[str, str] = {name: part.direction for name, part in self.parts.items()}
+        self.surrogates: Mapping[str, Surrogate | None] = {name: part.past for name, part in self.parts.items()}
+        self.past = _join(self.surrogates)
+        point = config.reference_point
+        self._reference = None if point is None else reference_point(point, self.directions)
+
+    def n_start(self, n_parts: int) -> int:
+        """Returns the number of trials that precede those of the method, without a surrogate, of P hyperparameters."""
+        # With fewer in many dimensions, the next trials are in corners of the space, far from the front.
+        return min(max(2 * n_parts - 2, N_START), _MAX_START)
+
+    def require_standard_errors(self) -> None:
+        """Raises `ConfigError`."""
+        raise ConfigError("standard errors need a study of one objective: tell the values without stderr")
+
+    def require_improvement(self) -> None:
+        """Raises `ConfigError`."""
+        raise ConfigError("an expected gain needs a study of one objective")
+
+    def require_predictions(self) -> None:
+        """Raises `ConfigError`: the parts predict."""
+        raise ConfigError("predictions are of one objective")
+
+    def order(self, values: np.ndarray) -> np.ndarray:
+        """Returns the places f64[n] in the front of trials of values f64[n, M]."""
+        return order_by_front(unit_values(values))
+
+    def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
+        """Returns the responses: the past has no front."""
+        return responses
+
+    def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:
+        """Returns the settings of the candidates."""
+        strategy = "none" if pending_strategy == "none" else "mean"  # the method imputes by objective
+        return replace(default_candidates(self.method, layout, strategy), parents=_PARENTS)
+
+    def params_for(
+        self,
+        params: Any,
+        observations: Sequence[Trial],
+        responses: np.ndarray,
+        rows: np.ndarray,
+        capacity: int,
+        dtype: Dtype,
+    ) -> ObjectiveParams:
+        """Returns the method's parameters for a history of some rows of the trials, from `past.params`."""
+        values = values_of(observations, self.directions)
+        scaled_values = unit_values(values)
+        feasible = np.array([trial.is_feasible for trial in observations])
+        reference = None if self._reference is None else unit_reference(values, self._reference)
+        empty = (0, capacity - len(rows))
+        arrays = (
+            np.stack([np.pad(column, empty) for column in self._ranked_like_past(observations, scaled_values)[rows].T]),
+            np.stack([np.pad(tie_levels(a), empty) for a in self._ranked_like_past(observations, values)[rows].T]),
+            np.arange(capacity) < len(rows),
+            boxes_above(scaled_values, responses, feasible, capacity, reference),
+        )
+        arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
+        return ObjectiveParams(params or (None,) * len(self.parts), *jax.device_put(arrays))
+
+    def _ranked_like_past(self, observations: Sequence[Trial], values: np.ndarray) -> np.ndarray:
+        """Returns values f64[n, M], of which those of infeasible trials are ranked like the past of each objective."""
+        columns = zip(self.parts.values(), values.T, strict=True)
+        return np.stack([part.rank_like_past(observations, column) for part, column in columns], axis=1)
+
+
+def _check_method(name: str, part: SingleObjective) -> None:
+    if part.past is not None and not capabilities_of(part.method).predicts_components:
+        rule = "a study of several objectives needs surrogates of hedged-prior or gp"
+        raise ConfigError(f"{rule}, but that of {name!r} is of {part.past.name}")
+
+
+def _join(surrogates: Mapping[str, Surrogate | None]) -> JoinedPast | None:
+    """Returns what the surrogates know; None without any."""
+    fitted_surrogates = {name: fitted for name, fitted in surrogates.items() if fitted is not None}
+    if not fitted_surrogates:
+        return None
+    (first, *others), space = fitted_surrogates, next(iter(fitted_surrogates.values())).space
+    for name in others:
+        if fitted_surrogates[name].space != space:
+            rule = "the surrogates of a study must have one space"
+            raise ConfigError(f"{rule}, but those of {first!r} and {name!r} differ: fit them on spaces that are equal")
+    turns = itertools.chain.from_iterable(
+        itertools.zip_longest(*(fitted.start for fitted in fitted_surrogates.values()))
+    )
+    start: list[Params] = []
+    for params in turns:
+        if params is not None and params not in start:
+            start.append(params)
+    params = tuple(None if fitted is None else fitted.params for fitted in surrogates.values())
+    return JoinedPast(space, params, tuple(start))

@@ -1,0 +1,1 @@
+"""Studies: ask and tell, trials and their record, the file of a study."""

@@ -1,0 +1,381 @@
+"""Ask and tell: tunes a live model, with sequential or parallel trials."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+
+from dre_jax.checks import check_positive, check_seed
+from dre_jax.data.files import stamp
+from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.runtime.forks import check_not_forked
+from dre_jax.tuning.engine.engine import Suggestion
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.make_engine import make_engine
+from dre_jax.tuning.engine.predicted_responses import Prediction
+from dre_jax.tuning.past.curves import PastCurves
+from dre_jax.tuning.space.completion import complete_part
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study.study_file import (
+    Stamp,
+    Study,
+    origin_of,
+    read_study,
+    resume_surrogates,
+    write_study,
+)
+from dre_jax.tuning.study.study_record import StudyRecord
+from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials
+from dre_jax.tuning.surrogates.sources import PastCheck
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LOCKS = ("_lock", "_turn")
+_PATIENCE = 10  # suggestions of little expected improvement, after which a search ends
+
+
+class Optimizer(StudyRecord):
+    """Suggests configurations and learns from their values.
+
+    `optimize` runs an objective; `ask` and `tell` leave the loop to the caller. Several threads may ask and tell: they
+    ask one after the other, and tell at any time. The same seed and the same answers give the same suggestions.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> optimizer = Optimizer(Space({"x": Float(-1.0, 1.0)}), direction="minimize", seed=0)
+      >>> for _ in range(3):
+      ...     trial = optimizer.ask()
+      ...     _ = optimizer.tell(trial, trial.params["x"] ** 2)
+      >>> optimizer.optimize(lambda trial: trial["x"] ** 2, 2)
+      >>> len(optimizer.trials), optimizer.best.value <= optimizer.trials[0].value
+      (5, True)
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Any] | None = None,
+        surrogate: Surrogate | Mapping[str, Surrogate | None] | None = None,
+        *,
+        direction: str = "minimize",
+        directions: Mapping[str, str] | None = None,
+        seed: int = 0,
+        config: EngineConfig | None = None,
+        past_curves: PastCurves | None = None,
+    ) -> None:
+        """Creates a study without trials.
+
+        Args:
+          space: the search space; None for the surrogate's.
+          surrogate: knowledge of past tasks; without one, the best method that needs none is used. With several
+            objectives, a mapping of them to surrogates or None.
+          direction: "minimize" or "maximize".
+          directions: of several objectives, by name, in place of ``direction``.
+          seed: seed of all suggestions.
+          config: treatment of pending and failed trials.
+          past_curves: learning curves of past studies, for `should_stop`.
+
+        Raises:
+          ConfigError: for an unknown direction, a seed that is no whole number from 0, no space, or a surrogate of
+            several objectives whose method does not predict values, as `dre` does not.
+          DataError: for a surrogate of another space or direction; the message says what differs.
+        """
+        check_seed(seed)
+        self.seed = int(seed)
+        super().__init__(make_engine(space, surrogate, direction, directions, self.seed, config), past_curves)
+        self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
+        self._past_check = PastCheck()
+        self._improvements: list[float] = []  # expected, of the latest suggestions
+        self._turn = threading.RLock()  # of asking, which may take seconds; others may tell meanwhile
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the study, without its locks."""
+        with self._lock:
+            state = {name: value for name, value in self.__dict__.items() if name not in _LOCKS}
+            copies = {"_trials": list(self._trials), "_enqueued": list(self._enqueued), "_stamps": dict(self._stamps)}
+            return state | copies
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restores the study, with locks of its own."""
+        self.__dict__.update(state)
+        self._lock, self._turn = threading.RLock(), threading.RLock()
+
+    @property
+    def surrogate(self) -> Surrogate | None:
+        """Knowledge of past tasks; None without, and with several objectives."""
+        return None if self.directions else self.named_surrogates[""]
+
+    @property
+    def surrogates(self) -> dict[str, Surrogate | None]:
+        """Knowledge of past tasks by objective; empty with one objective."""
+        return dict(self.named_surrogates) if self.directions else {}
+
+    @overload
+    def ask(self, n: None = None) -> Trial: ...
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """Returns the next trial, or a list of `n` trials.
+
+        A list has different configurations, none of which is running. A single trial repeats a configuration once the
+        space has no other one.
+
+        Raises:
+          ConfigError: for a number below 1, or above that of the configurations that are left.
+
+        Warns:
+          DataWarning: if the past studies of the surrogate mislead, once a study. They are compared with the complete
+            trials when there are 8, and whenever these have grown by a half; see `Sources.mislead`.
+        """
+        if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
+            raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
+        trials = self._ask(n, lambda: False)
+        return trials[0] if n is None else trials
+
+    def ask_unless(self, is_late: Callable[[], bool]) -> Trial | None:
+        """Returns the next trial; None, and no trial starts, if a function returns True once it is suggested."""
+        return next(iter(self._ask(None, is_late)), None)
+
+    def _ask(self, n: int | None, is_late: Callable[[], bool]) -> list[Trial]:
+        """Returns the next trials, none if it is late once they are suggested; see `ask`."""
+        check_not_forked()  # before the lock, which a thread of the other process may have held
+        with self._turn:
+            self._past_check.warn_if_misleading(self._trials, self.named_directions, self.named_surrogates)
+            batch, improvements = list[Params](), list[float]()
+            n_enqueued = len(self._enqueued)
+            for i in range(1 if n is None else n):
+                is_enqueued = i < n_enqueued
+                params, improvement, _ = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
+                improvements.append(math.inf if improvement is None else improvement)
+                unavailable = [*batch, *(trial._params for trial in self.trials if trial.state == "running")]
+                if n is not None and not is_enqueued and params in unavailable:
+                    rule = f"ask({n}) needs {n} different configurations that are not running"
+                    remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
+                    raise ConfigError(f"{rule}, but the space has {len(batch)}: {remedy}, or repeat one with ask()")
+                batch.append(params)
+            if is_late():
+                return []
+            with self._lock:
+                del self._enqueued[: len(batch)]
+                self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
+                return [replace(self._append(params), _study=self) for params in batch]
+
+    def enqueue(self, params: Mapping[str, Any]) -> None:
+        """Adds values that the next trial must have, after those that wait already.
+
+        Args:
+          params: a configuration, or a part of one; the optimizer suggests the rest. Hyperparameters on which the part
+            depends get a value for which it is active.
+
+        Raises:
+          DataError: for a hyperparameter that is unknown, a value that it does not take, or values that no
+            configuration has together.
+        """
+        values = complete_part(self.space, params)
+        with self._lock:
+            self._enqueued.append(values)
+
+    def predict(self, configurations: Iterable[Mapping[str, Any]], *, objective: str | None = None) -> Prediction:
+        """Returns predicted values of configurations, given the trials so far and the past tasks.
+
+        If the past has trials that violate constraints, those of this study rank below all others, as they do there.
+
+        Args:
+          configurations: n of them, values by name.
+          objective: which of several.
+
+        Raises:
+          ConfigError: for a method that does not predict values, as `dre`, or an unknown objective.
+          DataError: for a configuration of another space, or before two trials have different values.
+
+        Example:
+          >>> from dre_jax.tuning import Float
+          >>> optimizer = Optimizer(Space({"x": Float(-1.0, 1.0)}), seed=0)
+          >>> optimizer.optimize(lambda trial: trial["x"] ** 2, 6)
+          >>> near, far = optimizer.predict([{"x": 0.0}, {"x": 1.0}]).mean
+          >>> bool(near < far)
+          True
+        """
+        if objective not in (self.directions or [None]):
+            names = ", ".join(map(repr, self.directions or [None]))
+            raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
+        if hasattr(configurations, "columns"):
+            remedy = "pass frame.to_dict('records')"
+            raise DataError(f"configurations must be mappings in a list, but got a data frame: {remedy}")
+        if not isinstance(configurations, Iterable):
+            raise DataError(f"configurations must be mappings in a list, but got {configurations!r}")
+        name = objective or ""
+        points = np.array([self.space.point(self.space.check(params)) for params in configurations])
+        trials = [trial.with_objective(name) for trial in self.trials]
+        return self._engine.of_objective(name).predict(trials, points.reshape(-1, len(self.space)))
+
+    def best_by_prediction(self) -> Trial:
+        """Returns the complete, feasible trial of the best predicted value, for objectives with noise.
+
+        `best` has the best value of all, which is often that of the luckiest trial.
+
+        Raises:
+          ConfigError: if the method does not predict values.
+          DataError: without a feasible trial, for fewer than two different values, and with several objectives.
+        """
+        _ = self.best  # refuses what has no best trial
+        feasible = [trial for trial in self.trials if trial.state == "complete" and trial.is_feasible]
+        mean = self.predict([trial.params for trial in feasible]).mean
+        return feasible[int(np.argmax(mean) if self.direction == "maximize" else np.argmin(mean))]
+
+    def figures(self) -> dict[str, Figure]:
+        """Returns figures of the study by heading: history or front, learning curves, slices, contours, importance.
+
+        Optuna draws the last three. A figure is matplotlib's: it shows itself in a notebook, and has ``savefig``.
+
+        Raises:
+          MissingExtraError: without Optuna.
+        """
+        from dre_jax.tuning.figures.study import study_figures
+
+        return {heading: figure.figure for heading, figure in study_figures(self).items()}
+
+    def expected_improvement(self) -> float:
+        """Returns how much the next trial is expected to improve on the best value, in units of the values.
+
+        This is the expected improvement of the best candidate (Jones, Schonlau and Welch 1998), times the probability
+        that the candidate succeeds and is feasible. Infinite before the method suggests. If all values are equal, or
+        all but one or two worse ones, it is infinite up to 19 trials and 0 from 20 on.
+
+        Raises:
+          ConfigError: for a method that has no expected improvement.
+        """
+        self._engine.objectives.require_improvement()
+        with self._turn:
+            improvement = self._suggest([], None).improvement
+        return math.inf if improvement is None else improvement
+
+    def gain_is_below(self, threshold: float) -> bool:
+        """Returns whether the last ten suggestions each had an expected improvement below a threshold.
+
+        Args:
+          threshold: in units of the values.
+
+        Raises:
+          ConfigError: for a method that has no expected improvement, or a threshold that is not positive.
+        """
+        self._engine.objectives.require_improvement()
+        check_positive(**{"the threshold of the expected gain": threshold})
+        return len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
+
+    def optimize(
+        self,
+        f: Callable[[Trial], float | Mapping[str, float] | Sequence[float]],
+        n_trials: int | None = None,
+        *,
+        timeout: float | None = None,
+        stop_when_gain_below: float | None = None,
+        callbacks: Callback | Iterable[Callback] = (),
+        catch: type[Exception] | Iterable[type[Exception]] = (),
+        n_jobs: int = 1,
+    ) -> None:
+        """Asks, evaluates and tells.
+
+        Args:
+          f: the objective: the value of a trial, as `tell` takes it, NaN if it failed.
+            `trial["x"]` is a value, `trial.params` has all.
+          n_trials: number of further trials; by default as many as the time allows.
+          timeout: seconds after which no trial starts; those that run are completed. The time of suggestions counts.
+          stop_when_gain_below: no trial starts once `gain_is_below` is true of this number.
+          callbacks: functions of the optimizer and a trial that has ended; or one function.
+          catch: classes of exceptions of the objective after which the loop continues: the trial counts as failed.
+          n_jobs: number of threads that call the objective; -1 for one per core.
+
+        Raises:
+          ConfigError: without a number of trials or a time-out, for a number that is not positive, a callback that is
+            no function, or a class to catch that is no `Exception`.
+          Exception: what the objective, unless it is caught, or a callback raises; the trial then counts as failed.
+
+        Warns:
+          DataWarning: for each exception that is caught.
+        """
+        evaluate_trials(self, f, n_trials, timeout, stop_when_gain_below, callbacks, catch, n_jobs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the study to a file, completely or not at all.
+
+        Raises:
+          DataError: if the file cannot be written, or has trials that this study does not have, of another session for
+            example; it stays unchanged.
+        """
+        with self._lock:
+            origins = {name: origin_of(surrogate) for name, surrogate in self.named_surrogates.items()}
+            state = (self._trials, self._enqueued, self._engine.config, origins)
+            study = Study(self.space, self.named_directions, self.seed, *state)
+            file = os.path.realpath(path)
+            self._stamps[file] = write_study(Path(path), study, own_stamp=self._stamps.get(file))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        surrogate: Surrogate | Mapping[str, Surrogate | None] | EllipsisType | None = ...,
+        *,
+        space: Space | None = None,
+        config: EngineConfig | None = None,
+    ) -> Self:
+        """Reads a study that `save` wrote. Running trials stay running: tell their values, or that they failed.
+
+        Args:
+          path: the file.
+          surrogate: knowledge of past tasks, of which the file has the fingerprint only. A study with a surrogate needs
+            it again; None continues without one.
+          space: the expected space, its hyperparameters in any order; by default any.
+          config: treatment of pending and failed trials; by default the study's.
+
+        Raises:
+          DataError: if the file is truncated, of another version, or not a study, or needs a surrogate; the file stays
+            unchanged.
+
+        Warns:
+          DataWarning: for another surrogate than the study's, and for enqueued values that no configuration has.
+        """
+        path = Path(path)
+        before = stamp(path)
+        study = read_study(path)
+        if space is not None and not study.space.is_reordered(space):
+            raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
+        surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
+        optimizer = cls(study.space, surrogates, directions=study.directions, seed=study.seed, config=config)
+        optimizer._trials = list(study.trials)
+        for values in study.enqueued:
+            try:
+                optimizer.enqueue(values)
+            except DataError as error:
+                warnings.warn(f"{path}: enqueued values are dropped: {error}", DataWarning, stacklevel=2)
+        optimizer._stamps[os.path.realpath(path)] = before
+        optimizer._past_check = PastCheck(sum(trial.state == "complete" for trial in study.trials))
+        return optimizer
+
+    def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Suggestion:
+        """Returns the suggestion after a batch that is not among the trials yet.
+
+        Args:
+          batch: configurations of the next trials.
+          fixed: values that the configuration must have; None for none.
+        """
+        if fixed is not None:
+            with contextlib.suppress(DataError):  # a part of a configuration
+                return Suggestion(self.space.check(fixed))
+        trials = self.trials
+        suggestion = self._engine.propose(trials, number=len(trials) + len(batch), pending=batch, fixed=fixed)
+        params = suggestion.params
+        params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
+        return suggestion._replace(params=params)

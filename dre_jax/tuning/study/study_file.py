@@ -1,0 +1,237 @@
+"""Study files: JSON, replaced by an atomic rename, so that the file is complete at any moment."""
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from dre_jax.checks import check_seed
+from dre_jax.data.files import read_json, stamp, write_json
+from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
+from dre_jax.methods.settings import leaves, to_text
+from dre_jax.runtime.locks import folder_lock
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by_objective
+from dre_jax.tuning.space.json_format import from_json, to_json
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study.trial import Trial, constraint_values
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+
+FORMAT = 1
+_STATES = ("running", "complete", "stopped", "failed")
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+Stamp = tuple[int, ...]
+"""Differs after each change of a file; see `dre_jax.data.files.stamp`."""
+
+
+class Origin(NamedTuple):
+    """What a study file says of its surrogate."""
+
+    fingerprint: str
+    path: str | None
+    """Folder of its checkpoint, if it has one."""
+    method: str
+    configuration: dict[str, str]
+    """Of the method: texts by dotted field."""
+
+    def __str__(self) -> str:
+        """The fingerprint, the method and the folder."""
+        return f"{self.fingerprint} ({self.method}{'' if self.path is None else f' of {self.path}'})"
+
+
+class Study(NamedTuple):
+    """The content of a study file."""
+
+    space: Space
+    directions: Mapping[str, str]
+    """By objective; a single one has the name ""."""
+    seed: int
+    trials: Sequence[Trial]
+    enqueued: Sequence[Params] = ()
+    """Values of hyperparameters that the next trials have, in order."""
+    config: EngineConfig = EngineConfig()
+    origins: Mapping[str, Origin | None] = MappingProxyType({"": None})
+    """Of the surrogates by objective; None without a surrogate."""
+
+
+def origin_of(surrogate: Surrogate | None) -> Origin | None:
+    """Returns what a study file says of a surrogate; None without one."""
+    if surrogate is None:
+        return None
+    configuration: dict[str, str] = {}
+    if dataclasses.is_dataclass(surrogate.method):
+        configuration = {name: to_text(value) for name, value in leaves(surrogate.method)}
+    return Origin(surrogate.fingerprint, surrogate.path, surrogate.name, configuration)
+
+
+def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Surrogate | None]:
+    """Returns the surrogates by objective that a study continues with; warns if one is another one than before.
+
+    Args:
+      path: the study's file.
+      study: its content.
+      surrogate: the one to continue with, None for none; by objective if there are several; `...` if the caller says
+        nothing.
+
+    Raises:
+      DataError: if the study has a surrogate and the caller says nothing; the message says what to pass.
+    """
+    surrogates: dict[str, Any] = dict.fromkeys(study.directions, surrogate)
+    if surrogate is not ...:
+        surrogates = dict(surrogates_by_objective(surrogate, study.directions))
+    for name, origin in study.origins.items():
+        rule = f"{path} is a study with the surrogate {origin}"
+        if origin is not None and surrogates[name] is ...:
+            where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"
+            remedy = f"pass surrogate={where}, or surrogate=None to continue without (--surrogate DIR or none)"
+            raise DataError(f"{rule}: {remedy}")
+        if origin is not None and surrogates[name] is not None and surrogates[name].fingerprint != origin.fingerprint:
+            warnings.warn(f"{rule}, and continues with another one", DataWarning, stacklevel=3)
+    return {name: None if fitted is ... else fitted for name, fitted in surrogates.items()}
+
+
+def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Stamp | None:
+    """Writes a study, completely or not at all.
+
+    Args:
+      path: the file.
+      study: the content.
+      own_stamp: the file's stamp if its content is part of this study.
+
+    Returns:
+      The stamp of the new file.
+
+    Raises:
+      DataError: if the file cannot be written, or has trials that the study does not have; it stays unchanged.
+    """
+    content = {
+        "dre_jax_study": FORMAT,
+        "direction": _value_or_mapping(study.directions),
+        "seed": study.seed,
+        "space": to_json(study.space),
+        "trials": [_trial(trial) for trial in study.trials],
+    }
+    content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
+    content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
+    origins = {name: None if origin is None else origin._asdict() for name, origin in study.origins.items()}
+    content["surrogate"] = _value_or_mapping(origins)
+    with folder_lock(path.parent):
+        current = stamp(path)
+        if current is not None and current != own_stamp and path.stat().st_size:
+            _check_nothing_lost(read_study(path), study, path)
+        write_json(path, content, indent=1)
+        return stamp(path)
+
+
+def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
+    """Raises `DataError` if a study has a trial that another one, which is to replace it, does not have."""
+    advice = "load it by Optimizer.load, or save to another file"
+    if old.trials and (old.space, old.directions) != (new.space, new.directions):
+        raise DataError(f"{path} must hold an earlier state of the study, but holds another study: {advice}")
+    for before, now in zip_longest(old.trials, new.trials[: len(old.trials)]):
+        if before != now and (now is None or before.state != "running" or before.params != now.params):
+            other = f"has another trial {before.number}, written by another session"
+            raise DataError(f"{path} must hold an earlier state of the study, but {other}: {advice}")
+
+
+def read_study(path: Path) -> Study:
+    """Returns the study in a file.
+
+    Raises:
+      DataError: if the file is truncated, of another version, or not a study; the message names the fault.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or "dre_jax_study" not in content:
+        raise DataError(f"{path} must hold a study, but does not")
+    if isinstance(content["dre_jax_study"], bool) or content["dre_jax_study"] != FORMAT:
+        raise DataError(f"{path} must hold a study of format {FORMAT}, but is of {content['dre_jax_study']!r}")
+    try:
+        space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
+        directions = check_directions(direction if isinstance(direction, dict) else {"": direction})
+        check_seed(seed)
+        trials: list[Trial] = []
+        for record in content["trials"]:
+            trials.append(_read_trial(record, space, directions, trials))
+        queue = [space.check_part(params) for params in content.get("enqueued", ())]
+        config = EngineConfig(**content.get("config", {}))
+        surrogate_contents = content["surrogate"] if len(directions) > 1 else {"": content["surrogate"]}
+        origins = {name: _origin_of_content(surrogate_contents[name]) for name in directions}
+    except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        reason = str(error) if isinstance(error, DreError) else repr(error)
+        reason = f"{error} is missing" if isinstance(error, KeyError) else reason
+        raise DataError(f"{path} must hold a whole study, but: {reason}") from error
+    return Study(space, directions, seed, trials, queue, config, origins)
+
+
+def _read_trial(
+    record: Mapping[str, Any], space: Space, directions: Mapping[str, str], earlier: Sequence[Trial]
+) -> Trial:
+    """Returns the trial of a record after earlier ones."""
+    number, state = len(earlier), record["state"]
+    contents = record.get("values", {}) if record.get("value") is None else {"": record["value"]}
+    values: Any = {name: _number(content) for name, content in contents.items()}
+    has_value = bool(values)
+
+    def require(holds: bool, rule: str) -> None:
+        if not holds:
+            raise ConfigError(f"{rule}, but trial {number} is {record!r}")
+
+    is_whole = values.keys() == directions.keys() and None not in values.values()
+    require(is_whole or not values, "values are numbers of all objectives")
+    is_valid = state in _STATES and has_value == (state in ("complete", "stopped"))
+    require(is_valid, "a trial is running, failed or complete with a value")
+    stderr, cost = (None if record.get(name) is None else float(record[name]) for name in ("stderr", "cost"))
+    is_error = stderr is None or (has_value and 0 <= stderr < math.inf)
+    require(is_error, "a standard error is a finite number from 0 with a value")
+    has_ended = has_value or state == "failed"
+    require(cost is None or (has_ended and 0 < cost < math.inf), "a cost is positive and finite, of a trial that ended")
+    reports = {float(step): float(report) for step, report in record.get("reports", ())}
+    constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
+    require(not constraints or has_value, "a trial with constraints is complete")
+    params, value = space.check(record["params"]), values.pop("", None)
+    return Trial(number, params, state, value, stderr, constraints, reports, values, cost)
+
+
+def _value_or_mapping(by_objective: Mapping[str, Any]) -> Any:
+    """Returns the value of a single objective, or the mapping of several."""
+    return dict(by_objective) if len(by_objective) > 1 else by_objective[""]
+
+
+def _origin_of_content(content: Any) -> Origin | None:
+    origin = Origin(**content) if isinstance(content, dict) else content
+    if origin is not None and not isinstance(origin, Origin):
+        raise ConfigError(f"a surrogate is null or described by its fields, but the study has {content!r}")
+    return origin
+
+
+def _number(value: Any) -> float | None:
+    """Returns the number that a file has; None if it is none."""
+    value = _INFINITIES.get(value, value) if isinstance(value, str) else value
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    return float(value) if is_number else None
+
+
+def _plain_number(value: float) -> float | str:
+    """Returns a number as it is, or as text where JSON has none."""
+    return value if math.isfinite(value) else str(value)
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    record: dict[str, Any] = {"params": trial.params, "state": trial.state}
+    if trial._reports:
+        record["reports"] = [[step, _plain_number(number)] for step, number in trial._reports.items()]
+    record |= {} if trial.cost is None else {"cost": trial.cost}
+    if trial.state in ("complete", "stopped"):
+        record |= {} if trial.stderr is None else {"stderr": trial.stderr}
+        record |= {"constraints": trial.constraints} if trial.constraints else {}
+        if trial.value is not None:
+            record["value"] = _plain_number(trial.value)
+        else:
+            record["values"] = {name: _plain_number(value) for name, value in trial.values.items()}
+    return record

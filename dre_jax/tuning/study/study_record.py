@@ -1,0 +1,309 @@
+"""The record of a study: its trials, with their values and reports."""
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dre_jax.errors import DataError, DreError, import_extra
+from dre_jax.suggest.hypervolume import hypervolume
+from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.infeasible_trials import violation_of
+from dre_jax.tuning.objectives.objectives import best_trials, front_of, objective_values, reference_point, responses_of
+from dre_jax.tuning.past.curves import PastCurves
+from dre_jax.tuning.space.space import Params
+from dre_jax.tuning.study.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+
+
+class StudyRecord:
+    """The trials of a study, which several threads may tell: what `Optimizer` knows without suggesting."""
+
+    def __init__(self, engine: Engine, past_curves: PastCurves | None) -> None:
+        """Creates a record without trials.
+
+        Args:
+          engine: makes suggestions, and decides which standard errors can be used.
+          past_curves: learning curves of past studies.
+        """
+        self.space = engine.space
+        self._engine = engine
+        self.named_directions = engine.objectives.directions
+        """Directions by objective; a single one has the name ""."""
+        self.named_surrogates: Mapping[str, Surrogate | None] = engine.objectives.surrogates
+        """Knowledge of past tasks by objective, named as in `named_directions`."""
+        self._trials: list[Trial] = []
+        self._enqueued: list[Params] = []
+        self._curves = StudyCurves(past_curves, engine.config.stopping_error)
+        self._lock = threading.RLock()  # of the trials
+
+    @property
+    def direction(self) -> str | None:
+        """The direction of the objective; None with several objectives."""
+        return None if self.directions else self.named_directions[""]
+
+    @property
+    def directions(self) -> dict[str, str]:
+        """The directions of several objectives by name; empty with one objective."""
+        return dict(self.named_directions) if len(self.named_directions) > 1 else {}
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials, in the order of their numbers."""
+        with self._lock:
+            return tuple(self._trials)
+
+    @property
+    def enqueued(self) -> tuple[Params, ...]:
+        """Values that the next trials must have, in order, as `Optimizer.enqueue` got them; copies."""
+        with self._lock:
+            return tuple(map(dict, self._enqueued))
+
+    @property
+    def best(self) -> Trial:
+        """The complete, feasible trial with the best value, the first of equal ones.
+
+        Raises `DataError` without any, and with several objectives, which have a `front`.
+        """
+        if self.directions:
+            raise DataError("a study of several objectives has no best trial: front has its best trade-offs")
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        if not complete:
+            raise DataError("there is a best trial once one is complete, but none is")
+        if not any(trial.is_feasible for trial in complete):
+            rule = "there is a best trial once one satisfies all constraints"
+            raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
+        return best_trials(complete, self.named_directions)[0]
+
+    @property
+    def front(self) -> tuple[Trial, ...]:
+        """The Pareto-optimal trials among the complete, feasible ones."""
+        return front_of(self.trials, self.named_directions)
+
+    @property
+    def hypervolume(self) -> float:
+        """The hypervolume between the front and `EngineConfig.reference_point`, in units of the objectives.
+
+        Values that do not improve on the point in all objectives add nothing. Raises `ConfigError` without a point.
+        """
+        reference = reference_point(self._engine.config.reference_point, self.named_directions)
+        values = [responses_of(trial, self.named_directions) for trial in self.front]
+        return hypervolume(np.reshape(values, (-1, len(reference))), reference)
+
+    @property
+    def least_infeasible(self) -> tuple[Trial, ...]:
+        """The complete trials in the order of their violation of the constraints, the least first; empty without any.
+
+        Violations of several constraints are added. Feasible trials come first, in the order of `trials`.
+
+        Example:
+          >>> from dre_jax.tuning import Float, Optimizer, Space
+          >>> optimizer = Optimizer(Space({"x": Float(0.0, 1.0)}))
+          >>> for excess in (3.0, 1.0, 2.0):
+          ...     trial = optimizer.tell(optimizer.ask(), 0.0, constraints={"memory": excess})
+          >>> [trial.number for trial in optimizer.least_infeasible]
+          [1, 2, 0]
+        """
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        return tuple(sorted(complete, key=violation_of))
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: float | Mapping[str, float] | Sequence[float],
+        *,
+        stderr: float | None = None,
+        cost: float | None = None,
+        constraints: Mapping[str, float] = MappingProxyType({}),
+    ) -> Trial:
+        """Reports the value of a trial.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
+            trial one that failed. With several objectives, a mapping of them to numbers, or a tuple or list in the
+            order of `directions`.
+          stderr: standard error of the value, for example over folds: a value with a large error counts less. The
+            optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
+            surrogate.
+          cost: of the trial, above 0, in any unit: seconds, say. Then trials are chosen by the expected improvement per
+            unit of cost; see `EngineConfig.budget`.
+          constraints: finite numbers by name, at most 0 where they are satisfied, for example ``{"memory": used -
+            limit}``; the same names for all complete trials. Their sizes count, as the optimizer models each one.
+
+        Returns:
+          The trial as it is now.
+
+        Raises:
+          ConfigError: for a standard error that the surrogate's method does not use.
+          DataError: if the trial is of another study or has ended already, the value is not a number, the standard
+            error is not a finite number from 0, the cost is not finite and positive, or a constraint is not finite or
+            not one of the study.
+        """
+        if stderr is not None:
+            self._engine.objectives.require_standard_errors()
+            stderr = objective_value(stderr, "the standard error of a value")
+            if not 0 <= stderr < math.inf:
+                raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
+        if cost is not None:
+            cost = checked_cost(cost)
+        values = objective_values(value, self.named_directions)
+        if any(map(math.isnan, values.values())):
+            return self.tell_failed(trial, cost=cost)
+        number = values.pop("", None)
+        with self._lock:
+            checked_constraints = constraint_values(constraints, self._trials)
+            forecast = self._curves.stopping_forecasts.pop(find_trial(self._trials, trial).number, None)
+            fields = {"_constraints": checked_constraints, "cost": cost}
+            if forecast is not None:
+                response = self._sign * forecast.response
+                return self._finish(trial, "stopped", response, stderr=forecast.stderr, **fields)
+            return self._finish(trial, "complete", number, stderr=stderr, _values=values, **fields)
+
+    def report(self, trial: Trial | int, value: float, step: float) -> None:
+        """Reports an intermediate value of a running trial, for example the validation loss after an epoch.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          value: a number that would be the trial's value if it ended now; NaN counts as the worst.
+          step: a number from 0, such as the epoch. The largest step of complete trials is the horizon of the study.
+            A step that the trial has reported already removes later ones, as the trial runs again.
+
+        Raises:
+          DataError: if the trial is of another study or has ended already, for numbers that are none, or with several
+            objectives.
+        """
+        if self.directions:
+            raise DataError("report needs a study of one objective")
+        step, number = checked_report(value, step)
+        with self._lock:
+            own = self._running(trial)
+            self._curves.stopping_forecasts.pop(own.number, None)
+            runs_again = step in own._reports
+            before = {s: v for s, v in own._reports.items() if s < step or not runs_again}
+            self._trials[own.number] = replace(own, _reports={**before, step: number})
+
+    def set_past_curves(self, past_curves: PastCurves | None) -> None:
+        """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` if they are none."""
+        self._curves = StudyCurves(past_curves, self._engine.config.stopping_error)
+
+    def should_stop(self, trial: Trial | int) -> bool:
+        """Returns whether a running trial is to stop: its probability to become the best is below a bound.
+
+        The bound is calibrated so that a share `EngineConfig.stopping_error` of the best trials may be stopped; see
+        `dre_jax.tuning.curves.forecast`. The first six trials run to the end, three with `past_curves`. If a trial is
+        told after True and no further report, its state is "stopped", and its value and standard error are those of the
+        posterior of its final value, whatever value `tell` gets.
+
+        Raises:
+          DataError: if the trial is of another study or has ended already, or with several objectives.
+        """
+        if self.directions:
+            raise DataError("should_stop needs a study of one objective")
+        with self._lock:
+            return self._curves.should_stop(self._running(trial), self._trials, self._sign)
+
+    def tell_failed(self, trial: Trial | int, *, cost: float | None = None) -> Trial:
+        """Reports that a trial failed: its configuration is not proposed again, and others are where success is likely.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          cost: of the trial, as in `tell`; it counts as spent of `EngineConfig.budget`.
+
+        Returns:
+          The trial as it is now.
+
+        Raises:
+          DataError: as `tell`.
+        """
+        cost = None if cost is None else checked_cost(cost)
+        with self._lock:
+            return self._finish(trial, "failed", None, cost=cost)
+
+    def add(
+        self,
+        params: Mapping[str, Any],
+        value: float | Mapping[str, float] | Sequence[float] | None,
+        *,
+        stderr: float | None = None,
+        cost: float | None = None,
+        constraints: Mapping[str, float] = MappingProxyType({}),
+    ) -> Trial:
+        """Adds an external evaluation; the value is None if it failed. The others are those of `tell`.
+
+        Raises:
+          ConfigError: for a standard error that the surrogate's method does not use.
+          DataError: for a configuration of another space, or what `tell` refuses.
+        """
+        with self._lock:
+            trial = self.add_running(params)
+            try:
+                if value is None:
+                    return self.tell_failed(trial, cost=cost)
+                return self.tell(trial, value, stderr=stderr, cost=cost, constraints=constraints)
+            except DreError:
+                self._trials.pop()
+                raise
+
+    def add_running(self, params: Mapping[str, Any]) -> Trial:
+        """Adds an external evaluation that is running; `tell` reports its value later.
+
+        Raises:
+          DataError: for a configuration of another space.
+        """
+        with self._lock:
+            return self._append(self.space.check(params))
+
+    def to_frame(self) -> Any:
+        """Returns the trials as a data frame of pandas: number, state, value, constraints, and hyperparameters.
+
+        If a trial has a standard error or a cost, so has the frame. A constraint's column has the prefix
+        `constraints_`. A cell of a hyperparameter that is inactive is empty. A
+        hyperparameter that is called like one of the other columns, or `task`, has the prefix `params_`. `from_frame`
+        reads the frame, with a column of task names or `task=None`.
+
+        Raises:
+          MissingExtraError: without pandas.
+        """
+        trials = self.trials
+        pandas = import_extra("pandas", "pandas", "pandas")
+        constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
+        values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
+        optional = [name for name in ("stderr", "cost") if any(getattr(trial, name) is not None for trial in trials)]
+        reserved_names = ("number", "state", *values, *optional, *constraints, "task")
+        columns = {name: f"params_{name}" if name in reserved_names else name for name in self.space}
+        rows = [
+            dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
+            | {f"values_{name}": value for name, value in trial.values.items()}
+            | {name: getattr(trial, name) for name in optional}
+            | {f"constraints_{name}": value for name, value in trial.constraints.items()}
+            | {columns[name]: value for name, value in trial.params.items()}
+            for trial in trials
+        ]
+        return pandas.DataFrame(rows, columns=[*reserved_names[:-1], *columns.values()])
+
+    def _running(self, trial: Trial | int) -> Trial:
+        own = find_trial(self._trials, trial)
+        if own.state != "running":
+            outcome = "failed" if own.state == "failed" else f"gave {own.values or own.value!r}"
+            raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
+        return own
+
+    def _append(self, params: Params) -> Trial:
+        self._trials.append(Trial(len(self._trials), params))
+        return self._trials[-1]
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def _finish(self, trial: Trial | int, state: State, value: float | None, **fields: Any) -> Trial:
+        own = self._running(trial)
+        self._curves.stopping_forecasts.pop(own.number, None)
+        self._trials[own.number] = replace(own, state=state, value=value, **fields)
+        return self._trials[own.number]

@@ -1,0 +1,205 @@
+"""Trials of a study, and what every study checks of their values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dre_jax.errors import DataError
+from dre_jax.tuning.space.scalars import Choice, plain_value
+from dre_jax.tuning.space.space import Params
+
+DIRECTIONS = ("minimize", "maximize")
+State = Literal["running", "complete", "stopped", "failed"]
+
+
+@dataclass(frozen=True, repr=False)
+class Trial:
+    """One evaluation.
+
+    `trial["x"]` is the value of the hyperparameter `x`, and `train(**trial)` passes all values.
+
+    Example:
+      >>> trial = Trial(0, {"x": 0.5})
+      >>> trial["x"], trial.state
+      (0.5, 'running')
+    """
+
+    number: int
+    """From 0, in the order of `ask`."""
+    _params: Mapping[str, Choice]
+    state: State = "running"
+    """Running, complete, stopped early or failed."""
+    value: float | None = None
+    """The objective's value if the trial is complete, its posterior mean if the trial was stopped; None with several
+    objectives."""
+    stderr: float | None = None
+    """The value's standard error; None without one."""
+    _constraints: Mapping[str, float] = field(default_factory=dict)
+    _reports: Mapping[float, float] = field(default_factory=dict)
+    _values: Mapping[str, float] = field(default_factory=dict)
+    cost: float | None = None
+    """The cost that `Optimizer.tell` got, if any."""
+    _study: Any = field(default=None, compare=False)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Values of several objectives by name, if the trial is complete; empty with one objective. A copy."""
+        return dict(self._values)
+
+    def with_objective(self, name: str) -> Trial:
+        """Returns the trial with one of several objectives as its value, as `past_of` and `Surrogate.sources` read it.
+
+        Args:
+          name: of the objective; "" for the only one.
+
+        Raises:
+          DataError: if a complete trial has no such objective.
+        """
+        if not name and not self._values:
+            return self
+        if self.state == "complete" and name not in self._values:
+            raise DataError(f"the objectives of trial {self.number} are {list(self._values)}, but got {name!r}")
+        return replace(self, value=self._values.get(name), _values={})
+
+    @property
+    def reports(self) -> dict[float, float]:
+        """Intermediate values by step, as `report` got them; a copy."""
+        return dict(self._reports)
+
+    def report(self, value: float, step: float) -> None:
+        """Reports an intermediate value of the running trial, of the objective's kind; see `Optimizer.report`."""
+        self._own_study().report(self, value, step)
+
+    def should_stop(self) -> bool:
+        """Returns whether this trial will hardly become the best; see `Optimizer.should_stop`."""
+        return bool(self._own_study().should_stop(self))
+
+    def _own_study(self) -> Any:
+        if self._study is None:
+            raise DataError(f"trial {self.number} must be as `ask` returned it, to report values, but is a copy")
+        return self._study
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the trial without its study."""
+        return self.__dict__ | {"_study": None}
+
+    @property
+    def constraints(self) -> dict[str, float]:
+        """Values of the constraints by name, as `Optimizer.tell` got them; a copy."""
+        return dict(self._constraints)
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether all constraints are at most 0, as they are where there are none."""
+        return all(value <= 0 for value in self._constraints.values())
+
+    @property
+    def params(self) -> Params:
+        """The configuration: Python values by name. A copy, so that changes to it do not change the study."""
+        return dict(self._params)
+
+    def keys(self) -> Iterable[str]:
+        """Returns the names of the active hyperparameters."""
+        return self._params.keys()
+
+    __iter__: ClassVar[None] = None
+    """A trial has no order: neither of its fields nor of its hyperparameters."""
+
+    def __getitem__(self, name: str) -> Choice:
+        return self._params[name]
+
+    def __repr__(self) -> str:
+        more = "" if self.stderr is None else f", stderr={self.stderr!r}"
+        more += "" if self.cost is None else f", cost={self.cost!r}"
+        more += f", constraints={self.constraints}" if self._constraints else ""
+        value = f"values={self.values}" if self._values else f"value={self.value!r}"
+        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{more})"
+
+
+def outcome_of(trial: Any) -> str:
+    """Returns the state of a trial of this library or of Optuna in lower case; "complete" for any other evaluation.
+
+    Example:
+      >>> outcome_of(Trial(0, {"x": 0.5})), outcome_of({"x": 0.5})
+      ('running', 'complete')
+    """
+    state = getattr(trial, "state", "complete")
+    return str(getattr(state, "name", state)).lower()
+
+
+def checked_cost(cost: Any, subject: str = "the cost of a trial") -> float:
+    """Returns the cost of a trial as a number; raises `DataError` unless it is finite and positive.
+
+    Args:
+      cost: a number.
+      subject: start of the message.
+    """
+    number = objective_value(cost, subject)
+    if not 0 < number < math.inf:
+        raise DataError(f"{subject} must be finite and positive, but got {number!r}")
+    return number
+
+
+def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
+    """Returns the present state of a study's trial, by its number or an earlier state.
+
+    Raises:
+      DataError: if the trial is none of the study.
+    """
+    number = trial.number if isinstance(trial, Trial) else trial
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+        raise DataError(f"a trial must be as `ask` returned it, or its number, but got {trial!r}")
+    if not 0 <= number < len(trials):
+        raise DataError(f"a trial must be one of the {len(trials)} of this study, but got number {number}")
+    own = trials[number]
+    if isinstance(trial, Trial) and trial._params != own._params:
+        mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
+        raise DataError(f"a trial must be of this study, but {mismatch}")
+    return own
+
+
+def objective_value(value: Any, subject: str = "the value of a trial") -> float:
+    """Returns an objective's value as a float; a whole number beyond all floats becomes infinite.
+
+    Args:
+      value: a number of Python, NumPy, JAX or PyTorch.
+      subject: start of the message.
+
+    Raises:
+      DataError: for anything else.
+    """
+    value = plain_value(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise DataError(f"{subject} must be a number, but got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[str, float]:
+    """Returns the constraints of a trial as floats.
+
+    Args:
+      constraints: values by name; at most 0 where the trial is feasible.
+      trials: the trials of the study, whose complete ones have the same names.
+
+    Raises:
+      DataError: for other names than those of the study, or values that are not finite numbers.
+    """
+    if not isinstance(constraints, Mapping) or not all(isinstance(name, str) for name in constraints):
+        raise DataError(f"constraints must map names to numbers, but got {constraints!r}")
+    values = {name: objective_value(value, f"constraint {name!r}") for name, value in constraints.items()}
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise DataError(f"constraint {name!r} must be a finite number, but got {value!r}")
+    study_values = next((trial._constraints for trial in trials if trial.state == "complete"), values)
+    if study_values.keys() != values.keys():
+        names, own = (", ".join(map(repr, sorted(mapping))) or "none" for mapping in (study_values, values))
+        raise DataError(f"all trials of a study must have the same constraints, which are {names}, but got {own}")
+    return values

@@ -1,0 +1,125 @@
+"""Surrogates in checkpoints: what `Surrogate.save` adds to a method's checkpoint, and how it is read."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from dre_jax.data.checks import show
+from dre_jax.data.columns import DESCRIPTORS, differing_columns
+from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
+from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
+from dre_jax.methods.checkpoints.parameters import check_storable, has_numbers
+from dre_jax.search.method import Method
+from dre_jax.tuning.past.studies import PastStudies
+from dre_jax.tuning.space.descriptors import from_descriptor
+from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
+from dre_jax.tuning.space.json_format import from_json, to_json
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study.trial import DIRECTIONS
+
+SPACE_NAME = "past"
+"""Name of the search space in the checkpoint of a surrogate."""
+_Path = str | os.PathLike[str]
+
+
+def checkpoint_extra(
+    space: Space,
+    start: Sequence[Params],
+    direction: str | None,
+    metric: str | None,
+    names: Sequence[str] = (),
+    *,
+    constrained: bool = False,
+) -> dict[str, Any]:
+    """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method.
+
+    Args:
+      space: the search space.
+      start: the start design.
+      direction: of the past values.
+      metric: their name.
+      names: of the past studies, whose arrays the checkpoint has.
+      constrained: whether past trials violate constraints.
+    """
+    content = {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}
+    optional = {"studies": list(names), "constrained": constrained}
+    return {"tuning": content | {name: value for name, value in optional.items() if value}}
+
+
+def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
+    """Returns the fields of the surrogate in a checkpoint; arguments and errors as in `Surrogate.load`."""
+    checkpoint = load_fitted(Path(folder))
+    parts = _own_fields(folder, checkpoint) if "tuning" in checkpoint.extra else _data_fields(folder, checkpoint, space)
+    if space is not None:
+        parts["space"].require_encodes(space)
+    return {
+        **parts,
+        "name": checkpoint.name,
+        "method": checkpoint.method,
+        "params": jax.tree.map(np.asarray, checkpoint.params),
+        "facts": checkpoint.facts,
+        "path": os.path.abspath(folder),
+    }
+
+
+def _own_fields(folder: _Path, checkpoint: FittedMethod) -> dict[str, Any]:
+    """Returns the space, the start design, the direction and the past studies that `Surrogate.save` wrote."""
+    try:
+        content, arrays = checkpoint.extra["tuning"], checkpoint.extra_arrays
+        space, direction, metric = from_json(content["space"]), content["direction"], content["metric"]
+        if direction not in (None, *DIRECTIONS) or not (metric is None or isinstance(metric, str)):
+            raise DataError(f"the direction of {metric!r} is {direction!r}")
+        start = tuple(space.check_part(params) for params in content["start"])
+        constrained = content.get("constrained", False) is True
+        studies = PastStudies.from_arrays(tuple(map(str, content["studies"])), arrays) if arrays else None
+    except (KeyError, TypeError, ValueError, ConfigError, DataError) as error:
+        reason = error if isinstance(error, DreError) else repr(error)
+        raise CheckpointError(f"the surrogate in {folder} is not this version's: {reason}") from error
+    fields = {"space": space, "start": start, "direction": direction, "metric": metric}
+    return {**fields, "studies": studies, "constrained": constrained}
+
+
+def _data_fields(folder: _Path, checkpoint: FittedMethod, space: Space | None) -> dict[str, Any]:
+    """Returns the space, the descriptor's or the argument, and the start design that `dre-jax meta-train` wrote."""
+    if checkpoint.columns is None:
+        rule = f"data that a surrogate learned from must come with a {DESCRIPTORS}.json"
+        raise CheckpointError(f"{rule}, but those of the checkpoint in {folder} did not: its columns have no names")
+    descriptor = checkpoint.extra.get("descriptor")
+    try:
+        if descriptor is None:
+            data_space = space
+        else:
+            is_hpob = checkpoint.space in HPOB_SPACES
+            data_space = from_hpob(checkpoint.space, descriptor) if is_hpob else from_descriptor(descriptor)
+    except (DataError, ConfigError):  # columns alone
+        data_space = space
+    if data_space is None:
+        names = ", ".join(dict.fromkeys(column.parent for column in checkpoint.columns))
+        raise CheckpointError(f"the checkpoint in {folder} has no ranges of its hyperparameters, {names}: give space=")
+    differences = differing_columns(data_space.columns, checkpoint.columns)
+    if differences:
+        raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(differences)}")
+    return {"space": data_space, "start": tuple(map(data_space.decode, checkpoint.extra.get("start_rows", ())))}
+
+
+def storable_params(name: str, method: Method, params: Any, n_columns: int) -> Any:
+    """Returns what a method learned as arrays of NumPy; warns if a checkpoint cannot store it or the configuration."""
+
+    def array(leaf: Any) -> np.ndarray:
+        is_array = hasattr(leaf, "dtype")
+        leaf = leaf if is_array and not has_numbers(leaf) else np.asarray(leaf)
+        if not has_numbers(leaf):
+            raise ConfigError(f"fit of a method must return arrays of numbers, but that of {name} returns {show(leaf)}")
+        return leaf
+
+    host_params = jax.tree.map(array, params)
+    try:
+        check_storable(name, method, host_params, n_columns)
+    except CheckpointError as error:
+        warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=3)
+    return host_params

@@ -1,0 +1,393 @@
+"""Surrogates: a method with parameters learned from past tasks of a search space, and a start design."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from dre_jax.checks import check_seed, one_of
+from dre_jax.data import SearchSpace
+from dre_jax.data.checks import show
+from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.methods import find
+from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
+from dre_jax.methods.checkpoints.provenance import provenance
+from dre_jax.methods.registry import entry_of
+from dre_jax.methods.start_configurations import start_rows
+from dre_jax.runtime.progress import say, show_reports
+from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
+from dre_jax.runtime.threads import beside
+from dre_jax.search.method import Method, decisions_of
+from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
+from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of
+from dre_jax.tuning.space.json_format import to_json
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study.trial import DIRECTIONS
+from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
+from dre_jax.tuning.surrogates.sources import Evaluation, Sources, compare_sources
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surrogate:
+    """A method that has learned from past tasks of a search space.
+
+    Example:
+      >>> from dre_jax.tuning import Evaluated, Float, past_of
+      >>> space = Space({"x": Float(0.0, 1.0)})
+      >>> tasks = {str(t): [Evaluated({"x": x / 9}, -abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)}
+      >>> past = past_of(space, tasks, direction="maximize")
+      >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
+      >>> surrogate.name, len(surrogate.start)
+      ('gcp', 2)
+    """
+
+    space: Space
+    """The search space, with its encoding."""
+    name: str
+    """The method's, as in `dre_jax.methods.METHODS`."""
+    method: Method
+    params: Any
+    """Learned parameters: a tree of arrays."""
+    start: tuple[Params, ...] = ()
+    """The start design: the configurations with the least joint regret on the past tasks. Hyperparameters that a past
+    task does not have are missing."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Origin: tasks, key and versions."""
+    direction: str | None = None
+    """Direction of the past values, "minimize" or "maximize", which a study must share; None if it is unknown or the
+    past tasks have both."""
+    metric: str | None = None
+    """Name of the past values, if they have one."""
+    path: str | None = None
+    """Folder of the checkpoint that the surrogate was last saved to, or loaded from."""
+    studies: PastStudies | None = None
+    """Some rows of the past studies, for `sources`; None if it was trained on tables, or ships."""
+    constrained: bool = False
+    """Whether past trials violate constraints, see `Past.constrained`; trials of a study are then ranked like them."""
+
+    def __repr__(self) -> str:
+        """What a user tells surrogates apart by: without the numbers."""
+        fields = {"name": self.name, "hyperparameters": list(self.space), "n_tasks": len(self.facts.get("tasks", ()))}
+        known = {"direction": self.direction, "metric": self.metric, "path": self.path}
+        fields |= {name: value for name, value in known.items() if value is not None}
+        return f"Surrogate({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the method's name, the space, the learned parameters, the start design and the direction."""
+        description = [self.name, to_json(self.space), list(self.start), self.direction]
+        digest = hashlib.sha256(json.dumps(description).encode())
+        for leaf in jax.tree.leaves(self.params):
+            array = np.asarray(leaf)
+            # A checkpoint holds numbers in JAX's precision, which may differ from that of the fit.
+            precision = {"f": np.float32, "i": np.int32, "u": np.uint32}.get(array.dtype.kind, array.dtype)
+            digest.update(array.astype(precision).tobytes())
+        return digest.hexdigest()[:16]
+
+    def require_direction(self, direction: str) -> None:
+        """Checks that a study's direction is that of the past values. Raises `DataError`; the message says what to do.
+
+        Args:
+          direction: "minimize" or "maximize".
+        """
+        if self.direction in (None, direction):
+            return
+        metric = f" {self.metric}" if self.metric else ""
+        rule = f"the surrogate learned to {self.direction}{metric}, and the study is to {direction}"
+        remedy = f"pass direction={self.direction!r} (--direction {self.direction})"
+        reverse = f"surrogate.with_direction({direction!r}) if what was better is better here too"
+        raise DataError(f"{rule}: {remedy}, or {reverse}")
+
+    def with_direction(self, direction: str) -> Surrogate:
+        """Returns the surrogate for studies of a direction: configurations that were better must be better there too.
+
+        For example, a surrogate that learned to maximise accuracies is useful for minimising error rates. Past values
+        that were read in the wrong direction need a new `fit`.
+
+        Args:
+          direction: "minimize" or "maximize".
+
+        Raises:
+          ConfigError: for an unknown direction.
+        """
+        one_of("direction", direction, DIRECTIONS)
+        return replace(self, direction=direction, metric=self.metric if direction == self.direction else None)
+
+    @classmethod
+    def fit(
+        cls,
+        past: Past,
+        space: Space | None = None,
+        *,
+        method: str | Method = "recommended",
+        seed: int = 0,
+        settings: dict[str, Any] | None = None,
+        n_start: int | None = None,
+        quiet: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> Surrogate:
+        """Learns from past tasks. On a terminal, a line shows the progress.
+
+        Names the past studies that agree with no other one: the others, each by a Gaussian process, predict them no
+        better than nothing does. The terminal shows the names, and so does ``facts["decided"]`` (`dre-jax info`).
+
+        Args:
+          past: tasks of one search space, which is also the surrogate's.
+          space: the expected search space of the past tasks; by default any.
+          method: one that learns from past tasks: a name that `dre_jax.methods.find` knows, or the method itself.
+          seed: the same seed learns the same.
+          settings: of the method, by dotted field.
+          n_start: maximum size of the start design; by default two, or four after a single past task.
+          quiet: show no progress.
+          progress: function that gets the progress instead of the terminal: a tuple of ``stage`` (a text), ``done`` and
+            ``total`` (numbers of steps of this stage; the total is None if training stops by itself).
+
+        Raises:
+          DataError: without tasks, or for tasks of another space.
+          ConfigError: for a method that is unknown, learns nothing, or learns anything but arrays of numbers.
+
+        Warns:
+          DataWarning: if past tasks or trials are left out, with counts and the first reasons; if past tasks have other
+            hyperparameters than the search space; if `save` cannot store what the method learned.
+        """
+        check_seed(seed)
+        if not isinstance(past, Past):
+            raise DataError(f"a surrogate learns from past tasks as past_of returns them, but got {show(past)}")
+        if space is not None and dict(past.space) != dict(space):
+            raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
+        if not past.tasks:
+            reason = f": {past.exclusions[0]}" if past.exclusions else ""
+            raise DataError(f"a surrogate needs at least one past task, but got none{reason}")
+        entry = find(method) if isinstance(method, str) else entry_of(method)
+        if not entry.transfer or entry.default is None:
+            raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
+        for message in (describe_exclusions(past), describe_changes(past)):
+            if message:
+                warnings.warn(message, DataWarning, stacklevel=2)
+        learner = entry.make(settings)
+        meta, key = past.search_space(), jax.random.key(seed)
+        # In float32 as everywhere, whatever the process has set for a model of its own.
+        with suggestion_runtime, jax.enable_x64(False), show_reports(quiet=quiet, callback=progress):
+            n_tasks = f"{len(past.tasks)} past {'task' if len(past.tasks) == 1 else 'tasks'}"
+            report_progress(f"{entry.name}: compiling, and learning from {n_tasks}")
+            with beside(_keep_and_compare, meta, jax.random.fold_in(key, 2)) as kept:
+                params = jax.block_until_ready(learner.fit(meta, key))
+                studies, apart = kept.result()
+            decisions = decisions_of(learner, params)
+            if apart:
+                decisions["past studies"] = (
+                    f"{len(apart)} of {len(studies.names)} agree with no other: {', '.join(apart)}"
+                )
+                report_result(f"past studies: {decisions['past studies']}")
+        if not jax.tree.leaves(params):
+            raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
+        start = start_design(past, n_start, seed)
+        facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decisions}
+        host_params = storable_params(entry.name, learner, params, meta.n_columns)
+        return cls(
+            past.space,
+            entry.name,
+            learner,
+            host_params,
+            start,
+            facts,
+            past.direction,
+            past.metric,
+            studies=studies,
+            constrained=past.constrained,
+        )
+
+    def sources(self, trials: Iterable[Evaluation], *, direction: str | None = None) -> Sources:
+        """Returns which past studies helped: their weights, their agreement with trials, and the weight of the past.
+
+        A past study and the trials need no configuration in common: a Gaussian process of each study predicts.
+
+        Args:
+          trials: configurations and values, such as `Optimizer.trials`; those without a value do not count.
+          direction: of the values, "minimize" or "maximize"; by default the surrogate's.
+
+        Raises:
+          ConfigError: for an unknown direction, or none.
+          DataError: for trials that lack hyperparameters of the surrogate.
+
+        Example:
+          >>> from dre_jax.tuning import Evaluated, Float, past_of
+          >>> def study(sign):
+          ...     return [Evaluated({"x": i / 19}, sign * abs(i / 19 - 0.3)) for i in range(20)]
+          >>> studies = {"same": study(1), "reversed": study(-1)}
+          >>> past = past_of(Space({"x": Float(0.0, 1.0)}), studies, direction="minimize")
+          >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
+          >>> [(one.name, one.helped) for one in surrogate.sources(study(1)[::3]).studies]
+          [('same', True), ('reversed', False)]
+        """
+        return compare_sources(self, trials, self.direction if direction is None else direction)
+
+    def past_in(
+        self, space: Space, *, absent: Mapping[str, Any] | None = None, renamed: Mapping[str, str] | None = None
+    ) -> Past:
+        """Returns the rows of past studies that the surrogate keeps as past tasks of another search space.
+
+        At most 50 studies and 100 rows of each are kept.
+
+        Args:
+          space: the search space.
+          absent: values of hyperparameters that the surrogate does not know, see `past_of`.
+          renamed: new names of hyperparameters by their old ones.
+
+        Raises:
+          DataError: if it keeps no studies, as those of tables and those that ship; and as `past_of`.
+          ConfigError: as `past_of`.
+        """
+        if self.studies is None:
+            raise DataError("the surrogate keeps no past studies: fit one to the past studies in this search space")
+        tasks = self.studies.evaluations(self.space)
+        past = past_of(space, tasks, direction="maximize", absent=absent, renamed=renamed)
+        return replace(past, direction=self.direction, metric=self.metric, constrained=self.constrained)
+
+    def for_space(
+        self,
+        space: Space,
+        *,
+        absent: Mapping[str, Any] | None = None,
+        renamed: Mapping[str, str] | None = None,
+        quiet: bool = False,
+    ) -> Surrogate:
+        """Returns a surrogate for another search space, which learns anew from the rows that this one keeps.
+
+        Args:
+          space: the search space, with hyperparameters more or less, wider bounds, or other choices.
+          absent: as in `past_in`, as is ``renamed``.
+          renamed: new names of hyperparameters by their old ones.
+          quiet: show no progress.
+
+        Raises:
+          ConfigError, DataError: as `past_in` and `fit`.
+
+        Warns:
+          DataWarning: as `fit`.
+
+        Example:
+          >>> from dre_jax.tuning import Evaluated, Float, past_of
+          >>> tasks = {str(t): [Evaluated({"x": x / 9}, -abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)}
+          >>> past = past_of(Space({"x": Float(0.0, 1.0)}), tasks, direction="maximize")
+          >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
+          >>> list(surrogate.for_space(Space({"width": Float(0.0, 2.0)}), renamed={"x": "width"}).space)
+          ['width']
+        """
+        past = self.past_in(space, absent=absent, renamed=renamed)
+        return Surrogate.fit(past, method=self.method, seed=self.facts.get("seed", 0), quiet=quiet)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the surrogate as a checkpoint; an existing one is replaced in one step.
+
+        Args:
+          folder: of the checkpoint; or one small file, if the name ends in ``.npz``.
+
+        Raises:
+          CheckpointError: if it cannot be written.
+        """
+        studies = self.studies
+        save_fitted(
+            Path(folder),
+            FittedMethod(
+                name=self.name,
+                method=self.method,
+                params=self.params,
+                space=SPACE_NAME,
+                n_columns=len(self.space.columns),
+                columns=self.space.columns,
+                facts=self.facts,
+                extra=checkpoint_extra(
+                    self.space,
+                    self.start,
+                    self.direction,
+                    self.metric,
+                    () if studies is None else studies.all_names,
+                    constrained=self.constrained,
+                ),
+                extra_arrays={} if studies is None else studies.arrays(),
+            ),
+        )
+        object.__setattr__(self, "path", os.path.abspath(folder))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], *, space: Space | None = None) -> Surrogate:
+        """Reads a surrogate that `save` or `dre-jax meta-train` wrote.
+
+        Args:
+          folder: the checkpoint's, or its file, ``NAME.npz``; of `meta-train`, a search space's.
+          space: the search space that is to be tuned. A surrogate that was saved knows its own, and so does what
+            `meta-train` wrote where the data have descriptors with ranges; that must know `space`. Elsewhere
+            it is needed, encoded as the tables are.
+
+        Raises:
+          CheckpointError: where there is no checkpoint, it is damaged, or its columns are not the space's.
+          DataError: where its own space does not know `space`; the message names the hyperparameters.
+        """
+        return cls(**read_surrogate(folder, space))
+
+    @classmethod
+    def pretrained(cls, name: str, metric: str | None = None) -> Surrogate:
+        """Returns a surrogate that ships with the library: of a popular model, with a default search space.
+
+        Args:
+          name: of the model: "svc", "random-forest", "xgboost", ...; `dre_jax.tuning.pretrained.FAMILIES` has all.
+          metric: name of the score that is tuned, as "accuracy", "neg_log_loss", "roc_auc", "r2" or "rmse". Of another
+            score of scikit-learn, such as "f1_macro", it is that of the nearest metric, and a line on standard error
+            says so. By default error rates, or R2 of models for numbers alone, in either direction: what was better is
+            better here.
+
+        Raises:
+          ConfigError: for an unknown model or metric; the message names the available ones.
+
+        Example:
+          >>> Surrogate.pretrained("svc", "accuracy").direction
+          'maximize'
+        """
+        from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, nearest_metric, pretrained_path
+
+        if not isinstance(name, str) or name not in FAMILIES:
+            raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
+        metrics = FAMILIES[name].metrics
+        if not metrics:
+            raise ConfigError(f"{name} has a default search space, but no pretrained surrogate")
+        score = nearest = None
+        if isinstance(metric, str) and (score := find_metric(metric)) is None:
+            score = nearest = nearest_metric(metric)
+        if metric is not None and (score is None or score.name not in metrics):
+            rule = f"pretrained surrogates of {name} know the metrics {', '.join(metrics)}"
+            raise ConfigError(f"{rule}, but got {metric!r}")
+        if nearest is not None:
+            say(f"no surrogate of {name} knows {metric}: that of {nearest.name}, the nearest metric, is used")
+        surrogate = cls.load(pretrained_path(name, metrics[0] if score is None else score.name))
+        return replace(surrogate, direction=None if score is None else score.direction, metric=metric)
+
+
+def _keep_and_compare(meta: SearchSpace, key: jax.Array) -> tuple[PastStudies, list[str]]:
+    """Returns the past studies, and the names of those that agree with no other one."""
+    studies = keep_studies(meta, key)
+    return studies, studies_apart(studies)
+
+
+def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:
+    """Returns a start design, see `dre_jax.methods.start_configurations.start_rows`.
+
+    Args:
+      past: tasks.
+      n: maximum number of configurations; None for the default.
+      seed: breaks ties.
+    """
+    if n is not None and n < 1:
+        return ()
+    return tuple(past.space.decode(row, drop_absent=True) for row in start_rows(past.tasks, n, seed))
