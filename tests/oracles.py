@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import erfcx
-from scipy.stats import norm
+from scipy.stats import norm, zscore
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
@@ -19,6 +19,14 @@ def in_slots(capacity, *arrays, fill=7.0, dtype=np.float32):
         for a, number in zip(arrays, fills, strict=True)
     ]
     return *(jnp.asarray(a, dtype) for a in padded), jnp.arange(capacity) < n
+
+
+def compressed_scores(y):
+    """Returns the z-scores of numbers, those below the median after a logarithm in units of the better half."""
+    deviation = np.asarray(y, np.float64) - np.median(y)
+    better, worse = deviation[deviation > 0], deviation[deviation < 0]
+    unit = np.sqrt(np.mean((better if len(better) else worse) ** 2))
+    return zscore([-unit * np.log(1 - d / unit) if d < 0 else d for d in deviation])
 
 
 def widen(tree):

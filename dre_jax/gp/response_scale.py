@@ -1,13 +1,19 @@
-"""Standardised responses, the scale that the priors of the Gaussian processes assume."""
+"""The scale of responses that the priors of the Gaussian processes assume, and the way back."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.runtime.jit import jit_eager_calls
+
+ResponseScale = Literal["standardised", "compressed"]
+"""Linear, or logarithmic below the median of the responses; see `scale_responses`."""
+
+_MAX_LOG = 30.0
+"""Of a prediction below the median, how many spreads it is below it on the logarithmic scale, at most."""
 
 
 class StandardisedResponses(NamedTuple):
@@ -41,9 +47,110 @@ def standardise(response: Array, where: Array) -> StandardisedResponses:
     return StandardisedResponses(jnp.where(has_spread, residual / deviation, 0.0), deviation)
 
 
+class ResponseTransform(NamedTuple):
+    """The function from responses to a scale, and back; it increases."""
+
+    mean: Array
+    """Scalar, subtracted after the compression."""
+    deviation: Array
+    """Scalar, the divisor after the compression: of an improvement on a response above the median, the divisor."""
+    median: Array
+    """Scalar, below which responses are compressed."""
+    spread: Array | None
+    """Scalar, the unit of the compression; None for none."""
+
+    def apply(self, response: Array) -> Array:
+        """Returns responses f[...] on the scale."""
+        return (_compress(response - self.median, self.spread) - self.mean) / self.deviation
+
+    def slope(self, response: Array) -> Array:
+        """Returns the derivative of `apply` at responses f[...], to convert small errors."""
+        if self.spread is None:
+            return jnp.ones_like(response) / self.deviation
+        return 1.0 / (1.0 + jnp.maximum(self.median - response, 0.0) / self.spread) / self.deviation
+
+    def restore(self, mean: Array, deviation: Array) -> tuple[Array, Array]:
+        """Returns means and standard deviations f[...] of predictions on the scale, as responses.
+
+        Below the median, the deviation is that of the linear function that touches the inverse at the mean.
+        """
+        mean, deviation = self.mean + self.deviation * mean, self.deviation * deviation
+        if self.spread is None:
+            return self.median + mean, deviation
+        log_slope = jnp.minimum(jnp.maximum(-mean, 0.0) / self.spread, _MAX_LOG)
+        response = jnp.where(mean < 0.0, -self.spread * jnp.expm1(log_slope), mean)
+        return self.median + response, deviation * jnp.exp(log_slope)
+
+
+class ScaledResponses(NamedTuple):
+    """Responses on a scale, and the function that gave them."""
+
+    y: Array
+    """f[n], mean 0 and deviation 1 over the filled slots, 0 in empty ones."""
+    transform: ResponseTransform
+
+
+@jit_eager_calls("scale")
+def scale_responses(scale: ResponseScale, response: Array, where: Array) -> ScaledResponses:
+    """Standardises responses, "compressed" ones after a logarithm below their median; equal responses become 0.
+
+    A response that is d below the median becomes s log(1 + d / s) below it, with s the root mean square of how far the
+    better half is above it. Diverged or bad trials therefore do not decide the scale of the good ones, on which the
+    compression leaves improvements as they are.
+
+    Args:
+      scale: static.
+      response: f[n], higher is better.
+      where: bool[n], the filled slots.
+
+    Example:
+      >>> response = jnp.array([-1e6, 1.0, 2.0, 3.0])
+      >>> scaled = scale_responses("compressed", response, jnp.ones(4, bool))
+      >>> scaled.y.round(1).tolist(), scaled.transform.apply(response).round(1).tolist()
+      ([-1.7, 0.4, 0.6, 0.7], [-1.7, 0.4, 0.6, 0.7])
+    """
+    if scale == "standardised":
+        y, deviation = standardise(response, where)
+        zero = jnp.zeros((), response.dtype)
+        return ScaledResponses(y, ResponseTransform(masked_mean(response, where), deviation, zero, None))
+    median = masked_median(response, where)
+    centred = jnp.where(where, response - median, 0.0)
+    spread = _root_mean_square(centred, where & (centred > 0.0))
+    worst = _root_mean_square(centred, where & (centred < 0.0))
+    # Where most responses share the best value, the others are the only ones that have a spread.
+    spread = jnp.where(spread > 1e-7 * worst, spread, jnp.where(worst > 0.0, worst, 1.0))
+    compressed = jnp.where(where, _compress(centred, spread), 0.0)
+    y, deviation = standardise(compressed, where)
+    return ScaledResponses(y, ResponseTransform(masked_mean(compressed, where), deviation, median, spread))
+
+
+def _compress(centred: Array, spread: Array | None) -> Array:
+    """Returns deviations from the median f[...], of which the negative ones are compressed."""
+    if spread is None:
+        return centred
+    return jnp.where(centred < 0.0, -spread * jnp.log1p(jnp.maximum(-centred, 0.0) / spread), centred)
+
+
+def _root_mean_square(values: Array, where: Array) -> Array:
+    return jnp.sqrt(masked_mean(values**2, where))
+
+
 def masked_mean(values: Array, where: Array) -> Array:
     """Returns the mean of f[n] over the filled slots, a scalar; 0 if no slot is filled."""
     return jnp.sum(jnp.where(where, values, 0.0)) / jnp.maximum(jnp.sum(where, dtype=values.dtype), 1.0)
+
+
+def masked_median(values: Array, where: Array) -> Array:
+    """Returns the median of f[n] over the filled slots, a scalar; 0 if no slot is filled.
+
+    Example:
+      >>> float(masked_median(jnp.array([1.0, 3.0, 9.0]), jnp.array([True, True, False])))
+      2.0
+    """
+    ascending = jnp.sort(jnp.where(where, values, jnp.inf))
+    count = jnp.sum(where, dtype=jnp.int32)
+    middle = 0.5 * (ascending[jnp.maximum(count - 1, 0) // 2] + ascending[jnp.minimum(count // 2, len(values) - 1)])
+    return jnp.where(count > 0, middle, 0.0)
 
 
 def best_response(y: Array, where: Array) -> Array:

@@ -59,10 +59,13 @@ class Capabilities:
     """Known errors of single responses count: the method reads `History.noise_var`."""
     improvement: bool = False
     """With the acquisition function "ei", values of candidates are logarithms of the expected improvement of responses
-    that are standardised over the history."""
+    that are standardised over the history, or on the scale of `response_transform`."""
     predicts_components: bool = False
     """`predict_components`: predictions by a mixture of Gaussians, which studies of several objectives need. Needs
     ``fits_history``."""
+    transforms_responses: bool = False
+    """`response_transform`: predictions and improvements are on a scale of the method's own, not standardised. Needs
+    ``predicts_components``."""
     weighs_past: bool = False
     """`past_weight`: the fit to a history says how far it relies on past tasks. Needs ``fits_history``."""
     transfer: bool | None = None
@@ -90,7 +93,11 @@ class CapableMethod(Method, Protocol):
         ...
 
     def predict_components(self, fitted_params: Any, history: History, candidates: Candidates) -> Components:
-        """Returns the predicted responses of the candidates, standardised over the history."""
+        """Returns the predicted responses of the candidates, standardised over the history, or as `response_transform` has it."""
+        ...
+
+    def response_transform(self, history: History) -> Any:
+        """Returns the `dre_jax.gp.response_scale.ResponseTransform` from the history's responses to predictions."""
         ...
 
     def past_weight(self, fitted_params: Any) -> Array:
@@ -121,6 +128,7 @@ CAPABILITY_FUNCTIONS = {
     "fits_history": ("fit_history", "score_candidates"),
     "samples_posterior": ("sample_posterior",),
     "predicts_components": ("predict_components",),
+    "transforms_responses": ("response_transform",),
     "weighs_past": ("past_weight",),
     "pads_columns": ("pad_columns",),
     "may_run_sequentially": ("runs_sequentially",),

@@ -26,6 +26,7 @@ from dre_jax.suggest.weighting import (
     NO_WEIGHTS,
     Weights,
     gives_improvement,
+    response_transform,
     tie_noise,
     value_scale,
     values_are_logarithms,
@@ -275,7 +276,8 @@ def _choose(
     points, values, improvement = points[:n], values[:n], None
     if not sample and gives_improvement(method):
         log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
-        improvement = jnp.exp(log_improvement) * jnp.std(history.response, where=history.where)
+        # Of responses above the median, the scale is linear.
+        improvement = jnp.exp(log_improvement) * response_transform(method, history).deviation
     return Proposals(points, values, last.is_undefined, improvement, posterior.past_weight)
 
 

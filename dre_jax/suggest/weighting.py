@@ -14,13 +14,15 @@ the resolution nor `decides` concern it.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.gp.response_scale import ResponseTransform, scale_responses
 from dre_jax.search.acquisition import RESOLUTION, acquisition_of
-from dre_jax.search.method import Method, capabilities_of
+from dre_jax.search.history import History
+from dre_jax.search.method import CapableMethod, Method, capabilities_of
 from dre_jax.suggest.layout import SpaceLayout
 
 _LOG_RESOLUTION = math.log(RESOLUTION)
@@ -70,9 +72,17 @@ def values_are_logarithms(method: Method, *, sample: bool) -> bool:
 
 
 def gives_improvement(method: Method) -> bool:
-    """Returns whether values are logarithms of the expected improvement of standardised responses."""
+    """Returns whether values are logarithms of the expected improvement on the scale of `response_transform`."""
     acquisition = acquisition_of(method)
     return capabilities_of(method).improvement and acquisition is not None and acquisition.is_expected_improvement
+
+
+def response_transform(method: Method, history: History) -> ResponseTransform:
+    """Returns the function from the responses of a history to the scale of the method's predictions."""
+    if capabilities_of(method).transforms_responses:
+        transform: ResponseTransform = cast(CapableMethod, method).response_transform(history)
+        return transform
+    return scale_responses("standardised", history.response, history.where).transform
 
 
 def value_scale(values: Array, where: Array) -> Array:

@@ -15,9 +15,10 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.checks import Checked
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_in_blocks
-from dre_jax.gp.response_scale import best_response, standardise
+from dre_jax.gp.response_scale import ResponseScale, ResponseTransform, best_response, scale_responses
 from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
@@ -36,7 +37,7 @@ class FittedProcess(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianProcess(NoMetaLearning):
+class GaussianProcess(NoMetaLearning, Checked):
     """A Gaussian process fitted to the history before every trial, without past tasks.
 
     Example:
@@ -46,6 +47,8 @@ class GaussianProcess(NoMetaLearning):
 
     fitting: GPConfig = field(default_factory=GPConfig)
     """Search for hyperparameters."""
+    response_scale: ResponseScale = "standardised"
+    """Scale of the responses; see `scale_responses`."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -56,16 +59,23 @@ class GaussianProcess(NoMetaLearning):
         heteroscedastic=True,
         improvement=True,
         predicts_components=True,
+        transforms_responses=True,
     )
+
+    def response_transform(self, history: History) -> ResponseTransform:
+        """Returns the function from the history's responses to the scale of predictions."""
+        return scale_responses(self.response_scale, history.response, history.where).transform
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Values the candidates by the process, which is fitted anew."""
         return self.score_candidates(self.fit_history(params, history, key), history, candidates)
 
     def fit_history(self, params: None, history: History, key: Array) -> FittedProcess:
-        """Returns the process, fitted to the standardised responses and conditioned on them."""
-        y, deviation = standardise(history.response, history.where)
-        noise_var = None if history.noise_var is None else history.noise_var / deviation**2
+        """Returns the process, fitted to the scaled responses and conditioned on them."""
+        y, transform = scale_responses(self.response_scale, history.response, history.where)
+        noise_var = history.noise_var
+        if noise_var is not None:
+            noise_var = noise_var * transform.slope(history.response) ** 2
         process = fit_gp(self.fitting, history.x, y, history.where, noise_var)
         prepared_gp = condition_on_history(process, history.x, y, history.where, noise_var)
         if noise_var is not None:

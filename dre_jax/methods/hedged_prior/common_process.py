@@ -31,7 +31,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.cholesky import invert_factor, safe_cholesky
 from dre_jax.gp.fit import maximise_by_bfgs
 from dre_jax.gp.regression import log_gaussian_density, matmul
-from dre_jax.gp.response_scale import standardise
+from dre_jax.gp.response_scale import ResponseScale, scale_responses
 from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior, log_length_scale_prior
@@ -97,18 +97,18 @@ class PastTrials(NamedTuple):
     x: npt.NDArray[np.float32]
     """f32[R, D]"""
     y: npt.NDArray[np.float32]
-    """f32[R]: responses, standardised task by task."""
+    """f32[R]: responses, scaled task by task."""
     task: npt.NDArray[np.int32]
     """i32[R]"""
 
 
-def past_trials(tasks: Mapping[str, Task], rows: int) -> PastTrials:
+def past_trials(tasks: Mapping[str, Task], rows: int, scale: ResponseScale) -> PastTrials:
     """Returns all trials, or of each task the best fourth of its share and random others."""
     parts, share, random = [], rows // len(tasks), np.random.default_rng(0)
     for number, task in enumerate(tasks.values()):
         order = np.argsort(-task.y, kind="stable")
         row_ids = np.sort(np.concatenate([order[: share // 4], random.permutation(order[share // 4 :])])[:share])
-        y = np.asarray(standardise(jnp.asarray(task.y, jnp.float32), jnp.ones(task.n_rows, bool)).y)
+        y = np.asarray(scale_responses(scale, jnp.asarray(task.y, jnp.float32), jnp.ones(task.n_rows, bool)).y)
         parts.append((np.asarray(task.X, np.float32)[row_ids], y[row_ids], np.full(len(row_ids), number, np.int32)))
     return PastTrials(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
@@ -121,7 +121,7 @@ class CommonFit(NamedTuple):
 
 
 def fit_past_tasks(
-    config: CommonProcessConfig, tasks: Mapping[str, Task], lengths: LengthScalePrior
+    config: CommonProcessConfig, tasks: Mapping[str, Task], lengths: LengthScalePrior, scale: ResponseScale
 ) -> CommonFit | None:
     """Returns the model of past tasks; None if there are one or two, or if they have too many trials for it.
 
@@ -131,12 +131,13 @@ def fit_past_tasks(
       config: settings.
       tasks: past tasks.
       lengths: prior of the length scales and of the noise, from the same tasks.
+      scale: of the responses.
     """
     longest = max(task.n_rows for task in tasks.values())
     if len(tasks) < _MIN_TASKS or config.rows // len(tasks) < min(longest, max(config.task_rows, 1)):
         return None
     report_progress("compiling the fit of the common process")
-    trials = past_trials(tasks, config.rows)
+    trials = past_trials(tasks, config.rows, scale)
     x, y, task = jax.device_put(trials)
     return CommonFit(trials, _fit(config.steps, x, y, task, lengths))
 

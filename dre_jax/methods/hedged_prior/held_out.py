@@ -11,7 +11,7 @@ import numpy.typing as npt
 from jax import Array
 
 from dre_jax.data.tasks import TaskTable
-from dre_jax.gp.response_scale import standardise
+from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import condition_student_t
 from dre_jax.methods.hedged_prior.folds import Folds, HeldOut
 from dre_jax.methods.hedged_prior.prior import (
@@ -36,7 +36,8 @@ def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTabl
     """
 
     def history_evidence(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
-        trials = Trials(table.x[rows], standardise(table.response[rows], where).y, where)
+        y = scale_responses(config.response_scale, table.response[rows], where).y
+        trials = Trials(table.x[rows], y, where)
         features, _ = history_features(config, prior, trials)
 
         def density(where: Array) -> Array:

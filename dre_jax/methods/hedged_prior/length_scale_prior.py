@@ -25,7 +25,7 @@ from dre_jax.data import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.gp.fit import GPConfig, clip_hyperparameters, maximise_from_starts
 from dre_jax.gp.regression import GPParams, log_marginal_likelihood
-from dre_jax.gp.response_scale import standardise
+from dre_jax.gp.response_scale import ResponseScale, scale_responses
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 
@@ -89,15 +89,18 @@ def log_length_scale_prior(prior: LengthScalePrior, log_length: Array, log_noise
     return -0.5 * (lengths + ((log_noise - prior.noise_mean) / prior.noise_deviation) ** 2)
 
 
-@jit_with_less_effort("config", is_brief=few_numbers)
-def _fit_tasks(config: LengthScaleConfig, table: TaskTable, rows: Array, where: Array) -> GPParams:
+@jit_with_less_effort("config", "scale", is_brief=few_numbers)
+def _fit_tasks(
+    config: LengthScaleConfig, scale: ResponseScale, table: TaskTable, rows: Array, where: Array
+) -> GPParams:
     """Returns the hyperparameters of A tasks, A in front, given row numbers i32[A, n] and bool[A, n]."""
     generic, log_noises = generic_prior(table.n_columns), (_LOG_NOISE, _LARGE_LOG_NOISE)
     fitting = GPConfig(steps=config.steps, learning_rate=config.learning_rate, first_log_noises=log_noises)
 
     def fit_task(history: tuple[Array, Array]) -> GPParams:
         rows, where = history
-        x, y = jnp.where(where[:, None], table.x[rows], 0.0), standardise(table.response[rows], where).y
+        x = jnp.where(where[:, None], table.x[rows], 0.0)
+        y = scale_responses(scale, table.response[rows], where).y
 
         def objective(params: GPParams) -> Array:
             density = log_length_scale_prior(generic, params.log_length, params.log_noise) - 0.5 * params.log_scale**2
@@ -111,12 +114,15 @@ def _fit_tasks(config: LengthScaleConfig, table: TaskTable, rows: Array, where: 
     return jax.lax.map(fit_task, (rows, where))
 
 
-def fit_length_scale_prior(config: LengthScaleConfig, tasks: Mapping[str, Task]) -> LengthScalePrior:
+def fit_length_scale_prior(
+    config: LengthScaleConfig, tasks: Mapping[str, Task], scale: ResponseScale
+) -> LengthScalePrior:
     """Returns the prior estimated from past tasks; a task with equal responses has no weight.
 
     Args:
       config: settings of the fits, and the strength of the generic prior.
       tasks: past tasks.
+      scale: of the responses.
 
     Raises:
       DataError: if there are no tasks or they differ in the number of columns.
@@ -125,7 +131,7 @@ def fit_length_scale_prior(config: LengthScaleConfig, tasks: Mapping[str, Task])
     table = build_table(selected_tasks)
     rows, where = _draw_rows(config, selected_tasks, np.asarray(table.start))
     report_progress("compiling the fits of length scales")
-    params = _fit_tasks(config, table, *jax.device_put((rows, where)))
+    params = _fit_tasks(config, scale, table, *jax.device_put((rows, where)))
     count = where.sum(axis=1)
     has_spread = np.array([len(np.unique(task.y)) > 1 for task in selected_tasks.values()])
     weight = np.where(has_spread, count / (count + _HALF_ROWS), 0.0)

@@ -21,7 +21,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.gp.response_scale import best_response, standardise
+from dre_jax.gp.response_scale import ResponseTransform, best_response, scale_responses
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior import common_process, task_process
 from dre_jax.methods.hedged_prior.common_process import (
@@ -113,6 +113,7 @@ class HedgedPrior:
         improvement=True,
         predicts_components=True,
         weighs_past=True,
+        transforms_responses=True,
     )
 
     def __post_init__(self) -> None:
@@ -125,8 +126,8 @@ class HedgedPrior:
         from scipy.special import logit  # importing it takes a tenth of a second
 
         tasks = meta.require_train_tasks()
-        lengths = fit_length_scale_prior(self.length_scales, tasks)
-        common = fit_past_tasks(self.common, tasks, lengths)
+        lengths = fit_length_scale_prior(self.length_scales, tasks, self.prior.response_scale)
+        common = fit_past_tasks(self.common, tasks, lengths, self.prior.response_scale)
         fit = train_priors(self.prior, self.training, tasks, key, lengths, common)
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
@@ -213,10 +214,16 @@ class HedgedPrior:
         return past_weight(fitted_params.posterior)
 
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
-        """Returns the mixture given a history, whose responses are standardised here."""
-        y, deviation = standardise(history.response, history.where)
-        noise_var = None if history.noise_var is None else history.noise_var / deviation**2
+        """Returns the mixture given a history, whose responses are scaled here."""
+        y, transform = scale_responses(self.prior.response_scale, history.response, history.where)
+        noise_var = history.noise_var
+        if noise_var is not None:
+            noise_var = noise_var * transform.slope(history.response) ** 2
         return condition_mixture(self.prior, self.processes, params, Trials(history.x, y, history.where, noise_var))
+
+    def response_transform(self, history: History) -> ResponseTransform:
+        """Returns the function from the history's responses to the scale of predictions."""
+        return scale_responses(self.prior.response_scale, history.response, history.where).transform
 
     def sample_posterior(
         self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array

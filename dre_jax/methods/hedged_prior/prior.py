@@ -32,7 +32,7 @@ from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
 from dre_jax.gp.regression import add_noise, matmul, observation_noise
-from dre_jax.gp.response_scale import masked_mean
+from dre_jax.gp.response_scale import ResponseScale, masked_mean
 from dre_jax.nn import mlp
 
 OFFSET_VAR = 1.0
@@ -60,7 +60,7 @@ _LOG_LENGTHSCALE_STD = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedPriorConfig(Checked):
-    """Sizes of the networks.
+    """Sizes of the networks, and the likelihood of responses.
 
     Raises:
       ConfigError: if a size is not positive or ``degrees_of_freedom`` is not above 2.
@@ -74,6 +74,8 @@ class LearnedPriorConfig(Checked):
     """Number of priors, each with its own initial weights and training histories."""
     degrees_of_freedom: float = 5.0
     """nu > 2, so that predictions have a variance. A small nu means an uncertain variance scale of the task."""
+    response_scale: ResponseScale = "compressed"
+    """Scale of the responses, of past tasks and of a history; see `scale_responses`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

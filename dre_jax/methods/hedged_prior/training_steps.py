@@ -22,7 +22,7 @@ from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, at_least
 from dre_jax.data.sampling import TaskSpans, sample_lists
 from dre_jax.data.tasks import TaskTable
 from dre_jax.errors import ConfigError
-from dre_jax.gp.response_scale import standardise
+from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (
@@ -89,7 +89,7 @@ def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials
 
     0 if all responses are equal.
     """
-    trials = trials._replace(y=standardise(trials.y, trials.where).y)
+    trials = trials._replace(y=scale_responses(config.response_scale, trials.y, trials.where).y)
     moments = covariance_and_residuals(prior, history_features(config, prior, trials)[0], trials)
     degrees_of_freedom = jnp.asarray(config.degrees_of_freedom, trials.y.dtype)
     value = log_student_t_density(*moments, trials.where, degrees_of_freedom)

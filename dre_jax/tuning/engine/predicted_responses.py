@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from dre_jax.gp.response_scale import masked_mean, standardise
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import CapableMethod, Method
 from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.weighting import response_transform
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,5 +49,4 @@ def predict_responses(
     weight = jnp.exp(log_weight)
     mean = means @ weight
     variance = ((means - mean[:, None]) ** 2 + deviations**2) @ weight
-    scale = standardise(history.response, history.where).deviation
-    return masked_mean(history.response, history.where) + scale * mean, scale * jnp.sqrt(variance)
+    return response_transform(method, history).restore(mean, jnp.sqrt(variance))

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, cast
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.response_scale import masked_mean, standardise
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Capabilities, CapableMethod, Method, capabilities_of
 from dre_jax.suggest.hypervolume import Boxes, log_expected_excess, log_hypervolume_improvement
 from dre_jax.suggest.pending import check_pending_strategy, with_pending_trials
+from dre_jax.suggest.weighting import response_transform
 
 
 class ObjectiveParams(NamedTuple):
@@ -39,7 +39,7 @@ class FittedObjective(NamedTuple):
     params: Any
     history: History
     thresholds: Array
-    """f[T], standardised like the history's responses."""
+    """f[T], on the scale of the member's predictions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +86,7 @@ class HypervolumeMethod:
         def fit(member: Method, own_params: Any, response: Array, level: Array, thresholds: Array) -> FittedObjective:
             trials = History(history.x, response, level, params.where)
             joint = with_pending_trials(member, own_params, trials, history.x, pending, self.pending_strategy, key)
-            scale = standardise(joint.response, joint.where).deviation
-            thresholds = (thresholds - masked_mean(joint.response, joint.where)) / scale
+            thresholds = response_transform(member, joint).apply(thresholds)
             return FittedObjective(cast(CapableMethod, member).fit_history(own_params, joint, key), joint, thresholds)
 
         values = params.response, params.level, params.boxes.thresholds

@@ -23,7 +23,8 @@ from dre_jax.search import make_history
 from tests.methods.conftest import hill
 from tests.oracles import matern52
 
-CONFIG = LearnedPriorConfig(trend=(8,), layers=(4, 4), members=1)
+# Reversed tasks are mirror images on this scale.
+CONFIG = LearnedPriorConfig(trend=(8,), layers=(4, 4), members=1, response_scale="standardised")
 TRAINING = PriorTraining(tasks=4, rows=12, folds=3, learning_rate=0.01, patience=2)
 METHOD = HedgedPrior(prior=CONFIG, training=TRAINING)
 GENERIC = generic_prior(2)
@@ -49,7 +50,7 @@ def log_posterior(vector, trials):
 
 @pytest.fixture(scope="module")
 def fit():
-    return fit_past_tasks(CommonProcessConfig(), hills(3, 12), GENERIC)
+    return fit_past_tasks(CommonProcessConfig(), hills(3, 12), GENERIC, "standardised")
 
 
 def test_hyperparameters_have_the_density_that_scipy_reaches(fit):
@@ -62,21 +63,21 @@ def test_hyperparameters_have_the_density_that_scipy_reaches(fit):
 
 def test_long_tasks_keep_their_best_trials_and_the_scale_of_all():
     tasks = hills(4, 60)
-    trials = past_trials(tasks, 80)
+    trials = past_trials(tasks, 80, "standardised")
     assert np.bincount(trials.task).tolist() == [20] * 4
     for number, task in enumerate(tasks.values()):
         y = np.sort((task.y - task.y.mean()) / task.y.std())
         kept = np.sort(trials.y[trials.task == number])
         np.testing.assert_allclose(kept[-5:], y[-5:], rtol=1e-5)
         assert np.abs(y[:, None] - kept[None, :]).min(axis=0).max() < 1e-5
-    assert len(past_trials(tasks, 400).y) == 240
+    assert len(past_trials(tasks, 400, "standardised").y) == 240
 
 
 @pytest.mark.parametrize(
     ("n_tasks", "rows", "used"), [(2, 5, False), (3, 5, True), (10, 50, True), (20, 20, True), (11, 50, False)]
 )
 def test_few_tasks_of_few_trials_have_a_common_process(n_tasks, rows, used):
-    fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(n_tasks, rows), GENERIC)
+    fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(n_tasks, rows), GENERIC, "standardised")
     assert (fit is not None) == used
 
 

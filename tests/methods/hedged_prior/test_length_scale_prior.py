@@ -34,7 +34,7 @@ def tasks():
 
 
 def test_length_scales_of_past_tasks_are_recovered(tasks):
-    learned = fit_length_scale_prior(CONFIG, tasks)
+    learned = fit_length_scale_prior(CONFIG, tasks, "standardised")
     mean, generic = np.asarray(learned.mean), float(generic_prior(3).mean[0])
     assert mean[0] + 0.3 < mean[1] < mean[2] - 0.3
     assert abs(mean[:2] - np.log(LENGTHS[:2])).max() < 0.5
@@ -44,7 +44,7 @@ def test_length_scales_of_past_tasks_are_recovered(tasks):
 def test_the_noise_of_past_tasks_is_learned():
     """The functions are smooth, because a short length scale can replace noise."""
     tasks = [draws(12, noise=noise, lengths=5.0 * LENGTHS) for noise in (0.02, 0.5)]
-    little, much = (float(fit_length_scale_prior(CONFIG, one).noise_mean) for one in tasks)
+    little, much = (float(fit_length_scale_prior(CONFIG, one, "standardised").noise_mean) for one in tasks)
     assert little < much - 1.0
 
 
@@ -52,7 +52,7 @@ def test_a_column_that_a_task_does_not_vary_has_the_generic_prior(tasks):
     generic = generic_prior(3)
     fixed = {name: Task(name, task.X * np.float32([1, 0, 1]), task.y) for name, task in tasks.items()}
     some = {name: fixed[name] if i % 2 else task for i, (name, task) in enumerate(tasks.items())}
-    none, half, full = (fit_length_scale_prior(CONFIG, one) for one in (fixed, some, tasks))
+    none, half, full = (fit_length_scale_prior(CONFIG, one, "standardised") for one in (fixed, some, tasks))
     assert (none.mean[1], none.deviation[1]) == (generic.mean[1], generic.deviation[1])
     assert full.deviation[1] < half.deviation[1] < generic.deviation[1]
 
@@ -68,12 +68,12 @@ def test_generic_tasks_count_as_tasks():
 
 def test_empty_slots_and_equal_responses_do_not_change_the_prior(tasks):
     short = {"0": tasks["0"]}
-    alone = fit_length_scale_prior(CONFIG, short)
-    padded = fit_length_scale_prior(CONFIG, {**short, "flat": Task("flat", np.zeros((60, 3), np.float32), np.ones(60))})
+    alone = fit_length_scale_prior(CONFIG, short, "standardised")
+    padded = fit_length_scale_prior(CONFIG, {**short, "flat": Task("flat", np.zeros((60, 3), np.float32), np.ones(60))}, "standardised")
     for a, b in zip(alone, padded, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
     assert np.isfinite(jnp.concatenate([alone.mean, alone.deviation])).all()
     x = np.random.default_rng(0).random((ROWS, 3), np.float32)
-    prior, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}), generic_prior(3)
+    prior, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}, "standardised"), generic_prior(3)
     for a, b in zip(prior, generic, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from scipy.special import gammaln, log_softmax, logsumexp
-from scipy.stats import multivariate_t, zscore
+from scipy.stats import multivariate_t
 
 from dre_jax.data import Task, build_table
 from dre_jax.gp.cholesky import safe_cholesky
@@ -32,7 +32,7 @@ from dre_jax.methods.hedged_prior.prior import (
 from dre_jax.methods.hedged_prior.training import explain_training, train_priors
 from dre_jax.methods.hedged_prior.training_steps import PriorTraining, draw_histories, history_loss
 from dre_jax.runtime.reports import Progress, listening
-from tests.oracles import in_slots, learned_prior, matern52
+from tests.oracles import compressed_scores, in_slots, learned_prior, matern52
 
 CONFIG = LearnedPriorConfig(trend=(8, 8), layers=(8, 4), members=2, degrees_of_freedom=3.5)
 TRAINING = PriorTraining(steps=200, tasks=4, rows=10, learning_rate=0.01)
@@ -119,7 +119,7 @@ def test_loss_is_scipys_density_on_the_scale_of_a_search(n, prior):
     m, parts = learned_prior(prior, x.astype(float), n)
     matrix = sum(parts) + np.exp(np.float64(prior.log_noise_var)) * np.eye(n)
     nu = CONFIG.degrees_of_freedom
-    expected = (constant(n) - multivariate_t(m, matrix, df=nu).logpdf(zscore(y))) / n
+    expected = (constant(n) - multivariate_t(m, matrix, df=nu).logpdf(compressed_scores(y))) / n
     assert float(loss_and_slope(prior, history(x, y))[0]) == pytest.approx(expected, abs=1e-4)
 
 
@@ -132,7 +132,7 @@ def test_held_out_evidence_is_scipys_conditional_density(prior):
     for (j, h), value in np.ndenumerate(result):
         rows, where, context = (np.asarray(a[j, h]) for a in folds.held_out)
         chosen, in_context = rows[where], context[where]
-        n, off = len(chosen), zscore(y[chosen])
+        n, off = len(chosen), compressed_scores(y[chosen])
         m, parts = learned_prior(jax.tree.map(lambda a, j=j: a[j], priors), columns[chosen], n)
         matrix = sum(parts) + np.exp(np.float64(priors.log_noise_var[j])) * np.eye(n)
         every, of_context = (
