@@ -93,7 +93,7 @@ class CapableMethod(Method, Protocol):
         ...
 
     def predict_components(self, fitted_params: Any, history: History, candidates: Candidates) -> Components:
-        """Returns the predicted responses of the candidates, standardised over the history, or as `response_transform` has it."""
+        """Returns the predicted responses of the candidates, on the scale of `response_transform`."""
         ...
 
     def response_transform(self, history: History) -> Any:

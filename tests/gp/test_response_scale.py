@@ -57,7 +57,7 @@ def test_predictions_are_restored(scale):
 
 
 def test_diverged_trials_do_not_decide_the_scale_of_the_others():
-    """Losses of 1e6 in place of 10 leave the best two a quarter of their distance, where they level standardised ones."""
+    """Losses of 1e6 in place of 10 leave good trials a quarter of their distance, and no distance if standardised."""
     good = np.array([0.1, 0.2, 0.3, 0.5, 0.4])
     gaps = []
     for bad in (-10.0, -1e6):

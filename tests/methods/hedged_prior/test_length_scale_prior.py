@@ -69,11 +69,16 @@ def test_generic_tasks_count_as_tasks():
 def test_empty_slots_and_equal_responses_do_not_change_the_prior(tasks):
     short = {"0": tasks["0"]}
     alone = fit_length_scale_prior(CONFIG, short, "standardised")
-    padded = fit_length_scale_prior(CONFIG, {**short, "flat": Task("flat", np.zeros((60, 3), np.float32), np.ones(60))}, "standardised")
+    padded = fit_length_scale_prior(
+        CONFIG, {**short, "flat": Task("flat", np.zeros((60, 3), np.float32), np.ones(60))}, "standardised"
+    )
     for a, b in zip(alone, padded, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
     assert np.isfinite(jnp.concatenate([alone.mean, alone.deviation])).all()
     x = np.random.default_rng(0).random((ROWS, 3), np.float32)
-    prior, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}, "standardised"), generic_prior(3)
+    prior, generic = (
+        fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}, "standardised"),
+        generic_prior(3),
+    )
     for a, b in zip(prior, generic, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
