@@ -27,7 +27,7 @@ from dre_jax.suggest.proposals import propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights, gives_improvement
 from dre_jax.tuning.cost import CostModel, learn_cost, learn_past_cost, share_left
-from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
+from dre_jax.tuning.engine_config import DEFAULT_METHOD, FIRST_CAPACITY, EngineConfig, default_method
 from dre_jax.tuning.feasibility import learn_feasibility
 from dre_jax.tuning.infeasible_trials import rank_like_past
 from dre_jax.tuning.initial_design import InitialDesign, n_first_trials
@@ -43,8 +43,6 @@ from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
 from dre_jax.tuning.trial_record import ParamsEncoder, select_trials, trial_record
 
-_FIRST_CAPACITY = 32
-"""Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
 Dtype = type[np.floating[Any]]
@@ -288,7 +286,7 @@ class Engine:
         dtype: Dtype,
     ) -> History:
         """Returns a history of some rows of the trials with a value, padded for so many trials."""
-        capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
+        capacity = max(capacity_for(n_filled), FIRST_CAPACITY)
         if n_filled <= self.config.max_history:
             capacity = min(capacity, self.config.max_history)
         # The value of a stopped trial is a posterior, whose error not every method can use.

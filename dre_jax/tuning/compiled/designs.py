@@ -1,0 +1,110 @@
+"""What the seeds of studies decide, as arrays of the host: initial points, and the words of Sobol sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dre_jax.errors import ConfigError
+from dre_jax.search.method import Method
+from dre_jax.suggest.candidates import default_candidates
+from dre_jax.suggest.sobol import ScrambledWords, scrambled_words
+from dre_jax.suggest.suggester import capacity_for
+from dre_jax.tuning.compiled.study import StudyConfig, StudyDesign
+from dre_jax.tuning.engine_config import FIRST_CAPACITY, EngineConfig
+from dre_jax.tuning.initial_design import SEQUENCE, InitialDesign, n_first_trials, sequence_seed
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial_record import ParamsEncoder
+
+
+def history_capacity(n: int) -> int:
+    """Returns the slots of the history of n trials, as `Optimizer` has them.
+
+    Example:
+      >>> history_capacity(3), history_capacity(33), history_capacity(190)
+      (32, 64, 192)
+    """
+    return min(max(capacity_for(n), FIRST_CAPACITY), EngineConfig().max_history)
+
+
+def study_config(space: Space, method: Method, surrogate: Surrogate | None, pending_strategy: str) -> StudyConfig:
+    """Returns what all studies of a space share.
+
+    Raises:
+      ConfigError: for a space with conditions, rules, or likely values.
+      DataError: for a surrogate of another space.
+    """
+    layout = space.layout
+    is_plain = not layout.rules and not any(part.alternatives for part in layout.parts)
+    if not is_plain or any(getattr(parameter, "likely", None) is not None for parameter in space.values()):
+        rule = "many studies in one program need a space without conditions, rules and likely values"
+        raise ConfigError(f"{rule}, but got {space!r}: use Optimizer")
+    encoding = layout
+    if surrogate is not None:
+        surrogate.space.require_encodes(space)
+        encoding = space.layout_in(surrogate.space)
+    candidates = default_candidates(method, encoding, pending_strategy)
+    n_start = n_first_trials(len(space)) if surrogate is None else 0
+    radius = EngineConfig().failed_radius
+    return StudyConfig(method, layout, encoding, candidates, surrogate is not None, n_start, radius)
+
+
+def study_designs(
+    config: StudyConfig,
+    space: Space,
+    surrogate: Surrogate | None,
+    seeds: Sequence[int],
+    numbers: Sequence[Sequence[int]],
+    dtype: Any,
+) -> tuple[StudyDesign, ScrambledWords]:
+    """Returns the designs of studies, and the words of their candidates, with the studies in front of each array.
+
+    Args:
+      config: what the studies share.
+      space: theirs.
+      surrogate: knowledge of past tasks.
+      seeds: S of them.
+      numbers: of trials that are to come, as many for each study: the words have them behind the studies.
+      dtype: of points.
+    """
+    n_parts, start = len(space), None if surrogate is None else surrogate.start
+    initial = [_initial_points(space, start, seed) for seed in seeds]
+    size = max(map(len, initial))
+    points: Any = np.zeros((len(seeds), size, n_parts), dtype)
+    for row, one in zip(points, initial, strict=True):
+        row[: len(one)] = np.reshape(one, (-1, n_parts))
+    blocks = range(1 + max(map(max, numbers)) // SEQUENCE)
+    keys: Any = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    counts: Any = np.array(list(map(len, initial)), np.int32)
+    sequence = _stack([_words(SEQUENCE, n_parts, seed, blocks) for seed in seeds])
+    even = [_words(config.candidates.even, n_parts, *one) for one in zip(seeds, numbers, strict=True)]
+    return StudyDesign(keys, points, counts, sequence), _stack(even)
+
+
+def _words(n: int, n_parts: int, seed: int, numbers: Iterable[int]) -> ScrambledWords:
+    return _stack([scrambled_words(n, n_parts, sequence_seed(seed, number)) for number in numbers])
+
+
+def _stack(words: Sequence[ScrambledWords]) -> ScrambledWords:
+    return ScrambledWords(*(np.stack(arrays) for arrays in zip(*words, strict=True)))
+
+
+def _initial_points(space: Space, start: tuple[Params, ...] | None, seed: int) -> list[np.ndarray]:
+    """Returns the points of defaults and of a start design, as `Optimizer` evaluates them one after the other."""
+    if not start and not any(parameter.has_default for parameter in space.values()):
+        return []
+    encode, known, points = ParamsEncoder(space).encode, set[bytes](), list[np.ndarray]()
+    nothing_fixed = np.full(len(space), np.nan)
+    while True:
+        design = InitialDesign(space, start or (), seed, None, 0, len(points), nothing_fixed)
+        encodings = map(encode, design.initial_configurations(len(points)))
+        new = next((one for one in encodings if one.identity not in known), None)
+        if new is None:
+            return points
+        known.add(new.identity)
+        points.append(new.point)
