@@ -12,22 +12,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh
 
 from dre_jax.checks import check_seed, one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.functions.objective import Objective
-from dre_jax.functions.program import SEARCHES, ProgramConfig
+from dre_jax.functions.program import ProgramConfig
 from dre_jax.functions.search_file import SearchFile
-from dre_jax.methods import find
-from dre_jax.runtime import devices
 from dre_jax.runtime.progress import Bar
-from dre_jax.search.batch import ExecutionConfig, runs_side_by_side
+from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
-from dre_jax.suggest.pending import PendingStrategy, check_pending_strategy
+from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.tuning.compiled.designs import study_config
-from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig, default_method
+from dre_jax.tuning.compiled.parallel import mesh_of
+from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.parameters import Float
 from dre_jax.tuning.space.space import Space
@@ -115,27 +113,23 @@ def optimize_functions(
     seeds = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     for seed in seeds:
         check_seed(seed)
+    if max(seeds, default=2**32) >= 2**32:
+        raise ConfigError(f"searches need at least one seed, all below 2**32, but got {seeds[:3]}")
     _check_counts(n_trials, batch_size)
-    if surrogate is not None:
-        method, params = surrogate.method, surrogate.params
-    else:
-        method, params = _alone(method), None
-    if pending_strategy in ("believer", "draw"):
-        check_pending_strategy(method, pending_strategy)
     study = study_config(space, method, surrogate, pending_strategy)
+    params = None if surrogate is None else surrogate.params
     double = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
     tasks = jax.tree.map(jnp.asarray, tasks)
     n_tasks = _count_tasks(tasks)
     objective = Objective(function, space, takes_point, key is not None, double)
     noise_key = jax.random.key(0) if key is None else key
     code = objective.check(_first(tasks), noise_key)
-    side_by_side = runs_side_by_side(execution or ExecutionConfig())
-    mesh = _mesh(execution) if side_by_side else None
-    program = ProgramConfig(study, objective, 1.0 if direction == "maximize" else -1.0, batch_size, mesh)
+    sign = 1.0 if direction == "maximize" else -1.0
+    program = ProgramConfig(study, objective, sign, batch_size, mesh_of(execution))
     search = SearchBlocks(program, surrogate, params, tasks, noise_key, n_trials)
     origin = {
         "space": to_json(space),
-        "method": repr(method),
+        "method": repr(study.method),
         "surrogate": None if surrogate is None else surrogate.fingerprint,
         "direction": direction,
         "n_trials": n_trials,
@@ -175,18 +169,6 @@ def _check_counts(n_trials: int, batch_size: int) -> None:
         raise ConfigError(f"n_trials must be a multiple of batch_size, but got {n_trials} and {batch_size}")
 
 
-def _alone(method: str | Method) -> Method:
-    """Returns a method without past tasks; the default one as `Optimizer` has it."""
-    if not isinstance(method, str):
-        return method
-    if method == DEFAULT_METHOD:
-        return default_method()
-    entry = find(method)
-    if entry.transfer:
-        raise ConfigError(f"{method} learns from past tasks: pass surrogate=Surrogate.fit(past, method={method!r})")
-    return entry.make()
-
-
 def _count_tasks(tasks: Any) -> int:
     leaves = jax.tree.leaves(tasks)
     counts = {leaf.shape[:1] for leaf in leaves}
@@ -197,11 +179,6 @@ def _count_tasks(tasks: Any) -> int:
 
 def _first(tasks: Any) -> Any:
     return jax.tree.map(lambda a: a[0], tasks)
-
-
-def _mesh(execution: ExecutionConfig | None) -> Mesh:
-    local = devices.local()
-    return Mesh(np.array(local[: None if execution is None else execution.devices]), (SEARCHES,))
 
 
 def _digest(*parts: Any) -> str:

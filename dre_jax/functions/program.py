@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from dre_jax.functions.objective import Objective
 from dre_jax.runtime.jit import less_effort_options
 from dre_jax.suggest.sobol import ScrambledWords
+from dre_jax.tuning.compiled.parallel import map_studies
 from dre_jax.tuning.compiled.study import (
     StudyConfig,
     StudyDesign,
@@ -23,8 +24,6 @@ from dre_jax.tuning.compiled.study import (
     next_point,
     tell_pending,
 )
-
-SEARCHES = "searches"
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,7 @@ class ProgramConfig:
     batch: int
     """q: trials that are suggested before any of them is evaluated."""
     mesh: Mesh | None = None
-    """Devices that the searches are spread over, each of which works on its searches side by side; None for one device
-    that works on one after the other."""
+    """See `dre_jax.tuning.compiled.parallel.mesh_of`."""
 
 
 class Searches(NamedTuple):
@@ -114,19 +112,8 @@ def _advance(
     def one(params: Any, search: Searches, progress: Progress) -> Progress:
         return lax.fori_loop(start, stop, partial(_take_batch, config, params, search, capacity), progress)
 
-    if config.mesh is not None:
-        spec = PartitionSpec(SEARCHES)
-        side_by_side = jax.vmap(one, in_axes=(None, 0, 0))
-        specs = (PartitionSpec(), spec, spec)
-        # Loops begin with constants, which no device owns.
-        on_mesh = jax.shard_map(side_by_side, mesh=config.mesh, in_specs=specs, out_specs=spec, check_vma=False)
-        return on_mesh(params, searches, progress)
-
-    def in_turn(i: Array, progress: Progress) -> Progress:
-        search, own = jax.tree.map(lambda a: a[i], (searches, progress))
-        return jax.tree.map(lambda a, new: a.at[i].set(new), progress, one(params, search, own))
-
-    return lax.fori_loop(0, count, in_turn, progress)
+    result: Progress = map_studies(one, config.mesh, params, searches, progress, count)
+    return result
 
 
 def _take_batch(

@@ -3,6 +3,7 @@
 from dre_jax.tuning.configspace import from_configspace, to_configspace
 from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.optimizer import Optimizer
+from dre_jax.tuning.optimizers import Optimizers, StudyTrial
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv, from_frame
@@ -34,12 +35,14 @@ __all__ = [
     "Interval",
     "Less",
     "Optimizer",
+    "Optimizers",
     "Params",
     "Past",
     "PastCurves",
     "SourceStudy",
     "Sources",
     "Space",
+    "StudyTrial",
     "Sum",
     "Surrogate",
     "Trial",

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from dre_jax.errors import ConfigError
+from dre_jax.methods import find
 from dre_jax.search.method import Method
 from dre_jax.suggest.candidates import default_candidates
+from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.sobol import ScrambledWords, scrambled_words
 from dre_jax.suggest.suggester import capacity_for
 from dre_jax.tuning.compiled.study import StudyConfig, StudyDesign
-from dre_jax.tuning.engine_config import FIRST_CAPACITY, EngineConfig
+from dre_jax.tuning.engine_config import DEFAULT_METHOD, FIRST_CAPACITY, EngineConfig, default_method
 from dre_jax.tuning.initial_design import SEQUENCE, InitialDesign, n_first_trials, sequence_seed
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
@@ -32,13 +34,22 @@ def history_capacity(n: int) -> int:
     return min(max(capacity_for(n), FIRST_CAPACITY), EngineConfig().max_history)
 
 
-def study_config(space: Space, method: Method, surrogate: Surrogate | None, pending_strategy: str) -> StudyConfig:
+def study_config(space: Space, method: str | Method, surrogate: Surrogate | None, pending_strategy: str) -> StudyConfig:
     """Returns what all studies of a space share.
 
+    Args:
+      space: without conditions, rules, or likely values.
+      method: without past tasks; the surrogate's if there is one.
+      surrogate: knowledge of past tasks.
+      pending_strategy: as `EngineConfig.pending_strategy`.
+
     Raises:
-      ConfigError: for a space with conditions, rules, or likely values.
+      ConfigError: for another space, a method that needs past tasks, or a strategy that the method does not support.
       DataError: for a surrogate of another space.
     """
+    method = _alone(method) if surrogate is None else surrogate.method
+    if pending_strategy in ("believer", "draw"):
+        check_pending_strategy(method, pending_strategy)
     layout = space.layout
     is_plain = not layout.rules and not any(part.alternatives for part in layout.parts)
     if not is_plain or any(getattr(parameter, "likely", None) is not None for parameter in space.values()):
@@ -54,22 +65,25 @@ def study_config(space: Space, method: Method, surrogate: Surrogate | None, pend
     return StudyConfig(method, layout, encoding, candidates, surrogate is not None, n_start, radius)
 
 
-def study_designs(
-    config: StudyConfig,
-    space: Space,
-    surrogate: Surrogate | None,
-    seeds: Sequence[int],
-    numbers: Sequence[Sequence[int]],
-    dtype: Any,
-) -> tuple[StudyDesign, ScrambledWords]:
-    """Returns the designs of studies, and the words of their candidates, with the studies in front of each array.
+def _alone(method: str | Method) -> Method:
+    """Returns a method without past tasks; the default one as `Optimizer` has it."""
+    if not isinstance(method, str):
+        return method
+    if method == DEFAULT_METHOD:
+        return default_method()
+    entry = find(method)
+    if entry.transfer:
+        raise ConfigError(f"{method} learns from past tasks: pass surrogate=Surrogate.fit(past, method={method!r})")
+    return entry.make()
+
+
+def study_designs(space: Space, surrogate: Surrogate | None, seeds: Sequence[int], dtype: Any) -> StudyDesign:
+    """Returns the designs of studies, with the studies in front of each array.
 
     Args:
-      config: what the studies share.
-      space: theirs.
+      space: of the studies.
       surrogate: knowledge of past tasks.
-      seeds: S of them.
-      numbers: of trials that are to come, as many for each study: the words have them behind the studies.
+      seeds: one for each study.
       dtype: of points.
     """
     n_parts, start = len(space), None if surrogate is None else surrogate.start
@@ -78,19 +92,24 @@ def study_designs(
     points: Any = np.zeros((len(seeds), size, n_parts), dtype)
     for row, one in zip(points, initial, strict=True):
         row[: len(one)] = np.reshape(one, (-1, n_parts))
-    blocks = range(1 + max(map(max, numbers)) // SEQUENCE)
+    blocks = range(1 + (EngineConfig().max_history - 1) // SEQUENCE)
     keys: Any = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     counts: Any = np.array(list(map(len, initial)), np.int32)
-    sequence = _stack([_words(SEQUENCE, n_parts, seed, blocks) for seed in seeds])
-    even = [_words(config.candidates.even, n_parts, *one) for one in zip(seeds, numbers, strict=True)]
-    return StudyDesign(keys, points, counts, sequence), _stack(even)
+    sequence = stack_words([_words(SEQUENCE, n_parts, seed, blocks) for seed in seeds])
+    return StudyDesign(keys, points, counts, sequence)
+
+
+def candidate_words(config: StudyConfig, seed: int, numbers: Iterable[int]) -> ScrambledWords:
+    """Returns the words of the candidates of trials of a study, with the trials in front."""
+    return _words(config.candidates.even, config.layout.n_parts, seed, numbers)
 
 
 def _words(n: int, n_parts: int, seed: int, numbers: Iterable[int]) -> ScrambledWords:
-    return _stack([scrambled_words(n, n_parts, sequence_seed(seed, number)) for number in numbers])
+    return stack_words([scrambled_words(n, n_parts, sequence_seed(seed, number)) for number in numbers])
 
 
-def _stack(words: Sequence[ScrambledWords]) -> ScrambledWords:
+def stack_words(words: Sequence[ScrambledWords]) -> ScrambledWords:
+    """Returns words with another axis in front."""
     return ScrambledWords(*(np.stack(arrays) for arrays in zip(*words, strict=True)))
 
 
