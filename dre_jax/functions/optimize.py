@@ -80,10 +80,11 @@ def optimize_functions(
     Searches run one by one on each core of a CPU, and side by side on all other devices.
 
     Args:
-      function: of a task and a point of the unit cube, f[D], or of hyperparameters by name, where a choice is its
-        position. Returns the value, a scalar; NaN is a failure. Computes in JAX's precision in this process.
+      function: of a task and a point of the unit cube, f[D], or of hyperparameters by name: a choice is its position,
+        and one that is not active has any value. Returns the value, a scalar; NaN is a failure. Computes in JAX's
+        precision in this process.
       tasks: arrays with the tasks in front, of which the function gets one entry; None for a function without tasks.
-      space: number of coordinates of the point, or a search space without conditions and rules.
+      space: number of coordinates of the point, or a search space without rules and likely values.
       n_trials: T, at most 192, and a multiple of the batch size.
       seeds: of the searches of each task; a number stands for the seeds 0, 1 and so on.
       method: without past tasks, by its name or the method itself.

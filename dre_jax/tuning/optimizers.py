@@ -94,7 +94,7 @@ class Optimizers:
         """Begins n studies, with the seeds 0, 1 and so on.
 
         Args:
-          space: without conditions, rules, and likely values.
+          space: without rules and likely values.
           n: number of studies; `begin` adds others.
           surrogate: knowledge of past tasks, in place of a method.
           method: without past tasks.

@@ -11,16 +11,23 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions import optimize_functions, unit_space
 from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.methods import find
-from dre_jax.tuning import Categorical, EngineConfig, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning import Categorical, EngineConfig, Evaluated, Float, Int, Less, Optimizer, Space, Surrogate, past_of
 from tests.error_messages import error_table, raises_line
 from tests.processes import run_python
 
 SQUARE = unit_space(2)
 CENTRES = np.array([0.2, 0.6], np.float32)
 SEEDS = (3, 8)
-MIXED = Space({"a": Float(1e-3, 10.0, log=True), "n": Int(2, 9), "c": Categorical(("x", "y", "z"), default="y")})
+MIXED = Space(
+    {
+        "a": Float(1e-3, 10.0, log=True),
+        "n": Int(2, 9),
+        "c": Categorical(("x", "y", "z"), default="y"),
+        "b": Float(0.0, 1.0, when={"c": "x"}),
+    }
+)
 
-CONDITIONAL = Space({"a": Int(0, 1), "b": Float(0.0, 1.0, when={"a": 1})})
+RULED = Space({"a": Float(0.0, 1.0), "b": Float(0.0, 1.0)}, rules=[Less("a", "b")])
 
 
 def waves(centre, x):
@@ -42,6 +49,7 @@ def noise(centre, x):
 
 def mixed(centre, params):
     bumps = jnp.array([0.5, 0.0, 0.3])[params["c"]]
+    bumps += jnp.where(params["c"] == 0, params["b"], 0.0)
     return (jnp.log(params["a"]) - centre) ** 2 + 0.05 * jnp.abs(params["n"] - 5).astype(jnp.float32) + bumps
 
 
@@ -74,6 +82,7 @@ def study(function, centre, seed, n, surrogate=None, *, space=SQUARE, method=Non
                 argument = np.array([trial["x0"], trial["x1"]], np.float32)
             else:
                 argument = {"a": np.float32(trial["a"]), "n": np.int32(trial["n"]), "c": "xyz".index(trial["c"])}
+                argument["b"] = np.float32(trial.params.get("b", 0.5))
             value = float(compiled(argument))
             optimizer.tell_failed(trial) if np.isnan(value) else optimizer.tell(trial, value)
     return np.array([space.point(trial.params) for trial in optimizer.trials])
@@ -134,7 +143,7 @@ class TestOptimizer:
         assert_same(noise, 24, 1e-3)
 
     def test_other_hyperparameters(self):
-        """Logarithms, whole numbers and choices, with a default that is evaluated first."""
+        """Logarithms, whole numbers, conditions and choices, with a default that is evaluated first."""
         assert_same(mixed, 12, 1e-7, space=MIXED)
 
     def test_small_spaces_are_listed(self):
@@ -240,7 +249,7 @@ test_bad_functions_get_one_line = error_table(
     (lambda: random_searches(n_trials=193), "1 <= n_trials <= 192 must hold"),
     (lambda: random_searches(batch_size=4), "n_trials must be a multiple of batch_size"),
     (lambda: random_searches(method="gcp"), "pass surrogate=Surrogate.fit"),
-    (lambda: random_searches(space=CONDITIONAL), "without conditions, rules and likely values"),
+    (lambda: random_searches(space=RULED), "without rules and likely values"),
 )
 test_tasks_must_agree = error_table(
     DataError,

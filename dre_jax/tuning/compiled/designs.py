@@ -38,7 +38,7 @@ def study_config(space: Space, method: str | Method, surrogate: Surrogate | None
     """Returns what all studies of a space share.
 
     Args:
-      space: without conditions, rules, or likely values.
+      space: without rules and likely values.
       method: without past tasks; the surrogate's if there is one.
       surrogate: knowledge of past tasks.
       pending_strategy: as `EngineConfig.pending_strategy`.
@@ -51,9 +51,8 @@ def study_config(space: Space, method: str | Method, surrogate: Surrogate | None
     if pending_strategy in ("believer", "draw"):
         check_pending_strategy(method, pending_strategy)
     layout = space.layout
-    is_plain = not layout.rules and not any(part.alternatives for part in layout.parts)
-    if not is_plain or any(getattr(parameter, "likely", None) is not None for parameter in space.values()):
-        rule = "many studies in one program need a space without conditions, rules and likely values"
+    if layout.rules or any(parameter.likely is not None for parameter in space.values()):
+        rule = "many studies in one program need a space without rules and likely values"
         raise ConfigError(f"{rule}, but got {space!r}: use Optimizer")
     encoding = layout
     if surrogate is not None:

@@ -34,7 +34,7 @@ class StudyConfig:
 
     method: Method
     layout: SpaceLayout
-    """Of the space, without conditions and rules."""
+    """Of the space, without rules."""
     encoding: SpaceLayout
     """The same with the columns that the method knows."""
     candidates: CandidateConfig
@@ -118,9 +118,9 @@ def tell_pending(state: StudyState, points: Array, responses: Array) -> StudySta
 
 
 def round_to_values(layout: SpaceLayout, point: Any, xp: Any = jnp) -> Any:
-    """Returns the point f[..., P] of the configuration at a point: that of its values."""
-    parts = enumerate(layout.parts)
-    coordinates = [part.coordinates(part.values(point[..., i], xp), xp) for i, part in parts]
+    """Returns the point f[..., P] of the configuration at a point: that of its values, 0.5 where inactive."""
+    parts = zip(layout.parts, layout.values(point, xp), layout.active(point, xp), strict=True)
+    coordinates = [xp.where(active, part.coordinates(values, xp), 0.5) for part, values, active in parts]
     return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
 
 
