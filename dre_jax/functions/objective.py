@@ -25,7 +25,7 @@ class Objective:
     """Whether it gets the point of the unit cube; otherwise hyperparameters by name."""
     takes_key: bool
     double: bool
-    """Whether it computes in float64: as the process does that passes it."""
+    """Whether it computes in float64."""
 
     def __call__(self, task: Any, point: Array, key: Array) -> Array:
         """Returns the value, a scalar with the precision of the point f[P]."""

@@ -23,6 +23,7 @@ from dre_jax.runtime.progress import Bar
 from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
 from dre_jax.suggest.pending import PendingStrategy
+from dre_jax.suggest.precision import supports_double
 from dre_jax.tuning.compiled.designs import study_config
 from dre_jax.tuning.compiled.parallel import mesh_of
 from dre_jax.tuning.engine_config import DEFAULT_METHOD, EngineConfig
@@ -81,8 +82,8 @@ def optimize_functions(
 
     Args:
       function: of a task and a point of the unit cube, f[D], or of hyperparameters by name: a choice is its position,
-        and one that is not active has any value. Returns the value, a scalar; NaN is a failure. Computes in JAX's
-        precision in this process.
+        and one that is not active has any value. Returns the value, a scalar; NaN is a failure. Computes in
+        float64 if this process has set `jax_enable_x64` and the method does so too, else in float32.
       tasks: arrays with the tasks in front, of which the function gets one entry; None for a function without tasks.
       space: number of coordinates of the point, or a search space without rules and likely values.
       n_trials: T, at most 192, and a multiple of the batch size.
@@ -119,8 +120,10 @@ def optimize_functions(
     _check_counts(n_trials, batch_size)
     study = study_config(space, method, surrogate, pending_strategy)
     params = None if surrogate is None else surrogate.params
-    double = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
-    tasks = jax.tree.map(jnp.asarray, tasks)
+    # A program in float32 has no numbers in float64.
+    double = bool(jax.config.jax_enable_x64) and supports_double(study.method)  # type: ignore[attr-defined]
+    with jax.enable_x64(double):
+        tasks = jax.tree.map(jnp.asarray, tasks)
     n_tasks = _count_tasks(tasks)
     objective = Objective(function, space, takes_point, key is not None, double)
     noise_key = jax.random.key(0) if key is None else key
