@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from dre_jax.errors import ConfigError
@@ -48,7 +50,7 @@ class Objective:
         return {name: values[name].astype(kinds[name]) for name in self.space}
 
     def check(self, task: Any, key: Array) -> str:
-        """Returns the program of the function as text.
+        """Returns a digest of the function's program, with the arrays that it closes over.
 
         Raises:
           ConfigError: if it cannot be traced, calls the host, or returns anything but one number.
@@ -63,10 +65,18 @@ class Objective:
             reason = str(error).strip().partition("\n")[0]
             raise ConfigError(f"{rule} fails where JAX traces it: {type(error).__name__}: {reason}") from error
         text = str(traced)
-        if traced.effects or "callback" in text:
+        if traced.effects or "pure_callback[" in text:
             raise ConfigError(f"{rule} calls the host (a callback or a print)")
         outputs = traced.out_avals
         if len(outputs) != 1 or outputs[0].shape or not jnp.issubdtype(outputs[0].dtype, jnp.floating):
             shown = ", ".join(f"{one.dtype}{list(one.shape)}" for one in outputs)
             raise ConfigError(f"{rule} returns {shown or 'nothing'}")
-        return text
+        return digest(text.encode(), *traced.consts)
+
+
+def digest(*parts: Any) -> str:
+    """Returns a hash of texts in bytes and of arrays."""
+    result = hashlib.sha256()
+    for part in parts:
+        result.update(part if isinstance(part, bytes) else np.asarray(part).tobytes())
+    return result.hexdigest()[:16]

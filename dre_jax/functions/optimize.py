@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from jax import Array
 from dre_jax.checks import check_seed, one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions.blocks import SearchBlocks
-from dre_jax.functions.objective import Objective
+from dre_jax.functions.objective import Objective, digest
 from dre_jax.functions.program import ProgramConfig
 from dre_jax.functions.search_file import SearchFile
 from dre_jax.runtime.progress import Bar
@@ -138,8 +137,8 @@ def optimize_functions(
         "direction": direction,
         "n_trials": n_trials,
         "batch": [batch_size, pending_strategy],
-        "function": _digest(code.encode(), np.asarray(double)),
-        "tasks": _digest(*jax.tree.leaves(tasks), jax.random.key_data(noise_key)),
+        "function": [code, double],
+        "tasks": digest(*jax.tree.leaves(tasks), jax.random.key_data(noise_key)),
     }
     file = SearchFile(None if path is None else Path(path), origin)
     places = [(task, seed) for task in range(n_tasks) for seed in seeds]
@@ -183,10 +182,3 @@ def _count_tasks(tasks: Any) -> int:
 
 def _first(tasks: Any) -> Any:
     return jax.tree.map(lambda a: a[0], tasks)
-
-
-def _digest(*parts: Any) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part if isinstance(part, bytes) else np.asarray(part).tobytes())
-    return digest.hexdigest()[:16]

@@ -224,6 +224,15 @@ class TestFile:
             random_searches(path=path)
         assert len(path.read_text().splitlines()) > 1
 
+    def test_arrays_that_a_function_closes_over_count(self, tmp_path):
+        def distance_from(place):
+            return lambda _, x: jnp.sum((x - place) ** 2)
+
+        path = tmp_path / "searches.jsonl"
+        random_searches(distance_from(jnp.array([0.1, 0.2])), path=path)
+        with raises_line(DataError, "differs in function"):
+            random_searches(distance_from(jnp.array([0.1, 0.3])), path=path)
+
     @pytest.mark.parametrize("change", [{"n_trials": 7}, {"function": half_fails}, {"tasks": 2 * CENTRES}])
     def test_other_searches_are_refused(self, tmp_path, change):
         random_searches(path=tmp_path / "searches.jsonl")
