@@ -126,7 +126,11 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m benchmarks.many", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", choices=[*CONTESTANTS, "ask"], default=[*CONTESTANTS, "ask"])
-    parser.add_argument("--searches", type=int, help="of optimize_functions, in place of 1,000")
+    parser.add_argument(
+        "--searches",
+        type=int,
+        help="of each contestant, in place of those in `CONTESTANTS`",
+    )
     parser.add_argument("--branin", type=int, metavar="N", help="measure N searches of Branin's function alone")
     parser.add_argument("--growth", action="store_true", help="measure 1 to 1,000 searches of Branin's function")
     parser.add_argument("--cold", action="store_true", help="count the compilation")
@@ -151,7 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
 def contest(name: str, options: argparse.Namespace) -> str:
     """The row of a contestant."""
     run, n = CONTESTANTS[name]
-    n = options.searches or n if name == "many" else n
+    n = options.searches or n
     if name in ("many", "loop") and not options.cold:
         run(1)
     best, wall, processor = clock(lambda: run(n))
