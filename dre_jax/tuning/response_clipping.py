@@ -39,7 +39,7 @@ def clip_responses(responses: Any, where: Any = None, xp: Any = np) -> Any:
     finite = xp.isfinite(responses) if where is None else xp.isfinite(responses) & where
     n, limit = xp.sum(finite), _MAX if responses.dtype == np.float64 else _MAX_SINGLE
     bounded_responses = xp.clip(responses, -limit, limit)
-    values = xp.sort(xp.where(finite, bounded_responses, xp.inf))
+    values = xp.sort(xp.where(finite, bounded_responses, limit))
     middle = 0.5 * (values[xp.maximum(n - 1, 0) // 2] + values[xp.minimum(n // 2, len(values) - 1)])
     best, least = values[xp.maximum(n - 1, 0)], values[0]
     low = xp.where(best > middle, xp.maximum(least, middle - _REACH * (best - middle)), least)

@@ -42,11 +42,6 @@ def constant(centre, x):
     return centre + 0.0 * x[0]
 
 
-def noise(centre, x):
-    """Differs at random between neighbouring points."""
-    return jnp.sin(1e4 * (x[0] + centre) + 7e4 * x[1])
-
-
 def mixed(centre, params):
     bumps = jnp.array([0.5, 0.0, 0.3])[params["c"]]
     bumps += jnp.where(params["c"] == 0, params["b"], 0.0)
@@ -137,10 +132,6 @@ class TestOptimizer:
     def test_values_without_information(self):
         searches = assert_same(constant, 14, 0.0)
         assert (searches.best == CENTRES[:, None, None]).all()
-
-    def test_noise_alone_fills_the_space(self):
-        """From twenty trials on, values that a signal does not explain."""
-        assert_same(noise, 24, 1e-3)
 
     def test_other_hyperparameters(self):
         """Logarithms, whole numbers, conditions and choices, with a default that is evaluated first."""
