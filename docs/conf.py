@@ -50,6 +50,7 @@ executed_pages = [
     "how-to/tuning-optuna",
     "how-to/changed-spaces",
     "how-to/own-method",
+    "how-to/many-searches",
     "how-to/report",
     "how-to/troubleshooting",
 ]

@@ -14,6 +14,7 @@ from dre_jax.suggest import Suggester
 from dre_jax.version import __version__
 
 if TYPE_CHECKING:
+    from dre_jax.functions import optimize_functions
     from dre_jax.tuning import (
         Bool,
         Categorical,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         Float,
         Int,
         Optimizer,
+        Optimizers,
         Past,
         Space,
         Surrogate,
@@ -53,6 +55,7 @@ __all__ = [
     "MissingExtraError",
     "ModelConfig",
     "Optimizer",
+    "Optimizers",
     "Past",
     "RandomSearch",
     "SearchSpace",
@@ -68,6 +71,7 @@ __all__ = [
     "list_spaces",
     "load_space",
     "meta_train",
+    "optimize_functions",
     "past_of",
     "read_space",
     "run_tasks",
@@ -76,10 +80,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # What is not imported above is in `dre_jax.tuning`, whose import takes time.
+    # What is not imported above is in packages whose import takes time.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module("dre_jax.tuning"), name)
+    package = "dre_jax.functions" if name == "optimize_functions" else "dre_jax.tuning"
+    value = globals()[name] = getattr(import_module(package), name)
     return value
 
 

@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from command_line import errors_in_one_line
 from live.contestants import ALONE, run
-from live.functions import CHOICE, FAMILIES, REPORT
+from live.functions import CHOICE, REPORT, draw_task
 from live.pasts import draw_past
 from live.tables import non_inferiority, paired_differences, tables
 from live.wide import WIDE_CHOICE, WIDE_FAMILIES, WIDE_REPORT
 
 from dre_jax.errors import ConfigError
+from dre_jax.functions.families import FAMILIES
 from dre_jax.runtime.setup import prepare
 from dre_jax.tuning import Surrogate
 
@@ -110,7 +111,7 @@ def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     results = []
     for study in group:
         number = replicate * tasks + study.task
-        task = family.draw(random(name, "task", number))
+        task = draw_task(family, random(name, "task", number))
         results.append((study, run(tuner, task, trials, number, surrogate)))
     return results
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 PACKAGE = Path(__file__).parents[1] / "dre_jax"
 ROOMS = {  # what each is for; the modules errors and checks, which all import, are not drawn
     "cli": "commands",
+    "functions": "many searches in JAX",
     "tuning": "live studies",
     "hpob": "HPO-B's protocol",
     "report": "comparisons",

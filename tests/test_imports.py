@@ -25,6 +25,7 @@ SUBPACKAGES = (
     ("suggest",),
     ("hpob", "report"),
     ("tuning",),
+    ("functions",),
     ("cli",),
 )
 LEVEL = {subpackage: level for level, subpackages in enumerate(SUBPACKAGES) for subpackage in subpackages}

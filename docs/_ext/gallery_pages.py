@@ -23,6 +23,7 @@ ORDER = (
     "new_method",
     "own_class",
     "many_runs",
+    "many_searches",
 )
 NOTEBOOKS = {
     "past_studies": "past_studies.png",

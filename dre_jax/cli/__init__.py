@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import jax
 import typer
 
+from dre_jax.cli.bench import Bench
 from dre_jax.cli.compare import Compare
 from dre_jax.cli.demo import demo
 from dre_jax.cli.download import download
@@ -31,8 +32,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.callback()(root)
-meta_train, evaluate, compare, tune = map(command, (MetaTrain, Evaluate, Compare, Tune))
-for function in (demo, download, meta_train, evaluate, compare, report, suggest, tune, methods, info, version):
+meta_train, evaluate, compare, bench, tune = map(command, (MetaTrain, Evaluate, Compare, Bench, Tune))
+for function in (demo, download, meta_train, evaluate, compare, bench, report, suggest, tune, methods, info, version):
     app.command()(function)
 
 

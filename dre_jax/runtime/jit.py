@@ -46,13 +46,13 @@ def jit_eager_calls(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-_LESS_EFFORT = {
+LESS_EFFORT = {
     "xla_backend_optimization_level": 1,
     "xla_cpu_parallel_codegen_split_count": 2,
     "xla_cpu_use_fusion_emitters": False,
 }
 """Options of XLA for CPUs. Matrix products and factorisations are library calls, which no option changes."""
-_LEAST_EFFORT = _LESS_EFFORT | {"xla_backend_optimization_level": 0}
+_LEAST_EFFORT = LESS_EFFORT | {"xla_backend_optimization_level": 0}
 _FEW_NUMBERS = 10_000
 
 
@@ -64,6 +64,12 @@ def few_numbers(*args: object, **kwargs: object) -> bool:
       (True, False)
     """
     return sum(getattr(leaf, "size", 1) for leaf in jax.tree.leaves((args, kwargs))) <= _FEW_NUMBERS
+
+
+def less_effort_options() -> dict[str, Any]:
+    """Returns the compiler's options for less effort; none off a CPU, or where the process wants even less."""
+    plain = jax.default_backend() != "cpu" or jax.config.read("jax_disable_most_optimizations")
+    return {} if plain else LESS_EFFORT
 
 
 def jit_with_less_effort(
@@ -94,7 +100,7 @@ def jit_with_less_effort(
         full: Any = jax.jit(function, static_argnames=static)
         jitted: list[Any] = [
             jax.jit(function, static_argnames=static, compiler_options=options)
-            for options in (_LESS_EFFORT, _LEAST_EFFORT)
+            for options in (LESS_EFFORT, _LEAST_EFFORT)
         ]
         kept = [KeptPrograms(program, function, static, purpose) for program in jitted]
 
@@ -102,7 +108,8 @@ def jit_with_less_effort(
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             # The options are those of a CPU and of a whole program; a process that wants even less has set that.
             leaves = jax.tree.leaves((args, kwargs))
-            if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not _is_used():
+            inside = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+            if inside or not less_effort_options():
                 return full(*args, **kwargs)
             least = is_brief is not None and is_brief(*args, **kwargs)
             folder = enabled_folder()
@@ -117,10 +124,6 @@ def jit_with_less_effort(
     return decorate
 
 
-def _is_used() -> bool:
-    return jax.default_backend() == "cpu" and not jax.config.read("jax_disable_most_optimizations")
-
-
 def compile_ahead(function: Callable[..., object], *args: Any) -> None:
     """Begins to compile the programs that a function runs, side by side in other threads; the function waits for them.
 
@@ -131,7 +134,7 @@ def compile_ahead(function: Callable[..., object], *args: Any) -> None:
         called with shapes in place of arrays.
       args: its arguments.
     """
-    if _is_used() and enabled_folder() is not None:
+    if less_effort_options() and enabled_folder() is not None:
         function(*jax.tree.map(_shape_of, args))
 
 
@@ -148,7 +151,7 @@ def compile_all_with_less_effort() -> None:
     Nothing changes in a process that has compiled already.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    names = [name for name in _LESS_EFFORT if name.startswith("xla_cpu_")]
+    names = [name for name in LESS_EFFORT if name.startswith("xla_cpu_")]
     if not any(name in flags for name in names):
-        options = (f"--{name}={str(_LESS_EFFORT[name]).lower()}" for name in names)
+        options = (f"--{name}={str(LESS_EFFORT[name]).lower()}" for name in names)
         os.environ["XLA_FLAGS"] = " ".join([flags, *options]).strip()

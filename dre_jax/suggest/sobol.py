@@ -9,10 +9,12 @@ from __future__ import annotations
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from dre_jax.errors import ConfigError
 
 _BITS = 30
 _TABLE = "stats/_sobol_direction_numbers.npz"
@@ -30,27 +32,49 @@ def sobol_points(n: int, n_parts: int, seed: int) -> np.ndarray:
       >>> sorted((4 * points[:, 0]).astype(int).tolist())
       [0, 1, 2, 3]
     """
-    directions = _directions(n_parts)
-    if directions is None:
+    if _directions(n_parts) is None:
         from scipy.stats import qmc
 
         sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(seed))
         return np.asarray(sequence.random_base2(n.bit_length() - 1), np.float32)
+    points: np.ndarray = expand_points(scrambled_words(n, n_parts, seed), n)
+    return points
+
+
+class ScrambledWords(NamedTuple):
+    """What a scrambled sequence of 2^K points consists of, in 30 bits."""
+
+    shift: Any
+    """u32[P]: the first point."""
+    directions: Any
+    """u32[P, K]: what changes from one point to the next, in the order of Gray code."""
+
+
+def scrambled_words(n: int, n_parts: int, seed: int) -> ScrambledWords:
+    """Returns the words of n points of a scrambled sequence; see `sobol_points`."""
+    directions, n_bits = _directions(n_parts), n.bit_length() - 1
+    if directions is None:
+        raise ConfigError(f"Sobol sequences need SciPy's table of at least {n_parts} direction numbers")
     rng = np.random.default_rng(seed).spawn(1)[0]
     powers = np.uint32(2) ** np.arange(_BITS, dtype=np.uint32)
     shift = rng.integers(2, size=(n_parts, _BITS), dtype=np.uint32) @ powers
     matrices = np.tril(rng.integers(2, size=(n_parts, _BITS, _BITS), dtype=np.uint32))
     matrices[:, np.arange(_BITS), np.arange(_BITS)] = 1
-    digits = (directions[:, :, None] >> np.arange(_BITS - 1, -1, -1).astype(np.uint32)) & 1  # the highest first
-    scrambled = np.einsum("dpk,djk->djp", matrices, digits) % 2
-    directions = (scrambled.astype(np.uint32) @ powers[::-1]).astype(np.uint32)
-    # The points in the order of Gray code: each differs from the one before by one direction.
-    words = np.repeat(shift[None, :].astype(np.uint32), n, axis=0)
-    numbers = np.arange(n)
-    gray = numbers ^ (numbers >> 1)
+    # The digits of the directions, the highest first.
+    digits = (directions[:, :n_bits, None] >> np.arange(_BITS - 1, -1, -1).astype(np.uint32)) & 1
+    scrambled = (matrices @ digits.transpose(0, 2, 1)) & 1
+    return ScrambledWords(shift, np.einsum("djk,j->dk", scrambled, powers[::-1]))
+
+
+def expand_points(words: ScrambledWords, n: int, xp: Any = np) -> Any:
+    """Returns the n points f32[n, P] of words, with NumPy or JAX as `xp`."""
+    numbers = xp.arange(n, dtype=xp.uint32)
+    gray = numbers ^ (numbers >> xp.uint32(1))
+    points = xp.broadcast_to(words.shift[None, :], (n, len(words.shift)))
     for j in range(n.bit_length() - 1):
-        words ^= np.where((gray[:, None] >> j) & 1, directions[None, :, j], np.uint32(0))
-    return (words * (1.0 / 2**_BITS)).astype(np.float32)
+        bit = (gray >> xp.uint32(j)) & xp.uint32(1)
+        points = points ^ (bit[:, None] * words.directions[None, :, j])
+    return points.astype(xp.float32) * xp.float32(1.0 / 2**_BITS)
 
 
 @cache

@@ -15,6 +15,7 @@ from dre_jax.tuning.space.rules import Forbidden, Less
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.space.sums import Sum
 from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.optimizers import Optimizers, StudyTrial
 from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.surrogates.sources import Sources, SourceStudy
 from dre_jax.tuning.surrogates.surrogate import Surrogate
@@ -34,12 +35,14 @@ __all__ = [
     "Interval",
     "Less",
     "Optimizer",
+    "Optimizers",
     "Params",
     "Past",
     "PastCurves",
     "SourceStudy",
     "Sources",
     "Space",
+    "StudyTrial",
     "Sum",
     "Surrogate",
     "Trial",

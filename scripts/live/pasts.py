@@ -6,10 +6,11 @@ from functools import partial
 import numpy as np
 
 from dre_jax.errors import ConfigError
+from dre_jax.functions.families import FAMILIES, Family
 from dre_jax.tuning import Evaluated, past_of
 from dre_jax.tuning.past.tasks import Past
 from live.contestants import optuna_study
-from live.functions import FAMILIES, Family
+from live.functions import draw_task
 from live.wide import WideFamily
 
 KINDS = ("random", "tpe", "sub-region", "irrelevant", "reversed")
@@ -35,7 +36,7 @@ def draw_past(name: str, family: Family | WideFamily, random: np.random.Generato
 
 def _study(kind: str, family: Family | WideFamily, trials: int, random: np.random.Generator) -> list[Evaluated]:
     source = _other(family, random) if kind == "irrelevant" and isinstance(family, Family) else family
-    task = source.draw(random, reverse=kind == "reversed", past=True)
+    task = draw_task(source, random, reverse=kind == "reversed", past=True)
     if kind == "tpe":
         return optuna_study("tpe", task.space, partial(task.evaluate, random=random), trials, random)
     low, high = _REGION if kind == "sub-region" else (0.0, 1.0)

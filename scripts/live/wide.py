@@ -56,7 +56,7 @@ class WideFamily:
         space |= {f"n{i}": Int(0, _HIGHEST) for i in range(self.n_ints)}
         return Space(space | {f"c{i}": Categorical(tuple("abcd")) for i in range(self.n_choices)})
 
-    def draw(self, random: np.random.Generator, **_: Any) -> Task:
+    def draw(self, random: np.random.Generator) -> Task:
         """A task."""
         n, n_numbers = self.n_columns, self.n_floats + self.n_ints
         snap_points = partial(canonicalize, self.space.layout, xp=np)

@@ -69,6 +69,11 @@ def many_runs(said, out):
     assert (out / "many_runs" / "report.html").is_file()
 
 
+def many_searches(said, out):
+    process, chance = (float(one) for one in re.findall(r": ([\d.]+) after 25 trials of 100 searches", said))
+    assert process < chance
+
+
 def beliefs(said, out):
     distances = [float(one) for one in re.findall(r"mean distance from the truth ([\d.]+)", said)]
     assert len(distances) == 2
@@ -101,7 +106,7 @@ def learning_curves(said, out):
 
 
 CHECKS = (
-    *(beliefs, costs, learning_curves, live_model, many_runs),
+    *(beliefs, costs, learning_curves, live_model, many_runs, many_searches),
     *(new_method, objectives, optuna_workers, own_class, past_studies),
 )
 PROMISES = {check.__name__: check for check in CHECKS}

@@ -28,7 +28,7 @@ from dre_jax.suggest.proposals import Proposals, SuggestionInputs, propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.engine.cost import CostModel, learn_cost, learn_past_cost, share_left
-from dre_jax.tuning.engine.engine_config import EngineConfig, checked_config
+from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, EngineConfig, checked_config
 from dre_jax.tuning.engine.feasibility import feasibility_outcomes, fit_feasibility
 from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
@@ -44,8 +44,6 @@ from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.trial import Trial
 
-_FIRST_CAPACITY = 32
-"""Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
 _N_PROPOSALS = 64
@@ -289,7 +287,7 @@ class Engine:
         dtype: Dtype,
     ) -> History:
         """Returns a history of some rows of the trials with a value, padded for so many trials."""
-        capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
+        capacity = max(capacity_for(n_filled), FIRST_CAPACITY)
         if n_filled <= self.config.max_history:
             capacity = min(capacity, self.config.max_history)
         # The value of a stopped trial is a posterior, whose error not every method can use.

@@ -23,6 +23,9 @@ DEFAULT_SETTINGS: Mapping[str, Any] = {
 """Settings of the default method: a better fit in a fifth of the time, and a noise floor for float64. The results on
 tables in docs/results are without them."""
 
+FIRST_CAPACITY = 32
+"""Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig(Checked):

@@ -19,8 +19,8 @@ _MAX_START, _COLUMNS_PER_START = 10, 3
 
 _N_COMPLETIONS = 64
 """Number of points that may complete a part of a configuration whose rules refuse the default point."""
-_SEQUENCE = 256
-"""Points of a Sobol sequence."""
+SEQUENCE = 256
+"""Points of a Sobol sequence that fills the space."""
 _MAX_ENUMERATION = 4096
 """Number of configurations of a space up to which all are listed."""
 
@@ -33,6 +33,11 @@ def n_first_trials(n_parts: int) -> int:
       (4, 6, 10)
     """
     return min(max(N_START, n_parts // _COLUMNS_PER_START), _MAX_START)
+
+
+def sequence_seed(seed: int, number: int) -> int:
+    """Returns the seed of a study's Sobol sequence of a number: a trial's for its candidates, a block's otherwise."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
 
 
 @dataclass(frozen=True)
@@ -108,10 +113,10 @@ class InitialDesign:
     def _sobol_points(self, number: int) -> np.ndarray:
         """Returns points of a scrambled Sobol sequence, the trial's first, of likely values for every other trial.
 
-        All trials share one sequence, so that they are spread evenly; another one follows after `_SEQUENCE` trials.
+        All trials share one sequence, so that they are spread evenly; another one follows after `SEQUENCE` trials.
         """
-        block, place = divmod(number, _SEQUENCE)
-        points = self._allowed_points(_SEQUENCE, block, likely_share=0.0 if number % 2 else 1.0)
+        block, place = divmod(number, SEQUENCE)
+        points = self._allowed_points(SEQUENCE, block, likely_share=0.0 if number % 2 else 1.0)
         return np.roll(points, -place, axis=0)
 
     def even_points(self, n: int) -> np.ndarray:
@@ -124,8 +129,7 @@ class InitialDesign:
         fixed_coordinates = self.fixed_coordinates if fixed is None else fixed
 
         def draw(n: int) -> np.ndarray:
-            trial_seed = np.random.SeedSequence([self.seed, number]).generate_state(1, np.uint64)[0]
-            points = sobol_points(n, len(self.space), int(trial_seed))
+            points = sobol_points(n, len(self.space), sequence_seed(self.seed, number))
             if self.log_densities is not None and likely_share:
                 start = round((1.0 - likely_share) * n)
                 points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])

@@ -8,7 +8,7 @@ share the best value, every other pair of trials fills the space.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ _FEW = 2
 """Trials that differ from all others, of which a model cannot tell noise from signal."""
 _LONG = 20
 """Trials without information, after which nothing is expected of the next."""
-_ENOUGH = 20
+ENOUGH = 20
 """Trials from which noise is told from a signal: of fewer, three waves in a coordinate look like noise."""
 
 
@@ -58,7 +58,7 @@ def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, h
     else:
         values = -np.array([[violation_of(trial)] for trial in trials])
     share = even_share(values)
-    is_noise = not share and not has_past and len(values) >= _ENOUGH and not _any_has_signal(points, values)
+    is_noise = not share and not has_past and len(values) >= ENOUGH and not _any_has_signal(points, values)
     # What past tasks say remains while the values of this one say nothing.
     even = 1.0 if is_noise else min(share, 0.5 if has_past else 1.0)
     return Information(even, is_plateau=share == 1.0, is_long=len(values) >= _LONG)
@@ -84,20 +84,32 @@ def even_share(values: Floats) -> float:
 def _even_share_of(values: Floats) -> float:
     if np.isnan(values).any():
         return 0.0  # for the method to refuse
-    levels, counts = np.unique(_without_rounding(values), return_counts=True)
+    levels, counts = np.unique(without_rounding(values), return_counts=True)
     most_common = int(np.argmax(counts))
-    if 2 * counts[most_common] <= len(values):
-        return 1.0 if len(values) == 1 else 0.0
-    differ_few, is_best = len(values) - counts[most_common] <= _FEW, most_common == len(levels) - 1
-    return 1.0 if differ_few and is_best else 0.5 if differ_few or is_best else 0.0
+    return float(share_of_counts(len(values), counts[most_common], most_common == len(levels) - 1))
 
 
-def _without_rounding(values: Floats) -> Floats:
-    """Returns values of which those that differ by rounding errors are equal."""
-    finite = np.isfinite(values)
-    size = float(np.abs(values[finite]).max(initial=0.0))
-    is_flat = finite.any() and np.ptp(values[finite] / (size or 1.0)) <= _ROUNDING
-    return np.where(finite, size, values) if is_flat else values
+def share_of_counts(n: Any, n_equal: Any, is_best: Any, xp: Any = np) -> Any:
+    """Returns the share of the next trials that fill the space evenly.
+
+    Args:
+      n: number of values, at least 1.
+      n_equal: number of those that have the most common value.
+      is_best: whether that is the best one.
+      xp: NumPy or JAX.
+    """
+    differ_few = n - n_equal <= _FEW
+    share = xp.where(differ_few & is_best, 1.0, xp.where(differ_few | is_best, 0.5, 0.0))
+    return xp.where(2 * n_equal <= n, xp.where(n == 1, 1.0, 0.0), share)
+
+
+def without_rounding(values: Any, xp: Any = np) -> Any:
+    """Returns values of which those that differ by rounding errors are equal; infinite ones do not count."""
+    finite = xp.isfinite(values)
+    size = xp.max(xp.where(finite, xp.abs(values), 0.0))
+    relative = values / xp.where(size > 0.0, size, 1.0)
+    spread = xp.max(xp.where(finite, relative, -xp.inf)) - xp.min(xp.where(finite, relative, xp.inf))
+    return xp.where(finite & (spread <= _ROUNDING), size, values)
 
 
 def order_by_outcome(

@@ -1,15 +1,19 @@
 """Finite responses without far outliers, from responses of any scale, and standard errors on that scale."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 _REACH = 5.0
 _MAX = 1e300
 """Maximum size of a response: sums of larger numbers may overflow."""
+_MAX_SINGLE = 1e36
+"""The same in float32."""
 _MAX_RELATIVE_ERROR = 1e3
 
 
-def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def clip_responses(responses: Any, where: Any = None, xp: Any = np) -> Any:
     """Returns finite responses, none far below the others.
 
     A diverged training may give a loss of 1e12 or infinity, which would make all other responses equal on a scale of
@@ -18,6 +22,8 @@ def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
 
     Args:
       responses: f64[n], higher is better, no NaN.
+      where: bool[n], which of them count; by default all.
+      xp: NumPy or JAX.
 
     Returns:
       f64[n], finite, with a finite range.
@@ -26,16 +32,19 @@ def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
       >>> clip_responses(np.array([1.0, 2.0, 3.0, -1e12, -np.inf])).tolist()
       [1.0, 2.0, 3.0, -6.0, -6.9]
     """
-    finite = np.isfinite(responses)
-    if not finite.any():
-        return np.where(responses > 0, 1.0, 0.0)
-    bounded_responses = responses.clip(-_MAX, _MAX)
-    values = bounded_responses[finite]
-    middle, best = float(np.median(values)), float(values.max())
-    floor = middle - _REACH * (best - middle) if best > middle else float(values.min())
-    low = max(float(values.min()), floor)
-    tenth = (best - low) / 10 if best > low else 1.0
-    return np.where(finite, np.maximum(bounded_responses, low), np.where(responses > 0, best + tenth, low - tenth))
+    if not len(responses):
+        return responses
+    finite = xp.isfinite(responses) if where is None else xp.isfinite(responses) & where
+    n, limit = xp.sum(finite), _MAX if responses.dtype == np.float64 else _MAX_SINGLE
+    bounded_responses = xp.clip(responses, -limit, limit)
+    values = xp.sort(xp.where(finite, bounded_responses, limit))
+    middle = 0.5 * (values[xp.maximum(n - 1, 0) // 2] + values[xp.minimum(n // 2, len(values) - 1)])
+    best, least = values[xp.maximum(n - 1, 0)], values[0]
+    low = xp.where(best > middle, xp.maximum(least, middle - _REACH * (best - middle)), least)
+    tenth = xp.where(best > low, (best - low) / 10.0, 1.0)
+    beyond = xp.where(responses > 0, best + tenth, low - tenth)
+    clipped_responses = xp.where(finite, xp.maximum(bounded_responses, low), beyond)
+    return xp.where(n > 0, clipped_responses, xp.where(responses > 0, 1.0, 0.0))
 
 
 def relative_errors(errors: npt.NDArray[np.float64], responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -12,17 +12,18 @@ coordinates, and half with one of a single coordinate, in equal parts for a few 
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-_LENGTHS = (0.15, 0.5, 1.5)
+LENGTHS = (0.15, 0.5, 1.5)
 """Of all coordinates, in units of the square root of their number."""
-_LENGTHS_OF_ONE = (0.07, 0.2, 0.7)
-_SHARES = (0.5, 0.9, 0.99)
-_MAX_TRIALS = 64
+LENGTHS_OF_ONE = (0.07, 0.2, 0.7)
+SHARES = (0.5, 0.9, 0.99)
+MAX_TRIALS = 64
 
 
 def has_signal(points: Floats, values: Floats) -> bool:
@@ -39,15 +40,15 @@ def has_signal(points: Floats, values: Floats) -> bool:
     """
     from scipy.special import ndtri  # importing it takes a tenth of a second
 
-    rows = np.linspace(0, len(values) - 1, min(len(values), _MAX_TRIALS)).round().astype(int)
+    rows = np.linspace(0, len(values) - 1, min(len(values), MAX_TRIALS)).round().astype(int)
     points, (_, place, counts) = points[rows], np.unique(values[rows], return_inverse=True, return_counts=True)
     scores = ndtri((np.cumsum(counts) - counts / 2) / len(rows))[place]
     noise, targets = np.eye(len(rows)), np.stack([scores, np.ones(len(rows))], axis=1)
     log_noise, total = _log_evidence(noise, targets), -math.inf
     for weight, distance in _scaled_distances(points):
-        for share in _SHARES:
-            log_signal = _log_evidence(share * _matern52(distance) + (1.0 - share) * noise, targets)
-            total = float(np.logaddexp(total, log_signal + math.log(weight / len(_SHARES))))
+        for share in SHARES:
+            log_signal = _log_evidence(share * matern52(distance) + (1.0 - share) * noise, targets)
+            total = float(np.logaddexp(total, log_signal + math.log(weight / len(SHARES))))
         if total > log_noise:  # the others would add to it
             return True
     return False
@@ -57,15 +58,16 @@ def _scaled_distances(points: Floats) -> Iterator[tuple[float, Floats]]:
     """Yields weights that add up to one, and distances f64[n, n] in units of length scales."""
     apart = np.abs(points[:, None] - points[None])
     together = np.sqrt((apart**2).mean(axis=-1))
-    for length in _LENGTHS:
-        yield 0.5 / len(_LENGTHS), together / length
-    for length, i in itertools.product(_LENGTHS_OF_ONE, range(points.shape[1])):
-        yield 0.5 / len(_LENGTHS_OF_ONE) / points.shape[1], apart[..., i] / length
+    for length in LENGTHS:
+        yield 0.5 / len(LENGTHS), together / length
+    for length, i in itertools.product(LENGTHS_OF_ONE, range(points.shape[1])):
+        yield 0.5 / len(LENGTHS_OF_ONE) / points.shape[1], apart[..., i] / length
 
 
-def _matern52(distance: Floats) -> Floats:
+def matern52(distance: Any, xp: Any = np) -> Any:
+    """Returns the correlation at distances f[...] in units of the length scale, with NumPy or JAX as `xp`."""
     scaled = math.sqrt(5.0) * distance
-    return np.asarray((1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled))
+    return (1.0 + scaled + scaled**2 / 3.0) * xp.exp(-scaled)
 
 
 def _log_evidence(correlation: Floats, targets: Floats) -> float:

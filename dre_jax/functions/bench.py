@@ -1,0 +1,133 @@
+"""Methods on families of test functions: result files in the format of HPO-B's, which `dre-jax report` compares."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from dre_jax.data.results import Results, write_results
+from dre_jax.errors import ConfigError
+from dre_jax.functions.families import FAMILIES, Family, FamilyTask, stack_tasks
+from dre_jax.functions.optimize import FunctionSearches, optimize_functions
+from dre_jax.methods.registry import find, real_name
+from dre_jax.search.batch import ExecutionConfig
+from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.version import __version__
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchConfig:
+    """Searches of each method and family."""
+
+    n_tasks: int = 5
+    n_seeds: int = 5
+    n_trials: int = 50
+    n_past_studies: int = 3
+    n_past_trials: int = 20
+
+
+def find_family(name: str) -> Family:
+    """Returns the family of a name, with or without its hyphens. Raises `ConfigError`; the message has all names.
+
+    Example:
+      >>> find_family("hartmann6").name
+      'hartmann-6'
+    """
+    by_letters = {known.replace("-", ""): family for known, family in FAMILIES.items()}
+    try:
+        return by_letters[name.replace("-", "")]
+    except KeyError:
+        raise ConfigError(f"a family must be one of {', '.join(FAMILIES)}, but got {name!r}") from None
+
+
+def run_bench(
+    method: str,
+    families: Sequence[Family],
+    folder: Path,
+    config: BenchConfig,
+    *,
+    execution: ExecutionConfig | None = None,
+    quiet: bool = True,
+) -> Results:
+    """Runs a method on families, and writes ``METHOD.json``; finished searches are kept, and a killed call goes on.
+
+    The incumbents of a run are 1 minus the regret of the trial with the best value so far: 1 at the optimum, 0 at the
+    median random point or beyond, and before the first trial. Past studies, of other tasks of the family, are random.
+
+    Args:
+      method: name; one that learns from past tasks is fitted to past studies of each family.
+      families: of functions.
+      folder: of the result file.
+      config: numbers of searches.
+      execution: how devices are used.
+      quiet: show no progress.
+    """
+    name = real_name(method)
+    traces: dict[str, Mapping[str, Mapping[str, np.ndarray]]] = {}
+    for family in families:
+        tasks = [family.draw(_random(family, "task", i)) for i in range(config.n_tasks)]
+        options: dict[str, Any] = {"method": name}
+        if find(name).transfer:
+            options = {"surrogate": Surrogate.fit(draw_past(family, config), method=name, quiet=quiet)}
+        with jax.enable_x64(True):
+            searches = optimize_functions(
+                family.loss,
+                stack_tasks(tasks),
+                family.space,
+                n_trials=config.n_trials,
+                seeds=config.n_seeds,
+                key=jax.random.key(0) if family.noise else None,
+                path=folder / "searches" / f"{name}-{family.name}.jsonl",
+                execution=execution,
+                quiet=quiet,
+                **options,
+            )
+        rows = incumbents(family, tasks, searches)
+        traces[family.name] = {
+            str(i): {str(seed): trace for seed, trace in enumerate(of_task)} for i, of_task in enumerate(rows)
+        }
+    protocol = {"benchmark": "test functions", "past": f"{config.n_past_studies}x{config.n_past_trials}"}
+    results = Results(traces, {"method": name, "protocol": protocol, "versions": {"dre_jax": __version__}})
+    write_results(folder / f"{name}.json", results)
+    return results
+
+
+def incumbents(family: Family, tasks: Sequence[FamilyTask], searches: FunctionSearches) -> np.ndarray:
+    """Returns f64[tasks, seeds, T + 1]: 1 minus the regret without noise of the trial with the best value so far."""
+    n_tasks, n_seeds, n_trials, n_parts = searches.points.shape
+    rows = np.zeros((n_tasks, n_seeds, n_trials + 1))
+    for i, task in enumerate(tasks):
+        losses = family.losses(task, searches.points[i].reshape(-1, n_parts)).reshape(n_seeds, n_trials)
+        values = searches.values[i]
+        is_best = values <= np.minimum.accumulate(values, axis=1)
+        latest = np.maximum.accumulate(np.where(is_best, np.arange(n_trials)[None], 0), axis=1)
+        regret = family.regret(task, np.take_along_axis(losses, latest, axis=1))
+        rows[i, :, 1:] = np.clip(1.0 - regret, 0.0, 1.0)
+    # With noise, a better value may be that of a worse point; a trace does not fall.
+    best: np.ndarray = np.maximum.accumulate(rows, axis=2)
+    return best
+
+
+def draw_past(family: Family, config: BenchConfig) -> Past:
+    """Returns random studies of other tasks of a family."""
+    studies = {}
+    for i in range(config.n_past_studies):
+        random = _random(family, "past", i)
+        task = family.draw(random, refine=False)
+        points = random.random((config.n_past_trials, family.n_columns))
+        noise = float(task.noise) * random.standard_normal(len(points))
+        values = family.losses(task, points) + noise
+        pairs = zip(map(family.space.params, points), values.tolist(), strict=True)
+        studies[f"study {i}"] = [Evaluated(params, value) for params, value in pairs]
+    return past_of(family.space, studies, direction="minimize")
+
+
+def _random(family: Family, *identity: object) -> np.random.Generator:
+    return np.random.default_rng([zlib.crc32(str(one).encode()) for one in (family.name, *identity)])

@@ -1,0 +1,105 @@
+"""Blocks of searches: one after the other on each core of a CPU, or side by side on other devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dre_jax.functions.program import ProgramConfig, Searches, advance, no_progress
+from dre_jax.functions.search_file import FinishedSearch, Place
+from dre_jax.search.acquisition import undefined_values
+from dre_jax.suggest.precision import precision_of, with_precision
+from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, stack_words, study_designs
+from dre_jax.tuning.compiled.parallel import put, run_blocks
+from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+
+FIRST_CAPACITY = history_capacity(1)
+"""Slots of the shortest history."""
+
+
+@dataclass(frozen=True)
+class SearchBlocks:
+    """Searches of one call."""
+
+    program: ProgramConfig
+    surrogate: Surrogate | None
+    params: Any
+    tasks: Any
+    noise_key: Array
+    n_trials: int
+
+    def run(self, places: Sequence[Place]) -> Iterator[list[tuple[Place, FinishedSearch]]]:
+        """Yields the searches of blocks as these are finished.
+
+        Raises:
+          ConfigError: if the method's values of all candidates are NaN.
+        """
+        if not places:
+            return
+        with suggestion_runtime:
+            for finished in run_blocks(self.program.mesh, places, self._parts(), self._run_block):
+                if finished is None:
+                    raise undefined_values(self.program.study.method)
+                yield finished
+
+    @property
+    def _capacity(self) -> int:
+        return history_capacity(self.n_trials)
+
+    def _parts(self) -> list[_Part]:
+        parts, batch, start = list[_Part](), self.program.batch, 0
+        capacity = min(FIRST_CAPACITY, self._capacity)
+        while start < self.n_trials // batch:
+            stop = min((capacity - batch + 1) // batch + 1, self.n_trials // batch)
+            if stop > start:
+                parts.append(_Part(capacity, start, stop))
+            start, capacity = max(start, stop), history_capacity(capacity + 1)
+        return parts
+
+    def _run_block(
+        self, places: Sequence[Place], size: int, parts: Sequence[_Part], count: int
+    ) -> list[tuple[Place, FinishedSearch]] | None:
+        """Returns finished searches, for `run_blocks`; None if the method's values were NaN."""
+        study, mesh = self.program.study, self.program.mesh
+        padded = [*places, *[places[-1]] * (size - len(places))]
+        with precision_of(study.method) as dtype:
+            progress = no_progress(self.program, self._capacity, size, dtype)
+            own = self._searches(padded, dtype), progress
+            params, (searches, progress) = put(mesh, with_precision(self.params, dtype), own)
+            for capacity, start, stop in parts:
+                bounds, _ = put(mesh, tuple(np.array([count, start, stop], np.int32)), ())
+                progress = advance(self.program, params, searches, progress, *bounds, capacity=capacity)
+            points, values, is_undefined = jax.device_get((progress.points, progress.values, progress.is_undefined))
+        if is_undefined[: len(places)].any():
+            return None
+        arrays = (np.asarray(array, np.float64)[:, : self.n_trials] for array in (points, values))
+        return [(place, FinishedSearch(*one)) for place, one in zip(places, zip(*arrays, strict=True), strict=False)]
+
+    def _searches(self, places: Sequence[Place], dtype: Any) -> Searches:
+        numbers, seeds = np.array([task for task, _ in places]), [seed for _, seed in places]
+        distinct, space = list(dict.fromkeys(seeds)), self.program.objective.space
+        words = [candidate_words(self.program.study, seed, range(self._capacity)) for seed in distinct]
+        of_seeds = study_designs(space, self.surrogate, distinct, dtype), stack_words(words)
+        rows = np.array([distinct.index(seed) for seed in seeds])
+        design, even = jax.tree.map(lambda a: a[rows], of_seeds)
+
+        def fold(task: Array, seed: Array) -> Array:
+            return jax.random.fold_in(jax.random.fold_in(self.noise_key, task), seed)
+
+        noise_keys = jax.vmap(fold)(jnp.asarray(numbers, jnp.uint32), jnp.asarray(seeds, jnp.uint32))
+        return Searches(jax.tree.map(lambda a: a[numbers], self.tasks), design, even, noise_keys)
+
+
+class _Part(NamedTuple):
+    """Batches of trials that share a program."""
+
+    capacity: int
+    start: int
+    stop: int

@@ -1,0 +1,184 @@
+"""Many searches of functions in JAX: tasks x seeds, each of which is a study as `Optimizer` runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dre_jax.checks import check_seed, one_of
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.functions.blocks import SearchBlocks
+from dre_jax.functions.objective import Objective, digest
+from dre_jax.functions.program import ProgramConfig
+from dre_jax.functions.search_file import SearchFile
+from dre_jax.runtime.progress import Bar
+from dre_jax.search.batch import ExecutionConfig
+from dre_jax.search.method import Method
+from dre_jax.suggest.pending import PendingStrategy
+from dre_jax.suggest.precision import supports_double
+from dre_jax.tuning.compiled.designs import study_config
+from dre_jax.tuning.compiled.parallel import mesh_of
+from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig
+from dre_jax.tuning.space.json_format import to_json
+from dre_jax.tuning.space.parameters import Float
+from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.study.trial import DIRECTIONS
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+
+
+class FunctionSearches(NamedTuple):
+    """The trials of A tasks x B seeds searches, T each."""
+
+    points: np.ndarray
+    """f64[A, B, T, P], of the unit cube; `Space.params` has the configuration of a point."""
+    values: np.ndarray
+    """f64[A, B, T], NaN where a trial failed."""
+    best: np.ndarray
+    """f64[A, B, T]: the best value so far; NaN before the first."""
+
+
+def unit_space(n: int) -> Space:
+    """Returns the space of n numbers from 0 to 1, x0, x1 and so on: that of functions of an array.
+
+    Example:
+      >>> list(unit_space(2))
+      ['x0', 'x1']
+    """
+    return Space({f"x{i}": Float(0.0, 1.0) for i in range(n)})
+
+
+def optimize_functions(
+    function: Callable[..., Any],
+    tasks: Any,
+    space: Space | int,
+    *,
+    n_trials: int,
+    seeds: int | Sequence[int] = 1,
+    method: str | Method = DEFAULT_METHOD,
+    surrogate: Surrogate | None = None,
+    direction: str = "minimize",
+    key: Array | None = None,
+    batch_size: int = 1,
+    pending_strategy: PendingStrategy = "mean",
+    path: str | os.PathLike[str] | None = None,
+    execution: ExecutionConfig | None = None,
+    quiet: bool = True,
+) -> FunctionSearches:
+    """Optimises a function in JAX on many tasks, with many seeds each, in one compiled program.
+
+    A search evaluates what `Optimizer` of the same seed does, up to the rounding of float64: the search for candidates
+    has maxima of almost equal value, so that late trials of a few searches differ. Models of failed trials are the
+    exception: searches keep their distance from failures, as with ``EngineConfig(failure_model=False)``.
+
+    Searches run one by one on each core of a CPU, and side by side on all other devices.
+
+    Args:
+      function: of a task and a point of the unit cube, f[D], or of hyperparameters by name: a choice is its position,
+        and one that is not active has any value. Returns the value, a scalar; NaN is a failure. Computes in
+        float64 if this process has set `jax_enable_x64` and the method does so too, else in float32.
+      tasks: arrays with the tasks in front, of which the function gets one entry; None for a function without tasks.
+      space: number of coordinates of the point, or a search space without rules and likely values.
+      n_trials: T, at most 192, and a multiple of the batch size.
+      seeds: of the searches of each task; a number stands for the seeds 0, 1 and so on.
+      method: without past tasks, by its name or the method itself.
+      surrogate: knowledge of past tasks, in place of a method.
+      direction: of the values, "minimize" or "maximize".
+      key: for noise: the function's third argument is then a key of task, seed and trial.
+      batch_size: trials that are suggested before any of them is evaluated.
+      pending_strategy: as `EngineConfig.pending_strategy`.
+      path: file of finished searches, a line each. A call that was killed goes on from what the file has.
+      execution: how devices are used.
+      quiet: show no progress.
+
+    Raises:
+      ConfigError: for a function that JAX cannot trace, that calls the host or returns anything but a number, and for
+        settings that are out of range.
+      DataError: for tasks of different numbers, a surrogate of another space, or a file of other searches.
+
+    Example:
+      >>> def bowl(centre, x):
+      ...     return ((x - centre) ** 2).sum()
+      >>> searches = optimize_functions(bowl, np.array([0.2, 0.7]), 2, n_trials=3, seeds=2, method="random")
+      >>> searches.points.shape, searches.best.shape
+      ((2, 2, 3, 2), (2, 2, 3))
+    """
+    one_of("direction", direction, DIRECTIONS)
+    space, takes_point = (unit_space(space), True) if isinstance(space, int) else (space, False)
+    seeds = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    for seed in seeds:
+        check_seed(seed)
+    if max(seeds, default=2**32) >= 2**32:
+        raise ConfigError(f"searches need at least one seed, all below 2**32, but got {seeds[:3]}")
+    _check_counts(n_trials, batch_size)
+    study = study_config(space, method, surrogate, pending_strategy)
+    params = None if surrogate is None else surrogate.params
+    # A program in float32 has no numbers in float64.
+    double = bool(jax.config.jax_enable_x64) and supports_double(study.method)  # type: ignore[attr-defined]
+    with jax.enable_x64(double):
+        tasks = jax.tree.map(jnp.asarray, tasks)
+    n_tasks = _count_tasks(tasks)
+    objective = Objective(function, space, takes_point, key is not None, double)
+    noise_key = jax.random.key(0) if key is None else key
+    code = objective.check(_first(tasks), noise_key)
+    sign = 1.0 if direction == "maximize" else -1.0
+    program = ProgramConfig(study, objective, sign, batch_size, mesh_of(execution))
+    search = SearchBlocks(program, surrogate, params, tasks, noise_key, n_trials)
+    origin = {
+        "space": to_json(space),
+        "method": repr(study.method),
+        "surrogate": None if surrogate is None else surrogate.fingerprint,
+        "direction": direction,
+        "n_trials": n_trials,
+        "batch": [batch_size, pending_strategy],
+        "function": [code, double],
+        "tasks": digest(*jax.tree.leaves(tasks), jax.random.key_data(noise_key)),
+    }
+    file = SearchFile(None if path is None else Path(path), origin)
+    places = [(task, seed) for task in range(n_tasks) for seed in seeds]
+    missing = [place for place in places if place not in file.finished]
+    with Bar("searches", len(places), quiet=quiet, start=len(places) - len(missing)) as bar:
+        for finished in search.run(missing):
+            file.add(finished)
+            bar.advance_to(len(file.finished))
+    shape = n_tasks, len(seeds), n_trials
+    points = np.array([file.finished[place].points for place in places]).reshape(*shape, len(space))
+    values = np.array([file.finished[place].values for place in places]).reshape(shape)
+    return FunctionSearches(points, values, best_so_far(values, direction))
+
+
+def best_so_far(values: np.ndarray, direction: str) -> np.ndarray:
+    """Returns the best of values f64[..., T] after each trial; NaN before the first.
+
+    Example:
+      >>> best_so_far(np.array([np.nan, 2.0, 3.0, np.nan, 1.0]), "minimize").tolist()
+      [nan, 2.0, 2.0, 2.0, 1.0]
+    """
+    best: np.ndarray = (np.fmin if direction == "minimize" else np.fmax).accumulate(values, axis=-1)
+    return best
+
+
+def _check_counts(n_trials: int, batch_size: int) -> None:
+    longest = EngineConfig().max_history
+    if not 1 <= n_trials <= longest:
+        raise ConfigError(f"1 <= n_trials <= {longest} must hold, but got n_trials={n_trials}")
+    if batch_size < 1 or n_trials % batch_size:
+        raise ConfigError(f"n_trials must be a multiple of batch_size, but got {n_trials} and {batch_size}")
+
+
+def _count_tasks(tasks: Any) -> int:
+    leaves = jax.tree.leaves(tasks)
+    counts = {leaf.shape[:1] for leaf in leaves}
+    if len(counts) > 1 or () in counts or (0,) in counts:
+        raise DataError(f"tasks must be arrays with the same number of tasks in front, but got {sorted(counts)}")
+    return int(leaves[0].shape[0]) if leaves else 1
+
+
+def _first(tasks: Any) -> Any:
+    return jax.tree.map(lambda a: a[0], tasks)

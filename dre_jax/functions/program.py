@@ -1,0 +1,139 @@
+"""The compiled program of many searches: trials of each are a loop, searches go one by one or side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.sharding import Mesh
+
+from dre_jax.functions.objective import Objective
+from dre_jax.runtime.jit import less_effort_options
+from dre_jax.suggest.sobol import ScrambledWords
+from dre_jax.tuning.compiled.parallel import map_studies
+from dre_jax.tuning.compiled.study import (
+    StudyConfig,
+    StudyDesign,
+    StudyState,
+    add_pending,
+    empty_state,
+    next_point,
+    tell_pending,
+)
+
+
+@dataclass(frozen=True)
+class ProgramConfig:
+    """What all searches share; static."""
+
+    study: StudyConfig
+    objective: Objective
+    sign: float
+    """1 to maximise, -1 to minimise."""
+    batch: int
+    """q: trials that are suggested before any of them is evaluated."""
+    mesh: Mesh | None = None
+    """See `dre_jax.tuning.compiled.parallel.mesh_of`."""
+
+
+class Searches(NamedTuple):
+    """What differs, with the searches in front."""
+
+    task: Any
+    design: StudyDesign
+    even: ScrambledWords
+    """Of the candidates of C trials."""
+    noise_key: Array
+
+
+class Progress(NamedTuple):
+    """How far searches are."""
+
+    state: StudyState
+    points: Array
+    """f[C, P], in the order of the trials."""
+    values: Array
+    """f[C]"""
+    is_undefined: Array
+    """bool: the method's values were NaN."""
+
+
+def no_progress(config: ProgramConfig, capacity: int, n_searches: int, dtype: Any) -> Progress:
+    """Returns searches without trials, which have room for C of them."""
+    n_parts = len(config.objective.space)
+    one = Progress(
+        empty_state(capacity, capacity, n_parts, dtype),
+        jnp.zeros((capacity, n_parts), dtype),
+        jnp.full(capacity, jnp.nan, dtype),
+        jnp.bool_(False),
+    )
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (n_searches, *a.shape)), one)
+
+
+def advance(*args: Any, **kwargs: Any) -> Progress:
+    """Calls the compiled `_advance`, on a CPU compiled with less effort: as fast, in half of the time."""
+    return _compiled(tuple(less_effort_options().items()))(*args, **kwargs)
+
+
+@cache
+def _compiled(options: tuple[tuple[str, Any], ...]) -> Any:
+    static = ("config", "capacity")
+    return jax.jit(_advance, static_argnames=static, donate_argnames="progress", compiler_options=dict(options))
+
+
+def _advance(
+    config: ProgramConfig,
+    params: Any,
+    searches: Searches,
+    progress: Progress,
+    count: Array,
+    start: Array,
+    stop: Array,
+    *,
+    capacity: int,
+) -> Progress:
+    """Returns the progress after further batches of trials.
+
+    Args:
+      config: static.
+      params: what the method's `fit` returned.
+      searches: B of them.
+      progress: theirs.
+      count: i32 scalar, the number of searches that are wanted; the others are padding.
+      start: i32 scalar, the first batch.
+      stop: i32 scalar, the batch before which the loop ends.
+      capacity: static, slots of a history.
+    """
+
+    def one(params: Any, search: Searches, progress: Progress) -> Progress:
+        return lax.fori_loop(start, stop, partial(_take_batch, config, params, search, capacity), progress)
+
+    result: Progress = map_studies(one, config.mesh, params, searches, progress, count)
+    return result
+
+
+def _take_batch(
+    config: ProgramConfig, params: Any, search: Searches, capacity: int, i: Array, progress: Progress
+) -> Progress:
+    def suggest(state: StudyState, number: Array) -> tuple[StudyState, tuple[Array, Array]]:
+        even = ScrambledWords(*(words[number] for words in search.even))
+        point, is_undefined = next_point(config.study, params, state, search.design, even, number, capacity)
+        return add_pending(state, point), (point, is_undefined)
+
+    numbers = i * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
+    state, (points, is_undefined) = lax.scan(suggest, progress.state, numbers)
+
+    def evaluate(point: Array, number: Array) -> Array:
+        return config.objective(search.task, point, jax.random.fold_in(search.noise_key, number))
+
+    values = jax.vmap(evaluate)(points, numbers)
+    return Progress(
+        tell_pending(state, points, config.sign * values),
+        progress.points.at[numbers].set(points),
+        progress.values.at[numbers].set(values),
+        progress.is_undefined | jnp.any(is_undefined),
+    )

@@ -1,0 +1,73 @@
+"""A file of finished searches, a line each: what a killed call had written, the next one goes on from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dre_jax.errors import DataError
+
+
+class FinishedSearch(NamedTuple):
+    """A search that ended."""
+
+    points: np.ndarray
+    """f64[T, P]"""
+    values: np.ndarray
+    """f64[T], NaN where a trial failed."""
+
+
+Place = tuple[int, int]
+"""Number of the task, and the seed."""
+
+
+class SearchFile:
+    """Finished searches in a file; without a path, nowhere.
+
+    The first line says what was searched. A line that was cut short does not count.
+    """
+
+    def __init__(self, path: Path | None, origin: Mapping[str, Any]) -> None:
+        """Opens the file, or begins it. Raises `DataError` if it has other searches."""
+        self._path = path
+        self.finished: dict[Place, FinishedSearch] = {}
+        if path is None:
+            return
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        whole = [line for line in lines if line.endswith("\n")]
+        if not whole:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(origin) + "\n")
+            return
+        if len(whole) < len(lines):
+            path.write_text("".join(whole))
+        own, theirs = json.loads(json.dumps(origin)), _read(path, whole[0])
+        different = [name for name in own if own[name] != theirs.get(name)]
+        if different:
+            rule = "must hold searches of this call, but differs in"
+            raise DataError(f"{path} {rule} {', '.join(different)}: choose another file")
+        for line in whole[1:]:
+            row = _read(path, line)
+            one = FinishedSearch(*(np.array(row[name], np.float64) for name in FinishedSearch._fields))
+            self.finished[row["task"], row["seed"]] = one
+
+    def add(self, searches: Iterable[tuple[Place, FinishedSearch]]) -> None:
+        """Adds finished searches."""
+        new = dict(searches)
+        self.finished |= new
+        if self._path is not None:
+            with self._path.open("a") as file:
+                for (task, seed), one in new.items():
+                    row = {"task": task, "seed": seed, "points": one.points.tolist(), "values": one.values.tolist()}
+                    file.write(json.dumps(row) + "\n")
+
+
+def _read(path: Path, line: str) -> dict[str, Any]:
+    try:
+        return dict(json.loads(line))
+    except ValueError as error:
+        raise DataError(f"{path} must hold a JSON object in each line, but has {line[:60]!r}") from error

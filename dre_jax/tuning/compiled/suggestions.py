@@ -1,0 +1,49 @@
+"""The compiled call that suggests the next trial of each of many studies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.sharding import Mesh
+
+from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.suggest.sobol import ScrambledWords
+from dre_jax.tuning.compiled.parallel import map_studies
+from dre_jax.tuning.compiled.study import NextPoint, StudyConfig, StudyDesign, StudyState, next_point
+
+
+class StudySuggestion(NamedTuple):
+    """What a suggestion reads of a study."""
+
+    state: StudyState
+    design: StudyDesign
+    even: ScrambledWords
+    """Of the candidates of this trial."""
+    number: Array
+    """i32: of the trial."""
+
+
+@jit_with_less_effort("config", "mesh")
+def suggest_points(
+    config: StudyConfig, mesh: Mesh | None, params: Any, studies: StudySuggestion, count: Array
+) -> NextPoint:
+    """Returns the next points of B studies.
+
+    Args:
+      config: static.
+      mesh: static, see `dre_jax.tuning.compiled.parallel.mesh_of`.
+      params: what the method's `fit` returned.
+      studies: B of them, whose histories have a size.
+      count: i32 scalar, the number of studies that are wanted; the others are padding.
+    """
+    n, capacity, n_parts = studies.state.points.shape
+
+    def one(params: Any, study: StudySuggestion, _: NextPoint) -> NextPoint:
+        state, design, even, number = study
+        return next_point(config, params, state, design, even, number, capacity)
+
+    empty = NextPoint(jnp.zeros((n, n_parts), studies.state.points.dtype), jnp.zeros(n, bool))
+    result: NextPoint = map_studies(one, mesh, params, studies, empty, count)
+    return result

@@ -1,0 +1,253 @@
+"""Ask and tell for many studies at once: one compiled call suggests a configuration for each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dre_jax.checks import check_seed, one_of
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.acquisition import undefined_values
+from dre_jax.search.batch import ExecutionConfig
+from dre_jax.search.method import Method
+from dre_jax.suggest.pending import PendingStrategy
+from dre_jax.suggest.precision import precision_of, with_precision
+from dre_jax.tuning.compiled.designs import (
+    candidate_words,
+    history_capacity,
+    stack_words,
+    study_config,
+    study_designs,
+)
+from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
+from dre_jax.tuning.compiled.study import StudyDesign, StudyState
+from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
+from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig
+from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study.trial import DIRECTIONS
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+
+
+class StudyTrial(NamedTuple):
+    """A trial of one of many studies."""
+
+    study: int
+    number: int
+    """Of the trial in its study."""
+    params: Params
+
+
+@dataclass
+class _Study:
+    seed: int
+    design: StudyDesign
+    asked: dict[int, np.ndarray] = field(default_factory=dict)
+    """Points of the trials without an outcome, by number."""
+    points: list[np.ndarray] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    failures: list[np.ndarray] = field(default_factory=list)
+    best: tuple[float, Params] | None = None
+
+    @property
+    def number(self) -> int:
+        return len(self.asked) + len(self.points) + len(self.failures)
+
+    @property
+    def capacity(self) -> int:
+        return history_capacity(max(len(self.points) + len(self.asked), len(self.failures)))
+
+
+class Optimizers:
+    """Many studies of one space, each of which suggests what `Optimizer` of its seed does.
+
+    As `optimize_functions`, a study learns no model of failed trials, and has at most 192 trials.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> studies = Optimizers({"x": Float(0.0, 1.0)}, 3, method="random")
+      >>> trials = studies.ask()
+      >>> studies.tell(trials, [trial.params["x"] ** 2 for trial in trials])
+      >>> [trial.study for trial in trials], studies.best(0)[0] == trials[0].params["x"] ** 2
+      ([0, 1, 2], True)
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Any],
+        n: int = 0,
+        *,
+        surrogate: Surrogate | None = None,
+        method: str | Method = DEFAULT_METHOD,
+        direction: str = "minimize",
+        pending_strategy: PendingStrategy = "mean",
+        execution: ExecutionConfig | None = None,
+    ) -> None:
+        """Begins n studies, with the seeds 0, 1 and so on.
+
+        Args:
+          space: without rules and likely values.
+          n: number of studies; `begin` adds others.
+          surrogate: knowledge of past tasks, in place of a method.
+          method: without past tasks.
+          direction: of the values, "minimize" or "maximize".
+          pending_strategy: as `EngineConfig.pending_strategy`.
+          execution: how devices are used.
+
+        Raises:
+          ConfigError: for another space, an unknown direction, or a method that needs past tasks.
+          DataError: for a surrogate of another space.
+        """
+        one_of("direction", direction, DIRECTIONS)
+        self.space = space if isinstance(space, Space) else Space(space)
+        self._surrogate, self._sign = surrogate, 1.0 if direction == "maximize" else -1.0
+        self._config = study_config(self.space, method, surrogate, pending_strategy)
+        self._mesh = mesh_of(execution)
+        self._studies: dict[int, _Study] = {}
+        self._names = itertools.count()
+        for seed in range(n):
+            self.begin(seed)
+
+    @property
+    def studies(self) -> list[int]:
+        """The names of the studies that have begun and not ended."""
+        return list(self._studies)
+
+    def begin(self, seed: int) -> int:
+        """Begins a study; returns its name, a number that no other study gets."""
+        check_seed(seed)
+        name = next(self._names)
+        with precision_of(self._config.method) as dtype:
+            designs = jax.device_get(study_designs(self.space, self._surrogate, [seed], dtype))
+        self._studies[name] = _Study(seed, jax.tree.map(lambda a: a[0], designs))
+        return name
+
+    def end(self, study: int) -> None:
+        """Ends a study, whose trials are forgotten. Raises `DataError` if there is none of the name."""
+        self._study(study)
+        del self._studies[study]
+
+    def best(self, study: int) -> tuple[float, Params]:
+        """Returns the best value of a study, and its configuration. Raises `DataError` before there is one."""
+        best = self._study(study).best
+        if best is None:
+            raise DataError(f"study {study} has no trial with a value yet")
+        return best
+
+    def ask(self, studies: Iterable[int] | None = None) -> list[StudyTrial]:
+        """Returns the next trial of each study, in one compiled call for those with histories of similar size.
+
+        Args:
+          studies: names, each once; by default all.
+
+        Raises:
+          DataError: for a study that there is none of.
+          ConfigError: for a study with 192 trials, and if the method's values of all candidates are NaN.
+        """
+        names = self.studies if studies is None else list(dict.fromkeys(studies))
+        longest = EngineConfig().max_history
+        for name in names:
+            if self._study(name).number >= longest:
+                raise ConfigError(f"a study has at most {longest} trials, and study {name} has as many: end it")
+        points: dict[int, np.ndarray] = {}
+        by_capacity: dict[int, list[int]] = {}
+        for name in names:
+            by_capacity.setdefault(self._studies[name].capacity, []).append(name)
+        with suggestion_runtime:
+            for capacity, group in by_capacity.items():
+                for block in run_blocks(self._mesh, group, [capacity], self._suggest):
+                    points |= block
+        trials = []
+        for name in names:
+            study = self._studies[name]
+            params = self.space.params(points[name])
+            trials.append(StudyTrial(name, study.number, params))
+            study.asked[study.number] = self.space.point(params)
+        return trials
+
+    def tell(self, trials: Sequence[StudyTrial], values: Sequence[float | None]) -> None:
+        """Records values of trials, in any order and at any time.
+
+        Args:
+          trials: that `ask` returned. Trials of studies that have ended do not count.
+          values: of each; NaN if it failed, None if it still runs.
+
+        Raises:
+          DataError: for numbers of trials and values that differ, and for a trial that has a value already.
+        """
+        if len(trials) != len(values):
+            raise DataError(f"each trial needs a value or None, but got {len(trials)} trials and {len(values)} values")
+        for trial, value in zip(trials, values, strict=True):
+            study = self._studies.get(trial.study)
+            if value is None or study is None:
+                continue
+            point = study.asked.pop(trial.number, None)
+            if point is None:
+                raise DataError(f"trial {trial.number} of study {trial.study} must be running, but is not")
+            if math.isnan(value):
+                study.failures.append(point)
+                continue
+            study.points.append(point)
+            study.values.append(float(value))
+            if study.best is None or self._sign * value > self._sign * study.best[0]:
+                study.best = float(value), trial.params
+
+    def _study(self, name: int) -> _Study:
+        try:
+            return self._studies[name]
+        except KeyError:
+            raise DataError(f"there must be a study {name!r}, but there are {len(self._studies)} others") from None
+
+    def _suggest(self, names: Sequence[int], size: int, capacities: Sequence[int], count: int) -> dict[int, np.ndarray]:
+        """Returns the next points of studies, for `run_blocks`."""
+        (capacity,), config = capacities, self._config
+        padded = [self._studies[name] for name in (*names, *[names[-1]] * (size - len(names)))]
+        with precision_of(config.method) as dtype:
+            own = StudySuggestion(
+                _stack([_state(one, self._sign, capacity, dtype) for one in padded]),
+                _stack([one.design for one in padded]),
+                stack_words([_first(candidate_words(config, one.seed, [one.number])) for one in padded]),
+                jnp.asarray([one.number for one in padded], jnp.int32),
+            )
+            params = None if self._surrogate is None else with_precision(self._surrogate.params, dtype)
+            (params, bound), studies = put(self._mesh, (params, np.int32(count)), own)
+            results = suggest_points(config, self._mesh, params, studies, bound)
+            points, is_undefined = jax.device_get(results)
+        if is_undefined[: len(names)].any():
+            raise undefined_values(config.method)
+        return dict(zip(names, np.asarray(points, np.float64), strict=False))
+
+
+def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
+    """Returns a study as arrays, padded to a capacity."""
+    completed, pending = study.points, list(study.asked.values())
+
+    def rows(points: Sequence[np.ndarray]) -> Any:
+        padded = np.zeros((capacity, len(study.design.sequence.shift[0])), dtype)
+        padded[: len(points)] = np.reshape(points, (-1, padded.shape[1]))
+        return padded
+
+    responses: Any = np.pad(sign * np.array(study.values, np.float64), (0, capacity - len(completed))).astype(dtype)
+    counts: Any = (np.int32(len(one)) for one in (completed, pending, study.failures))
+    n, n_pending, n_failed = counts
+    return StudyState(rows([*completed, *pending]), responses, n, n_pending, rows(study.failures), n_failed)
+
+
+def _stack(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: _join(leaves), *trees)
+
+
+def _join(leaves: Sequence[Any]) -> Array:
+    return jnp.stack([jnp.asarray(leaf) for leaf in leaves])
+
+
+def _first(tree: Any) -> Any:
+    return jax.tree.map(lambda a: a[0], tree)

@@ -1,0 +1,19 @@
+"""The benchmark of many searches, on few."""
+
+import re
+
+import pytest
+
+from benchmarks import many
+
+
+@pytest.mark.slow
+def test_rows_of_few_searches(capsys):
+    many.main(["--branin", "2", "--cold"])
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 searches of Branin: ")
+    assert float(re.search(r"mean regret ([\d.e+-]+)", printed)[1]) < 1.0
+
+
+def test_contestants_have_the_function_of_the_package():
+    assert many.value([0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573]) == pytest.approx(-3.32237, abs=1e-4)

@@ -1,0 +1,258 @@
+"""Many searches of functions in JAX: each is the study that `Optimizer` runs."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.functions import optimize_functions, unit_space
+from dre_jax.functions.blocks import SearchBlocks
+from dre_jax.methods import find
+from dre_jax.tuning import Categorical, EngineConfig, Evaluated, Float, Int, Less, Optimizer, Space, Surrogate, past_of
+from tests.error_messages import error_table, raises_line
+from tests.processes import run_python
+
+SQUARE = unit_space(2)
+CENTRES = np.array([0.2, 0.6], np.float32)
+SEEDS = (3, 8)
+MIXED = Space(
+    {
+        "a": Float(1e-3, 10.0, log=True),
+        "n": Int(2, 9),
+        "c": Categorical(("x", "y", "z"), default="y"),
+        "b": Float(0.0, 1.0, when={"c": "x"}),
+    }
+)
+
+RULED = Space({"a": Float(0.0, 1.0), "b": Float(0.0, 1.0)}, rules=[Less("a", "b")])
+
+
+def waves(centre, x):
+    return jnp.sum((x - centre) ** 2) + 0.1 * jnp.sum(jnp.cos(9.0 * x))
+
+
+def half_fails(centre, x):
+    return jnp.where(x[0] < 0.4, jnp.nan, waves(centre, x))
+
+
+def constant(centre, x):
+    return centre + 0.0 * x[0]
+
+
+def mixed(centre, params):
+    bumps = jnp.array([0.5, 0.0, 0.3])[params["c"]]
+    bumps += jnp.where(params["c"] == 0, params["b"], 0.0)
+    return (jnp.log(params["a"]) - centre) ** 2 + 0.05 * jnp.abs(params["n"] - 5).astype(jnp.float32) + bumps
+
+
+def whole_number(_, params):
+    return params["n"].astype(jnp.float32)
+
+
+def surrogate_of(method, **settings):
+    """What a method learns from three studies of `waves`."""
+    random, evaluate = np.random.default_rng(0), jax.jit(waves)
+    studies = {}
+    for centre in (0.3, 0.5, 0.1):
+        points = random.random((12, 2), np.float32)
+        values = [float(evaluate(np.float32(centre), point)) for point in points]
+        pairs = zip(points.tolist(), values, strict=True)
+        studies[str(centre)] = [Evaluated({"x0": x, "x1": y}, value) for (x, y), value in pairs]
+    past = past_of(SQUARE, studies, direction="minimize")
+    return Surrogate.fit(past, method=method, settings=settings or None)
+
+
+def study(function, centre, seed, n, surrogate=None, *, space=SQUARE, method=None, batch=1, config=None):
+    """The points of the trials of one `Optimizer`."""
+    optimizer = Optimizer(space, surrogate, seed=seed, config=config)
+    if method is not None:
+        optimizer._engine._method = find(method).make()
+    compiled = jax.jit(partial(function, centre))
+    while len(optimizer.trials) < n:
+        for trial in optimizer.ask(batch):
+            if space is SQUARE:
+                argument = np.array([trial["x0"], trial["x1"]], np.float32)
+            else:
+                argument = {"a": np.float32(trial["a"]), "n": np.int32(trial["n"]), "c": "xyz".index(trial["c"])}
+                argument["b"] = np.float32(trial.params.get("b", 0.5))
+            value = float(compiled(argument))
+            optimizer.tell_failed(trial) if np.isnan(value) else optimizer.tell(trial, value)
+    return np.array([space.point(trial.params) for trial in optimizer.trials])
+
+
+def assert_same(function, n, bound, *, space=2, batch=1, method="gp", surrogate=None, config=None):
+    """Compares all trials of two tasks and two seeds with those of `Optimizer`; returns the searches."""
+    options = {"method": method} if surrogate is None else {"surrogate": surrogate}
+    searches = optimize_functions(function, CENTRES, space, n_trials=n, seeds=SEEDS, batch_size=batch, **options)
+    for i, centre in enumerate(CENTRES):
+        for j, seed in enumerate(SEEDS):
+            name = None if surrogate is not None or method == "gp" else method
+            own = {"space": SQUARE if space == 2 else space, "method": name, "batch": batch, "config": config}
+            points = study(function, centre, seed, n, surrogate, **own)
+            np.testing.assert_allclose(searches.points[i, j], points, rtol=0.0, atol=bound)
+    return searches
+
+
+class TestOptimizer:
+    """Searches evaluate what `Optimizer` does."""
+
+    def test_random(self):
+        searches = assert_same(waves, 12, 0.0, method="random")
+        evaluate = jax.vmap(jax.vmap(jax.vmap(waves, (None, 0)), (None, 0)))
+        values = evaluate(CENTRES, searches.points.astype(np.float32))
+        np.testing.assert_allclose(searches.values, values, rtol=1e-5)
+        np.testing.assert_array_equal(searches.best, np.minimum.accumulate(searches.values, axis=-1))
+
+    def test_gp(self):
+        assert_same(waves, 14, 1e-9)
+
+    @pytest.mark.slow
+    def test_hedged_prior(self):
+        assert_same(waves, 10, 1e-9, surrogate=surrogate_of("hedged-prior"))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("method", "settings"), [("gcp", {"prior.steps": 5}), ("dre", {})])
+    def test_methods_of_float32(self, method, settings):
+        """Rounding of responses in float32 moves a value's maximum; the design and first trials are the same."""
+        surrogate = surrogate_of(method, **settings)
+        searches = assert_same(waves, 10, 0.02, surrogate=surrogate)
+        for seed, points in zip(SEEDS, searches.points[0], strict=True):
+            np.testing.assert_array_equal(points[:7], study(waves, CENTRES[0], seed, 7, surrogate))
+
+    def test_failures(self):
+        """Searches keep their distance from failures, and learn nothing else of them."""
+        assert_same(half_fails, 14, 1e-9, config=EngineConfig(failure_model=False))
+
+    def test_batches(self):
+        assert_same(waves, 12, 1e-9, batch=3)
+
+    def test_values_without_information(self):
+        searches = assert_same(constant, 14, 0.0)
+        assert (searches.best == CENTRES[:, None, None]).all()
+
+    def test_other_hyperparameters(self):
+        """Logarithms, whole numbers, conditions and choices, with a default that is evaluated first."""
+        assert_same(mixed, 12, 1e-7, space=MIXED)
+
+    def test_small_spaces_are_listed(self):
+        """Each of twelve configurations is evaluated once, then the first again."""
+        small = Space({"n": Int(2, 5), "c": Categorical(("x", "y", "z"))})
+        searches = optimize_functions(
+            lambda _, params: params["n"].astype(jnp.float32), None, small, n_trials=13, method="random"
+        )
+        assert len(np.unique(searches.points[0, 0, :12], axis=0)) == 12
+
+
+def random_searches(function=waves, tasks=CENTRES, space=2, **options):
+    return optimize_functions(function, tasks, space, **({"n_trials": 6, "seeds": SEEDS, "method": "random"} | options))
+
+
+def test_a_search_depends_on_its_task_and_seed_alone():
+    both, alone = random_searches(), random_searches(tasks=CENTRES[1:], seeds=SEEDS[1:])
+    np.testing.assert_array_equal(alone.points[0, 0], both.points[1, 1])
+    assert not np.array_equal(both.points[0, 0], both.points[0, 1])
+
+
+def test_noise_has_a_key_of_its_own_in_each_trial():
+    def noise_alone(centre, x, key):
+        return jax.random.normal(key) + 0.0 * x[0]
+
+    first, same, other = (random_searches(noise_alone, key=jax.random.key(one)) for one in (0, 0, 1))
+    assert len(np.unique(first.values)) == first.values.size
+    np.testing.assert_array_equal(first.values, same.values)
+    assert not np.isin(other.values, first.values).any()
+
+
+@pytest.mark.slow
+@pytest.mark.multiprocess
+def test_side_by_side_on_a_mesh_equals_one_by_one():
+    """In a process with two devices, which vmap and shard_map spread three searches over."""
+    code = """
+import jax, numpy as np
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.functions import optimize_functions
+from dre_jax.search.batch import ExecutionConfig
+bowl = lambda centre, x: ((x - centre) ** 2).sum()
+tasks = np.array([0.2, 0.5, 0.9], np.float32)
+one, all = (optimize_functions(bowl, tasks, 2, n_trials=8, execution=ExecutionConfig(side_by_side=side))
+            for side in (False, True))
+print(len(jax.devices()), np.abs(one.points - all.points).max() < 1e-6)
+"""
+    assert run_python(code, JAX_NUM_CPU_DEVICES="2").stdout.split() == ["2", "True"]
+
+
+class TestFile:
+    """Finished searches in a file."""
+
+    def test_a_killed_call_goes_on(self, tmp_path, monkeypatch):
+        path, expected = tmp_path / "searches.jsonl", random_searches()
+        random_searches(path=path)
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(lines[:3]) + lines[3][:40])
+        ran = []
+        run = SearchBlocks.run
+        monkeypatch.setattr(SearchBlocks, "run", lambda self, places: [ran.extend(places), run(self, places)][1])
+        resumed = random_searches(path=path)
+        assert len(ran) == 2
+        np.testing.assert_array_equal(resumed.points, expected.points)
+        np.testing.assert_array_equal(resumed.values, expected.values)
+        again = random_searches(path=path)
+        assert len(ran) == 2
+        np.testing.assert_array_equal(again.best, expected.best)
+
+    def test_blocks_are_written_before_an_interruption(self, tmp_path, monkeypatch):
+        path, run = tmp_path / "searches.jsonl", SearchBlocks.run
+
+        def interrupted(self, places):
+            yield next(run(self, places))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(SearchBlocks, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            random_searches(path=path)
+        assert len(path.read_text().splitlines()) > 1
+
+    def test_arrays_that_a_function_closes_over_count(self, tmp_path):
+        def distance_from(place):
+            return lambda _, x: jnp.sum((x - place) ** 2)
+
+        path = tmp_path / "searches.jsonl"
+        random_searches(distance_from(jnp.array([0.1, 0.2])), path=path)
+        with raises_line(DataError, "differs in function"):
+            random_searches(distance_from(jnp.array([0.1, 0.3])), path=path)
+
+    @pytest.mark.parametrize("change", [{"n_trials": 7}, {"function": half_fails}, {"tasks": 2 * CENTRES}])
+    def test_other_searches_are_refused(self, tmp_path, change):
+        random_searches(path=tmp_path / "searches.jsonl")
+        with raises_line(DataError, "must hold searches of this call, but differs in"):
+            random_searches(path=tmp_path / "searches.jsonl", **change)
+
+
+def calls_the_host(centre, x):
+    return jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct((), x.dtype), x[0])
+
+
+def needs_numbers(centre, x):
+    return float(x[0])
+
+
+test_bad_functions_get_one_line = error_table(
+    ConfigError,
+    (lambda: random_searches(lambda _, x: x), "returns float32[2]"),
+    (lambda: random_searches(lambda _, x: jnp.argmax(x)), "returns int32[]"),
+    (lambda: random_searches(lambda _, x: None), "returns nothing"),
+    (lambda: random_searches(needs_numbers), "needs_numbers fails where JAX traces it: ConcretizationTypeError"),
+    (lambda: random_searches(calls_the_host), "calls_the_host calls the host"),
+    (lambda: random_searches(n_trials=193), "1 <= n_trials <= 192 must hold"),
+    (lambda: random_searches(batch_size=4), "n_trials must be a multiple of batch_size"),
+    (lambda: random_searches(method="gcp"), "pass surrogate=Surrogate.fit"),
+    (lambda: random_searches(space=RULED), "without rules and likely values"),
+)
+test_tasks_must_agree = error_table(
+    DataError,
+    (lambda: random_searches(tasks=(CENTRES, CENTRES[:1])), "the same number of tasks in front"),
+    (lambda: random_searches(tasks=0.5), "the same number of tasks in front"),
+)

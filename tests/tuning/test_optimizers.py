@@ -1,0 +1,86 @@
+"""Ask and tell for many studies at once: each is the study that `Optimizer` runs."""
+
+import numpy as np
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning import Float, Optimizer, Optimizers, Space
+from tests.error_messages import error_table
+
+SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(1.0, 100.0, log=True)})
+
+
+def bowl(params, centre=0.3):
+    return (params["x"] - centre) ** 2 + 0.1 * (np.log10(params["y"]) - 1.2) ** 2
+
+
+def points(trials):
+    return np.array([[trial.params["x"], np.log10(trial.params["y"]) / 2.0] for trial in trials])
+
+
+def test_studies_begin_and_end_at_any_time_and_values_may_be_late():
+    """Three studies of which one is asked late, one waits for a value, and one ends."""
+    studies = Optimizers(SQUARE, 2)
+    alone = [Optimizer(SQUARE, seed=seed) for seed in (0, 1, 7)]
+    waiting = []
+    for i in range(9):
+        if i == 3:
+            assert studies.begin(seed=7) == 2
+        trials = studies.ask()
+        expected = [alone[trial.study].ask() for trial in trials]
+        np.testing.assert_allclose(points(trials), points(expected), rtol=0.0, atol=1e-7)
+        values = [bowl(trial.params, 0.2 + 0.2 * trial.study) for trial in trials]
+        told = [None if (i, trial.study) == (5, 1) else value for trial, value in zip(trials, values, strict=True)]
+        waiting += [args for *args, one in zip(trials, expected, values, told, strict=True) if one is None]
+        studies.tell(trials, told)
+        for own, value in zip(expected, told, strict=True):
+            if value is not None:
+                alone[trials[expected.index(own)].study].tell(own, value)
+        if i == 6:
+            ((trial, own, value),) = waiting
+            studies.tell([trial], [value])
+            alone[1].tell(own, value)
+        if i == 7:
+            studies.end(0)
+    assert studies.studies == [1, 2]
+    assert abs(studies.best(1)[0] - alone[1].best.value) < 1e-9
+
+
+def random_studies(n=1):
+    return Optimizers(SQUARE, n, method="random")
+
+
+def test_failures_are_not_repeated_nearby():
+    studies = random_studies()
+    for _ in range(12):
+        trials = studies.ask()
+        studies.tell(trials, [float("nan")] * len(trials))
+    last = studies.ask()[0]
+    failed = np.array(studies._studies[0].failures)
+    assert len(failed) == 12
+    assert np.abs(failed - SQUARE.point(last.params)).max(axis=1).min() > 0.02
+
+
+def tell_twice():
+    studies = random_studies()
+    trials = studies.ask()
+    studies.tell(trials, [1.0])
+    studies.tell(trials, [1.0])
+
+
+def tell_too_few():
+    studies = random_studies(2)
+    studies.tell(studies.ask(), [1.0])
+
+
+test_errors = error_table(
+    DataError,
+    (tell_twice, "must be running, but is not"),
+    (tell_too_few, "each trial needs a value or None"),
+    (lambda: random_studies().ask([3]), "there must be a study 3"),
+    (lambda: random_studies().best(0), "has no trial with a value yet"),
+)
+test_settings = error_table(
+    ConfigError,
+    (lambda: Optimizers(SQUARE, direction="up"), "direction"),
+    (lambda: Optimizers(SQUARE, method="gcp"), "pass surrogate=Surrogate.fit"),
+)
