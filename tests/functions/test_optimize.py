@@ -69,7 +69,7 @@ def study(function, centre, seed, n, surrogate=None, *, space=SQUARE, method=Non
     """The points of the trials of one `Optimizer`."""
     optimizer = Optimizer(space, surrogate, seed=seed, config=config)
     if method is not None:
-        optimizer._engine._method = find(method).make()
+        vars(optimizer._engine.objectives)["method"] = find(method).make()  # in place of `gp`
     compiled = jax.jit(partial(function, centre))
     while len(optimizer.trials) < n:
         for trial in optimizer.ask(batch):

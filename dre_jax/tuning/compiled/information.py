@@ -16,7 +16,7 @@ from dre_jax.tuning.engine.signal import LENGTHS, LENGTHS_OF_ONE, MAX_TRIALS, SH
 
 
 def even_share(points: Array, values: Array, where: Array, *, has_past: bool) -> Array:
-    """Returns the share of the next trials that fill the space evenly, as `dre_jax.tuning.engine.plateau.information_of`.
+    """Returns the share of the next trials that fill the space evenly, as `information_of`.
 
     Args:
       points: f[C, P], of the unit cube.
