@@ -8,6 +8,10 @@ The surprise of a curve is -log of the least ratio of the probability that its b
 curve ends above the next lower one, and the gain: a trial that would have become the best is stopped only if the bound
 is above exp(-surprise). The bound is set so that this happens to a share `error` of the best trials, with surprises of
 a gamma distribution; its rate has a conjugate prior, which past studies inform.
+
+With past studies, a trial is also stopped if more trials are ahead of it than were of the best trials of past studies
+at any step (`ranks`), with the same error, unless the finished curves contradict the past, or the probability that it
+becomes the best is four times that of any trial. Ranks are the same in units and scales that the process fits badly.
 """
 
 import math
@@ -28,6 +32,7 @@ from dre_jax.tuning.curves.priors import (
     upper_tail,
 )
 from dre_jax.tuning.curves.processes import condition, log_density, predict_last
+from dre_jax.tuning.curves.ranks import lags
 from dre_jax.tuning.curves.warp import fit_warp
 from dre_jax.tuning.past.curves import Curve, PastCurves
 
@@ -39,6 +44,12 @@ _TRIALS = 15
 """Number of trials after which the bound falls with its square: the best trials of long studies are rarer."""
 _PAST_COUNT, _GENERIC_LOSS = 7.5, 0.5
 """Number of surprises that those of past studies are worth, and what the prior without them loses by them."""
+_RISE_COUNT, _RISE, _RISE_SHAPE = 5.0, 0.15, 4.0
+"""Number and mean of the rises of ranks that the prior is worth, and the shape of their gamma distribution."""
+_LEAST_RISE, _GREATEST_RISE, _LEAST_WEIGHT = 0.25, 0.4, 0.1
+"""Least rise of the best trial; ranks do not count from the greatest one on, and less below a weight of the past."""
+_CHANCE, _MARGIN = 4.0, 1
+"""Greatest probability of the best, relative to that of any trial, of one that lags; curves ahead beside the share."""
 
 
 class Forecast(NamedTuple):
@@ -82,8 +93,6 @@ class CurveModel:
             self._fit(responses, _past_priors(past, tuple(self._steps / self._steps[-1])), error)
 
     def _fit(self, responses: np.ndarray, past: PastPriors, error: float) -> None:
-        from scipy.special import betaincinv  # importing it takes a tenth of a second
-
         self._warp = fit_warp(responses)
         curves = self._warp.forward(responses)
         last = curves[:, -1:]
@@ -102,15 +111,18 @@ class CurveModel:
         total = generic_count * _SURPRISE + weights @ surprises(tails, self._gains)
         total += past_count * past.surprises.mean() if past_count else 0.0
         self.surprise_posterior = count, total
-        fraction = betaincinv(_SHAPE, _SHAPE * count, 1.0 - error)  # of the sum of all surprises and a new one
-        self.bound = math.exp(-total * fraction / (1.0 - fraction))
+        self.bound = math.exp(-_quantile(count, total, _SHAPE, error))
+        rises = [_quantile(_RISE_COUNT + n, _RISE_COUNT * _RISE + total, _RISE_SHAPE, error) for n, total in past.rises]
+        rise = max([_LEAST_RISE, *rises]) if rises and max(rises) < _GREATEST_RISE else 1.0
+        self.share_ahead = 1.0 - min(1.0, float(self._weights[1:].sum()) / _LEAST_WEIGHT) * (1.0 - rise)
 
-    def forecast(self, curve: Curve, n_trials: int = 1) -> Forecast | None:
+    def forecast(self, curve: Curve, n_trials: int = 1, others: Sequence[Curve] = ()) -> Forecast | None:
         """Returns the forecast of a running trial; None before the first step of the grid, or from the horizon on.
 
         Args:
           curve: the reports of the trial.
           n_trials: number of trials of the study so far.
+          others: curves of all other trials that ended, also of stopped ones, in order.
         """
         if not self.is_ready or not curve:
             return None
@@ -127,7 +139,18 @@ class CurveModel:
         deviation = math.sqrt(self._weights @ (scales**2 * degrees / (degrees - 2) + (means - mean) ** 2))
         low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
         bound = self.bound * self._gains[n_reached - 1] * min(1.0, (_TRIALS / n_trials) ** 2)
+        chance = _CHANCE / n_trials
+        if bound <= probability < chance and lags(curve, others, self.share_ahead, _MARGIN):
+            bound = chance
         return Forecast(float(middle), float(high - low) / 2, float(probability), float(bound))
+
+
+def _quantile(count: float, total: float, shape: float, error: float) -> float:
+    """Returns the value that a gamma variable exceeds with probability `error`, after so many of this sum."""
+    from scipy.special import betaincinv  # importing it takes a tenth of a second
+
+    fraction = betaincinv(shape, shape * count, 1.0 - error)  # of the sum of all variables and a new one
+    return float(total * fraction / (1.0 - fraction))
 
 
 def _grid(horizon: float) -> np.ndarray:

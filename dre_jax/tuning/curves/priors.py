@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dre_jax.tuning.curves.processes import CurvePrior, Predictions, condition, predict_last
+from dre_jax.tuning.curves.ranks import rank_rises
 from dre_jax.tuning.curves.warp import fit_warp
 
 COUNTS = (8.0, 64.0)
@@ -24,6 +25,8 @@ class PastPriors(NamedTuple):
     """One for each of `COUNTS`."""
     surprises: np.ndarray
     """f64[S]: mean surprise (see `surprises`) of the best curves of a study, predicted from the other studies."""
+    rises: np.ndarray
+    """f64[T, 2]: weight of the curves of each study, and weighted sum of the rises of their ranks (`rank_rises`)."""
 
 
 def generic_prior(steps: np.ndarray) -> CurvePrior:
@@ -52,14 +55,16 @@ def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
     """
     warped_curves = [fit_warp(curves).forward(curves) for curves in tasks]
     if not warped_curves:
-        return PastPriors((), np.zeros(0))
+        return PastPriors((), np.zeros(0), np.zeros((0, 2)))
     held_out: list[float] = []
     for i, curves in enumerate(warped_curves[: len(warped_curves) * (len(warped_curves) > 1)]):
         priors = _learn(steps, warped_curves[:i] + warped_curves[i + 1 :])
         bars, weights = next_lower(curves[:, -1])[:, None], top_weights(curves[:, -1])
         tails = np.mean([upper_tail(predict_last(prior, curves), bars) for prior in priors], 0)
         held_out.append(np.average(surprises(tails, stopping_gains(steps)), weights=weights))
-    return PastPriors(_learn(steps, warped_curves), np.array(held_out))
+    tops = [top_weights(curves[:, -1]) for curves in tasks]
+    rises = [(top.sum(), top @ rank_rises(curves)) for top, curves in zip(tops, tasks, strict=True)]
+    return PastPriors(_learn(steps, warped_curves), np.array(held_out), np.array(rises))
 
 
 def _learn(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> tuple[CurvePrior, ...]:

@@ -29,21 +29,24 @@ class StudyCurves:
           trials: of the study.
           sign: of responses, -1 if values are minimised.
         """
-        complete = [one for one in trials if one.state == "complete" and one._reports]
-        finished_curves = [as_curve(one._reports, sign, one.value) for one in complete]
-        forecast = self.forecast(finished_curves, as_curve(trial._reports, sign), trial.number + 1)
+        ended = [one for one in trials if one.state in ("complete", "stopped") and one._reports]
+        finished_curves = [as_curve(one._reports, sign, one.value) for one in ended if one.state == "complete"]
+        others = [as_curve(one._reports, sign) for one in ended]
+        forecast = self.forecast(finished_curves, as_curve(trial._reports, sign), trial.number + 1, others)
         if forecast is None or not forecast.stops:
             return False
         self.stopping_forecasts[trial.number] = forecast
         return True
 
-    def forecast(self, finished_curves: list[Curve], curve: Curve, n_trials: int) -> Forecast | None:
-        """Returns the forecast of a curve in a study of so many trials; None without enough reports or curves."""
+    def forecast(
+        self, finished_curves: list[Curve], curve: Curve, n_trials: int, others: list[Curve]
+    ) -> Forecast | None:
+        """Returns the forecast of a curve, None without enough reports or curves; arguments as in `CurveModel`."""
         curves, model = self._latest_fit
         if curves != finished_curves:
             model = CurveModel(finished_curves, self._past, error=self._error)
             self._latest_fit = finished_curves, model
-        return model.forecast(curve, n_trials)
+        return model.forecast(curve, n_trials, others)
 
 
 def checked_report(value: Any, step: Any) -> tuple[float, float]:

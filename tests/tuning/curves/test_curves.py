@@ -10,6 +10,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import EngineConfig, Float, Optimizer, PastCurves, Space
 from dre_jax.tuning.curves.forecast import CurveModel
 from dre_jax.tuning.curves.processes import CurvePrior, condition, log_density, predict_last
+from dre_jax.tuning.curves.ranks import lags, rank_rises
 from dre_jax.tuning.curves.warp import fit_warp
 
 STEPS = np.arange(1.0, 21.0)
@@ -125,6 +126,38 @@ class TestModel:
         assert model.forecast({}) is None
         assert model.forecast(curves[7]) is None  # at the horizon
         assert model.forecast({1.0: np.nan, 2.0: -np.inf}).probability_of_best < 0.5
+
+
+class TestRanks:
+    def test_rises_are_of_shares_ahead(self):
+        curves = np.array([[0.0, 1.0, 4.0], [3.0, 0.0, 3.0], [2.0, 2.0, 2.0], [1.0, 3.0, 1.0]])
+        np.testing.assert_allclose(rank_rises(curves), [1.0, 2 / 3, 0.0, 0.0])
+
+    def test_a_trial_lags_behind_a_share_of_random_ones(self):
+        others = [{1.0: v, 3.0: v} for v in (0.0, 3.0, 1.0, 2.0, 0.0, 3.0, 1.0, 2.0)]
+        assert lags({1.0: 0.0, 2.0: 1.5}, others, 0.25, 0)  # four are ahead
+        assert not lags({1.0: 0.0, 2.0: 1.5}, others, 0.25, 4)
+        assert not lags({2.0: 2.5}, others, 0.25, 0)
+        assert lags({2.0: np.nan}, others, 0.8, 0)
+        assert not lags({1.0: 0.0, 5.0: 0.0}, others, 0.25, 0)  # others ended before
+
+    def test_more_may_be_ahead_in_a_study_that_converges(self):
+        """Every later trial is better: nothing is known of random ones."""
+        others = [{1.0: float(v)} for v in range(8)]
+        assert not lags({1.0: 0.5}, others, 0.25, 0)
+        assert lags({1.0: 0.5}, others[::-1], 0.25, 0)
+
+    def test_past_ranks_count_if_they_hold(self):
+        """Curves that never cross let ranks decide, and noise lets none."""
+        rng = np.random.default_rng(5)
+        parallel = [rng.normal(size=(20, 1)) + 0.1 * STEPS for _ in range(3)]
+        own = as_dicts(rng.normal(size=(8, 1)) + 0.1 * STEPS)
+        past = [
+            PastCurves({str(i): as_dicts(t) for i, t in enumerate(tasks)})
+            for tasks in (parallel, rng.normal(size=(3, 20, 20)))
+        ]
+        assert CurveModel(own, past[0]).share_ahead == pytest.approx(0.25)
+        assert CurveModel(own, past[1]).share_ahead == CurveModel(own).share_ahead == 1.0
 
 
 def test_past_curves_of_a_table(tmp_path):

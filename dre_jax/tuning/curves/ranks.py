@@ -1,0 +1,49 @@
+"""Ranks of learning curves: how far behind the best past trials were, and whether a running trial is farther.
+
+In a study of random trials, ranks do not depend on units, on the model or on the data. In one that converges, later
+trials are better than earlier ones; a trial is then better than most random ones although many others are ahead.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dre_jax.tuning.past.curves import Curve
+
+
+def rank_rises(curves: np.ndarray) -> np.ndarray:
+    """Returns how much greater the share of better curves was, at most, than it is at the last step, f64[n].
+
+    Args:
+      curves: f64[n, G] of one study.
+    """
+    shares = (curves[:, None, :] < curves).sum(1) / max(len(curves) - 1, 1)
+    return np.asarray((shares - shares[:, -1:]).max(-1))
+
+
+def lags(curve: Curve, others: Sequence[Curve], share: float, margin: int) -> bool:
+    """Returns whether more curves are ahead of one at its last step than this share of random ones, and a margin.
+
+    Args:
+      curve: of the running trial.
+      others: of the other trials, in order; those that end before the step are behind.
+      share: from 0 to 1.
+      margin: number of curves.
+    """
+    step = max(curve)
+    values = np.array([_value(other, step) if max(other) >= step else -np.inf for other in others])
+    n_ahead = np.count_nonzero(values > _value(curve, step))
+    return bool(n_ahead > margin + (1.0 - (1.0 - share) ** _best_of(values)) * len(others))
+
+
+def _best_of(values: np.ndarray) -> float:
+    """Returns the k for which later values are to earlier ones like the best of k to one random value; at least 1."""
+    later, earlier = np.tril_indices(len(values), -1)
+    later, earlier = values[later], values[earlier]
+    share = np.mean((later > earlier) + (later == earlier) / 2) if len(later) else 0.5
+    return max(1.0, share / (1.0 - share)) if share < 1.0 else np.inf
+
+
+def _value(curve: Curve, step: float) -> float:
+    value = curve[step] if step in curve else float(np.interp(step, list(curve), list(curve.values())))
+    return -np.inf if np.isnan(value) else value
