@@ -99,7 +99,7 @@ def compare(
         rng = np.random.default_rng(seed)
         drawn = [curves[i] for i in rng.permutation(len(curves))]
         earlier = [past[i] for i in rng.permutation(len(past))] if past else drawn[trials:]
-        tasks = PastCurves({str(i): earlier[i * trials : (i + 1) * trials] for i in range(N_PAST)})
+        tasks = PastCurves({str(i): earlier[i * trials : (i + 1) * trials] for i in range(N_PAST)}, same_kind=True)
         for name, make in pruners(tasks, max(map(max, drawn))).items():
             outcomes.setdefault(name, []).append(run_study(drawn[:trials], make()))
     return outcomes

@@ -9,9 +9,10 @@ curve ends above the next lower one, and the gain: a trial that would have becom
 is above exp(-surprise). The bound is set so that this happens to a share `error` of the best trials, with surprises of
 a gamma distribution; its rate has a conjugate prior, which past studies inform.
 
-With past studies, a trial is also stopped if more trials are ahead of it than were of the best trials of past studies
-at any step (`ranks`), with the same error, unless the finished curves contradict the past, or the probability that it
-becomes the best is four times that of any trial. Ranks are the same in units and scales that the process fits badly.
+With past studies of the same kind, a trial is also stopped if more trials are ahead of it than were of the best trials
+of past studies at any step (`ranks`), with the same error, unless the finished curves contradict the past, or the
+probability that it becomes the best is four times that of any trial. Ranks are the same in units and scales that the
+process fits badly.
 """
 
 import math
@@ -178,4 +179,5 @@ def _past_priors(past: PastCurves, positions: tuple[float, ...]) -> PastPriors:
     """Returns priors of curves, learned from past studies, at steps relative to the last one."""
     steps = np.array(positions)
     tasks = [_responses(curves, steps * max(max(curve) for curve in curves))[0] for curves in past.tasks.values()]
-    return past_priors(steps, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])
+    priors = past_priors(steps, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])
+    return priors if past.same_kind else priors._replace(rises=priors.rises[:0])

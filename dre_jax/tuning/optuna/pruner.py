@@ -14,10 +14,10 @@ class DREPruner(BasePruner):
     """Pruner for Optuna studies with one objective: forecasts the final value of a trial from its intermediate values.
 
     A trial is pruned if its probability to become the best is below a bound, which is calibrated so that few of the
-    best trials are pruned, or if it is farther behind the others than the best trials of past studies were;
-    `dre_jax.tuning.curves.forecast` has the model. The largest step of complete trials is the
-    horizon. The first six trials run to the end, three with past studies. The pruner has no state beside the study. It
-    writes the posterior of the final value of a pruned trial, from which `DRESampler` learns.
+    best trials are pruned, or, with past studies of the same kind, if it is farther behind the others than their best
+    trials were; `dre_jax.tuning.curves.forecast` has the model. The largest step of complete trials is the horizon. The
+    first six trials run to the end, three with past studies. The pruner has no state beside the study. It writes the
+    posterior of the final value of a pruned trial, from which `DRESampler` learns.
 
     Example:
       >>> import optuna

@@ -37,6 +37,8 @@ class PastCurves:
 
     tasks: Mapping[str, Sequence[Curve]] = field(default_factory=dict)
     """Responses by step, higher is better, of each trial of each past study."""
+    same_kind: bool = False
+    """Whether the trainings are of the kind of the study's own: then their ranks count too, which stops more trials."""
 
     def __post_init__(self) -> None:
         usable = {name: [curve for curve in curves if len(curve) > 1] for name, curves in self.tasks.items()}
@@ -54,11 +56,12 @@ class PastCurves:
         return len(self.tasks)
 
     @classmethod
-    def from_studies(cls, studies: Studies) -> PastCurves:
+    def from_studies(cls, studies: Studies, *, same_kind: bool = False) -> PastCurves:
         """Returns the intermediate values of the complete trials of Optuna studies with one objective.
 
         Args:
           studies: as in `from_studies`: studies, a storage, or its address or path.
+          same_kind: see `PastCurves`.
 
         Raises:
           DataError: if a storage cannot be read, or an argument is not a study.
@@ -69,7 +72,7 @@ class PastCurves:
             if len(study.directions) == 1:
                 sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
                 tasks[unused_name(study.study_name, tasks)] = finished_curves(study.get_trials(deepcopy=False), sign)
-        return cls(tasks)
+        return cls(tasks, same_kind)
 
     @classmethod
     def from_frame(
@@ -81,6 +84,7 @@ class PastCurves:
         trial: str = "trial",
         step: str = "step",
         value: str = "value",
+        same_kind: bool = False,
     ) -> PastCurves:
         """Returns the curves in a table with a row for each report.
 
@@ -91,6 +95,7 @@ class PastCurves:
           trial: the column of trials.
           step: the column of steps, numbers such as epochs.
           value: the column of values; NaN is the worst.
+          same_kind: see `PastCurves`.
 
         Raises:
           DataError: for a column that is missing, or a step or value that is no number.
@@ -115,7 +120,8 @@ class PastCurves:
         ):
             reports = tasks.setdefault(str(of_task), {}).setdefault(str(of_trial), {})
             reports[_number(at, step)] = _number(number, value)
-        return cls({name: [as_curve(reports, sign) for reports in trials.values()] for name, trials in tasks.items()})
+        curves = {name: [as_curve(reports, sign) for reports in trials.values()] for name, trials in tasks.items()}
+        return cls(curves, same_kind)
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], **columns: Any) -> PastCurves:

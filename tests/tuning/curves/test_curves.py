@@ -148,16 +148,16 @@ class TestRanks:
         assert lags({1.0: 0.5}, others[::-1], 0.25, 0)
 
     def test_past_ranks_count_if_they_hold(self):
-        """Curves that never cross let ranks decide, and noise lets none."""
+        """Curves that never cross let ranks decide, if they are of the same kind, and noise lets none."""
         rng = np.random.default_rng(5)
         parallel = [rng.normal(size=(20, 1)) + 0.1 * STEPS for _ in range(3)]
         own = as_dicts(rng.normal(size=(8, 1)) + 0.1 * STEPS)
         past = [
-            PastCurves({str(i): as_dicts(t) for i, t in enumerate(tasks)})
-            for tasks in (parallel, rng.normal(size=(3, 20, 20)))
+            PastCurves({str(i): as_dicts(t) for i, t in enumerate(tasks)}, same_kind)
+            for tasks, same_kind in ((parallel, True), (rng.normal(size=(3, 20, 20)), True), (parallel, False))
         ]
         assert CurveModel(own, past[0]).share_ahead == pytest.approx(0.25)
-        assert CurveModel(own, past[1]).share_ahead == CurveModel(own).share_ahead == 1.0
+        assert [CurveModel(own, one).share_ahead for one in (*past[1:], None)] == [1.0] * 3
 
 
 def test_past_curves_of_a_table(tmp_path):
