@@ -25,7 +25,7 @@ LEARNING = [name for name, entry in METHODS.items() if entry.transfer]
 KEY = jax.random.key(1)
 WORDS = ("cosine", "constant", "ei", "lcb", "inverse_log", "none", "shuffle", "listmle", "mean_squared_error", "shared")
 WORDS += ("bfloat16", "bfgs", "any", "own", "table", "length", "logarithm", "relu", "tanh", "squared_exponential")
-WORDS += ("lecun_normal", "torch_uniform")
+WORDS += ("lecun_normal", "torch_uniform", "standardised", "compressed")
 FIXED = {"network.outputs"}  # what else they may be is refused
 COLUMNS = (Column("C", "float", "C", True), Column("kernel.ohe._rbf", "level", "kernel"))
 

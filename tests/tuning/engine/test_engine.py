@@ -134,7 +134,7 @@ def test_what_is_compiled_ahead_is_what_a_suggestion_uses(monkeypatch, tmp_path)
 
     compile_program = kept_programs._compile
     monkeypatch.setattr(kept_programs, "_compile", spy)
-    monkeypatch.setattr(jit, "_is_used", lambda: True)
+    monkeypatch.setattr(jit, "less_effort_options", lambda: jit.LESS_EFFORT)
     results = []
     for folder in (None, tmp_path, tmp_path):
         monkeypatch.setattr(jit, "enabled_folder", lambda folder=folder: folder)
