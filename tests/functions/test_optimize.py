@@ -110,11 +110,14 @@ class TestOptimizer:
         assert_same(waves, 14, 1e-9)
 
     @pytest.mark.slow
+    @pytest.mark.thorough
     def test_hedged_prior(self):
         assert_same(waves, 10, 1e-9, surrogate=surrogate_of("hedged-prior"))
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(("method", "settings"), [("gcp", {"prior.steps": 5}), ("dre", {})])
+    @pytest.mark.parametrize(
+        ("method", "settings"), [("gcp", {"prior.steps": 5}), pytest.param("dre", {}, marks=pytest.mark.thorough)]
+    )
     def test_methods_of_float32(self, method, settings):
         """Rounding of responses in float32 moves a value's maximum; the design and first trials are the same."""
         surrogate = surrogate_of(method, **settings)
