@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import DataError
 
 
@@ -40,11 +41,11 @@ class SearchFile:
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         whole = [line for line in lines if line.endswith("\n")]
         if not whole:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(origin) + "\n")
+            make_folder(path.parent)
+            write_text(path, json.dumps(origin) + "\n")
             return
         if len(whole) < len(lines):
-            path.write_text("".join(whole))
+            write_text(path, "".join(whole))
         own, theirs = json.loads(json.dumps(origin)), _read(path, whole[0])
         different = [name for name in own if own[name] != theirs.get(name)]
         if different:
