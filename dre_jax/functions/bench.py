@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.functions.families import FAMILIES, Family, FamilyTask, stack_tasks
 from dre_jax.functions.optimize import FunctionSearches, optimize_functions
 from dre_jax.methods.registry import find, real_name
-from dre_jax.search.batch import ExecutionConfig
+from dre_jax.search.batch import ExecutionConfig, run_id
 from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.version import __version__
@@ -130,4 +129,4 @@ def draw_past(family: Family, config: BenchConfig) -> Past:
 
 
 def _random(family: Family, *identity: object) -> np.random.Generator:
-    return np.random.default_rng([zlib.crc32(str(one).encode()) for one in (family.name, *identity)])
+    return np.random.default_rng([run_id(str(part)) for part in (family.name, *identity)])

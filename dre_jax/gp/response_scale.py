@@ -69,6 +69,10 @@ class ResponseTransform(NamedTuple):
             return jnp.ones_like(response) / self.deviation
         return 1.0 / (1.0 + jnp.maximum(self.median - response, 0.0) / self.spread) / self.deviation
 
+    def noise_var(self, noise_var: Array | None, response: Array) -> Array | None:
+        """Returns known error variances f[n] of responses on the scale; None for none."""
+        return None if noise_var is None else noise_var * self.slope(response) ** 2
+
     def restore(self, mean: Array, deviation: Array) -> tuple[Array, Array]:
         """Returns means and standard deviations f[...] of predictions on the scale, as responses.
 

@@ -73,9 +73,7 @@ class GaussianProcess(NoMetaLearning, Checked):
     def fit_history(self, params: None, history: History, key: Array) -> FittedProcess:
         """Returns the process, fitted to the scaled responses and conditioned on them."""
         y, transform = scale_responses(self.response_scale, history.response, history.where)
-        noise_var = history.noise_var
-        if noise_var is not None:
-            noise_var = noise_var * transform.slope(history.response) ** 2
+        noise_var = transform.noise_var(history.noise_var, history.response)
         process = fit_gp(self.fitting, history.x, y, history.where, noise_var)
         prepared_gp = condition_on_history(process, history.x, y, history.where, noise_var)
         if noise_var is not None:

@@ -216,9 +216,7 @@ class HedgedPrior:
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
         """Returns the mixture given a history, whose responses are scaled here."""
         y, transform = scale_responses(self.prior.response_scale, history.response, history.where)
-        noise_var = history.noise_var
-        if noise_var is not None:
-            noise_var = noise_var * transform.slope(history.response) ** 2
+        noise_var = transform.noise_var(history.noise_var, history.response)
         return condition_mixture(self.prior, self.processes, params, Trials(history.x, y, history.where, noise_var))
 
     def response_transform(self, history: History) -> ResponseTransform:

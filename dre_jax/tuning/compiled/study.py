@@ -18,11 +18,10 @@ from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.sobol import ScrambledWords, expand_points
 from dre_jax.tuning.compiled.information import even_share
+from dre_jax.tuning.engine.engine_config import SAME
 from dre_jax.tuning.engine.initial_design import SEQUENCE
 from dre_jax.tuning.engine.response_clipping import clip_responses
 
-SAME = 1e-6
-"""Maximum distance in every coordinate of points that count as equal."""
 _IDENTICAL = 1e-9  # configurations whose numbers differ by less are one
 _PROPOSALS = 8  # of which the first that is new counts: the search itself proposes no old ones
 _MAX_ENUMERATION = 4096

@@ -28,7 +28,7 @@ from dre_jax.suggest.proposals import Proposals, SuggestionInputs, propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.engine.cost import CostModel, learn_cost, learn_past_cost, share_left
-from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, EngineConfig, checked_config
+from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, SAME, EngineConfig, checked_config
 from dre_jax.tuning.engine.feasibility import feasibility_outcomes, fit_feasibility
 from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
@@ -44,8 +44,6 @@ from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.trial import Trial
 
-_SAME = 1e-6
-"""Maximum distance in every coordinate of points that count as equal."""
 _N_PROPOSALS = 64
 """Points that are compared with the trials on the host."""
 _TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost", "_engines")
@@ -231,7 +229,7 @@ class Engine:
         avoid = np.vstack([failed_points, hidden_points]) if is_finite else failed_points
         slots = capacity_for(len(avoid)) if outcomes is None else coarse_capacity_for(len(avoid))
         # Where all coordinates have few values, a neighbour is another configuration.
-        radius = _SAME if is_finite else self.config.failed_radius
+        radius = SAME if is_finite else self.config.failed_radius
         history = self._history(observations, rows, points, responses, len(rows) + len(pending_points), dtype)
         trials = trial_record(history, points[rows], pending_points, avoid, slots, radius)
         even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
@@ -258,7 +256,7 @@ class Engine:
         configurations = (
             self.space.params(point)
             for point in proposed_points
-            if is_finite or not len(hidden_points) or np.abs(hidden_points - point).max(axis=1).min() > _SAME
+            if is_finite or not len(hidden_points) or np.abs(hidden_points - point).max(axis=1).min() > SAME
         )
         spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
         improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread

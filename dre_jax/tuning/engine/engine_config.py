@@ -23,6 +23,8 @@ DEFAULT_SETTINGS: Mapping[str, Any] = {
 """Settings of the default method: a better fit in a fifth of the time, and a noise floor for float64. The results on
 tables in docs/results are without them."""
 
+SAME = 1e-6
+"""Maximum distance in every coordinate of points that count as equal."""
 FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 
