@@ -117,6 +117,8 @@ def test_all_examples_are_tested():
     names = {path.stem for path in EXAMPLES.glob("*.py")}
     assert names == {"gallery", "syne_tune", *PROMISES}
     assert set(re.findall(r"\]\((\w+)\.py\)", (EXAMPLES / "README.md").read_text())) == names
+    for name in PROMISES:  # the site shows it: `scripts/gallery NAME`
+        assert (EXAMPLES.parent / "docs" / "gallery" / f"{name}.png").is_file(), name
 
 
 @pytest.mark.thorough
