@@ -82,6 +82,19 @@ class SearchSpace:
             raise DataError(f"meta-training needs training tasks, but search space {self.name!r} has none")
         return self.train
 
+    def unvaried_columns(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
+        """Columns of hyperparameters that no training task varies, bool[D], and the first row, f32[D].
+
+        A hyperparameter varies if one of its columns does. Without descriptions of columns there is none.
+        """
+        tables = [task.X for task in self.require_train_tasks().values()]
+        first = np.asarray(tables[0][0], np.float32)
+        if self.columns is None:
+            return np.zeros(len(first), bool), first
+        varies = np.any([(table != first).any(axis=0) for table in tables], axis=0)
+        varied_parents = {column.parent for column, one in zip(self.columns, varies, strict=True) if one}
+        return np.array([column.parent not in varied_parents for column in self.columns]), first
+
     def tasks(self) -> Iterator[tuple[str, Task]]:
         """Every task with the name of its split: training, validation, test."""
         return ((split, task) for split in SPLITS for task in self.split(split).values())

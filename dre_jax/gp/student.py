@@ -12,13 +12,14 @@ freedom is its squared scale times d / (d - 2): at five trials and nu = 5, a qua
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import invert_factor, safe_cholesky
+from dre_jax.gp.cholesky import cholesky_solve, invert_factor, safe_cholesky
 from dre_jax.gp.regression import ConditionedGP, PreparedGP, condition_gp, matmul, predict_signal, prepare_gp
 
 
@@ -38,6 +39,23 @@ class ConditionedStudentT(NamedTuple):
         """Returns the predictive mean and variance of the signal; arguments as in `predict_signal`."""
         mean, variance = predict_signal(self.prepared_gp, cross, prior)
         return mean, self.variance_scale * variance
+
+    def condition_sample(self, at_trials: Array, noise_var: Array, key: Array) -> Callable[[Array, Array], Array]:
+        """Conditions a sample of the prior on the history (Matheron's rule), given its values f[n] there.
+
+        Args:
+          at_trials: f[n], values of the sample at the observations.
+          noise_var: noise variance of the observations, a scalar or f[n].
+          key: for the noise.
+
+        Returns:
+          A function that maps the covariance f[n, m] of the observations and other points, and the sample's values
+          f[m] there, to those of the posterior, f[m].
+        """
+        gp, deviation = self.gp, jnp.sqrt(self.variance_scale)
+        noise = jnp.sqrt(noise_var) * jax.random.normal(key, at_trials.shape, at_trials.dtype)
+        weights = gp.weights - deviation * cholesky_solve(gp.lower, jnp.where(gp.where, at_trials + noise, 0.0))
+        return lambda cross, sample: matmul(weights, jnp.where(gp.where[:, None], cross, 0.0)) + deviation * sample
 
 
 def condition_student_t(

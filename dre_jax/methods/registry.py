@@ -22,7 +22,7 @@ ENTRY_POINTS = "dre_jax.methods"
 
 _MODULES = (
     "dre.variants",
-    "hedged_prior.method",
+    "hedged_prior.hedged_prior",
     "baselines.random_search",
     "baselines.gp",
     "baselines.dngo",

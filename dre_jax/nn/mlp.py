@@ -66,7 +66,7 @@ def _first_kernel(params: MLPParams) -> str:
     return "hidden_0_kernel" if "hidden_0_kernel" in params else "out_kernel"
 
 
-def pad_columns(params: MLPParams, n_columns: int, width: int) -> MLPParams:
+def pad_inputs(params: MLPParams, n_columns: int, width: int) -> MLPParams:
     """Returns one or several networks of D columns for more columns; columns of zeros do not change the outputs."""
     first = _first_kernel(params)
     return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dre_jax.data.files import read_json
 from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig
-from dre_jax.methods.hedged_prior.method import HedgedPrior
+from dre_jax.methods.hedged_prior.hedged_prior import HedgedPrior
 from dre_jax.tuning import Evaluated, Surrogate, past_of
 from dre_jax.tuning.pretrained import FAMILIES, Family
 

@@ -6,15 +6,15 @@ Standardised responses of task i are modelled as
     b_i ~ N(0, 1),    c ~ GP(0, C Matern 5/2),    f_i ~ GP(0, F Matern 5/2),    noise ~ N(0, E),
 
 with length scales for each column of c and of f (Swersky et al. 2013; Leroy et al. 2022). The posterior of c given the
-trials of all past tasks is a prior for a new task: its mean is the trend m of `dre_jax.methods.hedged_prior.prior`, and
-the rest of it is the process g. With few past tasks it predicts a new one better than networks do, but its cost grows
-with the cube of all past trials.
+trials of all past tasks is a prior for a new task: its mean is the trend m of `dre_jax.methods.hedged_prior.priors`,
+and the rest of it is the process g. With few past tasks it predicts a new one better than networks do, but its cost
+grows with the cube of all past trials.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -30,17 +30,26 @@ from dre_jax.data import Task
 from dre_jax.errors import ConfigError
 from dre_jax.gp.cholesky import invert_factor, safe_cholesky
 from dre_jax.gp.fit import maximise_by_bfgs
-from dre_jax.gp.regression import log_gaussian_density, matmul
+from dre_jax.gp.fourier import sample_matern52
+from dre_jax.gp.kernels import matern52, squared_distances_by_products
+from dre_jax.gp.length_scale_prior import LengthScalePrior, log_length_scale_prior
+from dre_jax.gp.regression import add_noise, log_gaussian_density, matmul
 from dre_jax.gp.response_scale import ResponseScale, scale_responses
-from dre_jax.methods.hedged_prior import hypotheses
-from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
-from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior, log_length_scale_prior
-from dre_jax.methods.hedged_prior.prior import SLOPE_VARIANCE, CommonProcess, MultiTaskParams, multi_task_covariance
+from dre_jax.methods.hedged_prior import priors
+from dre_jax.methods.hedged_prior.priors import (
+    OFFSET_VAR,
+    SLOPE_VARIANCE,
+    Hypothesis,
+    HypothesisArrays,
+    LearnedPriorConfig,
+    PriorFeatures,
+    hypothesis_arrays,
+)
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 
 HYPOTHESES = (
-    *hypotheses.HYPOTHESES,
+    *priors.HYPOTHESES,
     Hypothesis(weight=0.2, noise_variance_factor=0.01),
     Hypothesis(weight=0.1, noise_variance_factor=0.01, feature_variance_factor=2.0, ard_variance_factor=4.0),
 )
@@ -72,12 +81,84 @@ class CommonProcessConfig(Checked):
     """Hypotheses of how the process applies to a new task."""
     interpolation: NonNegative[float] = 0.5
     """Weight, in the expected improvement, of the task's fixed processes if the mixture takes all variance for noise;
-    see `dre_jax.methods.hedged_prior.posterior.improvement_weights`. 0 leaves the mixture's weights."""
+    see `dre_jax.methods.hedged_prior.hedged_prior.improvement_weights`. 0 leaves the mixture's weights."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.interpolation >= 1.0:
             raise ConfigError(f"interpolation < 1 must hold, but got interpolation={self.interpolation}")
+
+
+class MultiTaskParams(NamedTuple):
+    """Log hyperparameters of the model of the past tasks."""
+
+    log_common_lengthscale: Array
+    """f[D]: of c."""
+    log_own_lengthscale: Array
+    """f[D]: of f."""
+    log_common_var: Array
+    """Scalar: log C."""
+    log_own_var: Array
+    """Scalar: log F."""
+    log_noise_var: Array
+    """Scalar: log E."""
+
+
+class CommonProcess(NamedTuple):
+    """The process c given R trials of past tasks, as a prior of a new task (`dre_jax.methods.hedged_prior.priors`)."""
+
+    x: Array
+    """f[R, D]: past trials."""
+    task: Array
+    """i32[R]: number of the task of each; -1 in empty slots."""
+    past: MultiTaskParams
+    """Hyperparameters of the past tasks' model, of covariance K."""
+    weights: Array
+    """f[R]: K^-1 y."""
+    inverse_factor: Array
+    """f[R, R]: L^-1, with K = L L^T."""
+    log_slope_var: Array
+    """Scalar: log A."""
+    log_feature_var: Array
+    """Scalar: log G, a factor of the posterior variance of c."""
+    log_ard_var: Array
+    """Scalar: log F, of the new task."""
+    log_noise_var: Array
+    """Scalar: log E, of the new task."""
+
+    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+        """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
+        past, new = (_scale(rows, self.past.log_common_lengthscale) for rows in (self.x, x))
+        cross = jnp.where((self.task >= 0)[:, None], self._common_covariance(past, new), 0.0)
+        features = jnp.concatenate([new, matmul(self.inverse_factor, cross).T], axis=1)
+        return PriorFeatures(matmul(self.weights, cross), features, _scale(x, self.past.log_own_lengthscale))
+
+    def feature_covariance(self, a: Array, b: Array) -> Array:
+        """Returns the posterior covariance of c; features f[n, D + R] and f[m, D + R] -> f[n, m]."""
+        n = self.x.shape[-1]
+        return self._common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
+
+    def feature_variance(self, features: Array) -> Array:
+        """Returns the diagonal of `feature_covariance`, f[n]."""
+        explained_variance = jnp.sum(features[:, self.x.shape[-1] :] ** 2, axis=1)
+        variance = jnp.exp(self.past.log_common_var)
+        return jnp.maximum(variance - explained_variance, variance * jnp.finfo(variance.dtype).eps)
+
+    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
+        """Samples g, c minus its mean times the root of G, of features f[n, D + R] -> f[n] (Matheron's rule)."""
+        prior_key, rest_key = jax.random.split(key)
+        n, is_filled = self.x.shape[-1], self.task >= 0
+        prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
+        rest = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
+        lower, _ = safe_cholesky(multi_task_covariance(rest, self.x, self.task))
+        observations = prior(_scale(self.x, self.past.log_common_lengthscale))
+        observations = observations + matmul(lower, jax.random.normal(rest_key, observations.shape, observations.dtype))
+        whitened_observations = matmul(self.inverse_factor, jnp.where(is_filled, observations, 0.0))
+        scale = jnp.exp(0.5 * self.log_feature_var)
+        return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened_observations))
+
+    def _common_covariance(self, a: Array, b: Array) -> Array:
+        return jnp.exp(self.past.log_common_var) * matern52(squared_distances_by_products(a, b))
 
 
 class CommonPrior(NamedTuple):
@@ -89,6 +170,33 @@ class CommonPrior(NamedTuple):
     """Hypotheses with their weights."""
     log_odds: Array
     """Scalar: log-odds of the process, before the first trial, against the learned priors."""
+
+    def pad_columns(self, width: int) -> CommonPrior:
+        """Returns the process for more columns, all of which are zero."""
+        process = self.process
+        padding = [(0, 0), (0, width - process.x.shape[-1])]
+        past = process.past._replace(
+            log_common_lengthscale=jnp.pad(process.past.log_common_lengthscale, padding),
+            log_own_lengthscale=jnp.pad(process.past.log_own_lengthscale, padding),
+        )
+        return self._replace(process=process._replace(x=jnp.pad(process.x, [(0, 0), *padding]), past=past))
+
+
+def _scale(x: Array, log_lengthscale: Array) -> Array:
+    return x * jnp.exp(-log_lengthscale)[None, :]
+
+
+def multi_task_covariance(params: MultiTaskParams, x: Array, task: Array) -> Array:
+    """Returns the covariance K of past observations, f[R, R]."""
+
+    def kernel(log_length: Array) -> Array:
+        scaled_x = _scale(x, log_length)
+        return matern52(squared_distances_by_products(scaled_x, scaled_x))
+
+    own = OFFSET_VAR + jnp.exp(params.log_own_var) * kernel(params.log_own_lengthscale)
+    own = jnp.where(task[:, None] == task[None, :], own, 0.0)
+    common = jnp.exp(params.log_common_var) * kernel(params.log_common_lengthscale)
+    return add_noise(common + own, jnp.exp(params.log_noise_var), task >= 0)
 
 
 class PastTrials(NamedTuple):
@@ -118,6 +226,12 @@ class CommonFit(NamedTuple):
 
     trials: PastTrials
     params: MultiTaskParams
+
+    def without(self, tasks: npt.NDArray[np.int32]) -> tuple[MultiTaskParams, Array, Array, Array]:
+        """Returns the arguments of `condition_on_others` for K groups of tasks that are left out, i32[K, H]."""
+        x, y, task = self.trials
+        others = np.stack([np.where(np.isin(task, group), -1, task) for group in tasks])
+        return self.params, *jax.device_put((x, y, others))
 
 
 def fit_past_tasks(
@@ -203,14 +317,3 @@ def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -
 def condition_on_others(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
     """Returns `condition_common` of each row of tasks i32[K, R], K in front of each array."""
     return jax.vmap(partial(condition_common, params, x, y))(task)
-
-
-def pad_columns(common: CommonPrior, width: int) -> CommonPrior:
-    """Returns the process for more columns, all of which are zero."""
-    process = common.process
-    padding = [(0, 0), (0, width - process.x.shape[-1])]
-    past = process.past._replace(
-        log_common_lengthscale=jnp.pad(process.past.log_common_lengthscale, padding),
-        log_own_lengthscale=jnp.pad(process.past.log_own_lengthscale, padding),
-    )
-    return common._replace(process=process._replace(x=jnp.pad(process.x, [(0, 0), *padding]), past=past))

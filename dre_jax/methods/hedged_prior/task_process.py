@@ -21,7 +21,7 @@ one, so that a few steps are enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -32,14 +32,12 @@ from jax import Array, lax
 
 from dre_jax.checks import Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
+from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances
+from dre_jax.gp.length_scale_prior import GENERIC_LENGTHSCALE, LengthScalePrior, log_length_scale_prior
+from dre_jax.gp.regression import observation_noise
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t, log_student_t_density
-from dre_jax.methods.hedged_prior.length_scale_prior import (
-    GENERIC_LENGTHSCALE,
-    LengthScalePrior,
-    log_length_scale_prior,
-)
-from dre_jax.methods.hedged_prior.prior import (
+from dre_jax.methods.hedged_prior.priors import (
     OFFSET_VAR,
     SLOPE_VARIANCE,
     UNINFORMED_LENGTHSCALES,
@@ -111,18 +109,17 @@ class TaskHyperpriors(NamedTuple):
     learned: LengthScalePrior
     """From past tasks."""
 
+    def pad_columns(self, width: int) -> TaskHyperpriors:
+        """Returns priors for more columns, all of which are zero, so that their length scales change no result."""
 
-def pad_columns(hyperpriors: TaskHyperpriors, width: int) -> TaskHyperpriors:
-    """Returns priors for more columns, all of which are zero, so that their length scales do not change any result."""
+        def wider(prior: LengthScalePrior) -> LengthScalePrior:
+            padding = (0, width - prior.mean.shape[-1])
+            return prior._replace(
+                mean=jnp.pad(prior.mean, padding, mode="edge"),
+                deviation=jnp.pad(prior.deviation, padding, constant_values=_FLAT_DEVIATION),
+            )
 
-    def wider(prior: LengthScalePrior) -> LengthScalePrior:
-        padding = (0, width - prior.mean.shape[-1])
-        return prior._replace(
-            mean=jnp.pad(prior.mean, padding, mode="edge"),
-            deviation=jnp.pad(prior.deviation, padding, constant_values=_FLAT_DEVIATION),
-        )
-
-    return TaskHyperpriors(*map(wider, hyperpriors))
+        return TaskHyperpriors(*map(wider, self))
 
 
 def fixed_processes(config: TaskProcessConfig, hyperpriors: TaskHyperpriors) -> TaskProcess:
@@ -186,6 +183,39 @@ class TaskPosterior(NamedTuple):
     student_t: ConditionedStudentT
     log_density: Array
     """Scalar: log-density of the trials; of a fitted process the prequential one."""
+
+    def moments(self, trials: Trials, new: Array, trend: Array) -> tuple[Array, Array]:
+        """Returns the mean and variance at new configurations f[m, D] with trends f[m], two f[m]."""
+        cross = task_covariance(self.process, trials.x, new, trials.trend, trend)
+        residual, variance = self.student_t.predict(cross, task_variance(self.process, trend))
+        return self.process.trend_weight * trend + residual, variance
+
+    def noise_variances(self) -> Array:
+        """Returns the noise variances of K processes, K in front of each array: f[K]."""
+        return jnp.exp(self.process.log_noise_var) * self.student_t.variance_scale
+
+    def sample(self, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:
+        """Samples a function of configurations f[m, D] and their trends f[m] given the trials."""
+        prior_key, noise_key = jax.random.split(key)
+        function = sample_process_prior(self.process, trials, prior_key)
+        noise_var = observation_noise(self.process.log_noise_var, trials.noise_var)
+        residual = self.student_t.condition_sample(function(trials.x, trials.trend), noise_var, noise_key)
+
+        def values(rows: Array, trend: Array) -> Array:
+            cross = task_covariance(self.process, trials.x, rows, trials.trend, trend)
+            return self.process.trend_weight * trend + residual(cross, function(rows, trend))
+
+        return values
+
+
+def sample_process_prior(process: TaskProcess, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:
+    """Samples a function of points f[n, D] and their trends f[n], with mean zero and the covariance of a process."""
+    line_key, signal_key = jax.random.split(key)
+    offset, slope = jax.random.normal(line_key, (2,), trials.y.dtype)
+    slope = slope * jnp.sqrt(process.trend_weight * SLOPE_VARIANCE)
+    signal = sample_matern52(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
+    inverse = jnp.exp(-process.log_lengthscale)[None, :]
+    return lambda x, trend: math.sqrt(OFFSET_VAR) * offset + slope * trend + signal(x * inverse)
 
 
 def condition_processes(

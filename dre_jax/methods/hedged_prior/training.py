@@ -1,46 +1,64 @@
-"""Training of a Gaussian process prior on past tasks, by the marginal likelihood of short histories.
+"""Training of learned priors on past tasks, by the marginal likelihood of short histories.
 
-Every step draws tasks, and rows of each at random (`training_steps.py`). Their responses are standardised, as a search
-standardises its history, and Adam increases their marginal likelihood and a hyperprior.
+Every step draws tasks, and rows of each at random. A history that is shorter than the number of drawn rows keeps the
+best of them, because the trials of a search are better than random rows. Its responses are standardised, as a search
+standardises its history. The loss is minus the log marginal likelihood (`dre_jax.gp.student`) a trial, and a
+hyperprior, whose weight decreases with the number of past trials.
 
-Training overfits few and short past tasks. The number of steps is therefore the one at which held-out trials (`folds`)
-have the highest marginal likelihood. The learning rate is constant and the parameters are averaged over about the last
-ninth of the steps (Shamir and Zhang 2013), so that a short training equals the beginning of a longer one. The ratio to
-the marginal likelihood of the same trials without past tasks gives the probability of transfer.
+Training overfits few and short past tasks. The number of Adam's steps is therefore the one at which held-out trials
+(`dre_jax.data.folds`) have the highest marginal likelihood. The learning rate is constant and the parameters are
+averaged over about the last ninth of the steps (Shamir and Zhang 2013), so that a short training equals the beginning
+of a longer one. The ratio to the marginal likelihood of the same trials without past tasks gives the probability of
+transfer.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+import optax
 from jax import Array
 
+from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, at_least
 from dre_jax.data import Task
-from dre_jax.data.sampling import TaskSpans
+from dre_jax.data.folds import Folds, HeldOut, make_folds
+from dre_jax.data.sampling import TaskSpans, sample_lists
 from dre_jax.data.tasks import TaskTable
+from dre_jax.errors import ConfigError
+from dre_jax.gp.length_scale_prior import LengthScalePrior
+from dre_jax.gp.response_scale import scale_responses
+from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_on_others
-from dre_jax.methods.hedged_prior.folds import Folds, HeldOut, HeldOutEvidence, make_folds
-from dre_jax.methods.hedged_prior.held_out import (
+from dre_jax.methods.hedged_prior.mixture import (
+    HeldOutEvidence,
     evidence_of_folds,
     held_out_evidence,
-    mean_evidence,
     transfer_weights,
     uninformed_evidence,
 )
-from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
-from dre_jax.methods.hedged_prior.prior import LearnedPrior, LearnedPriorConfig, MultiTaskParams, prior_shapes
-from dre_jax.methods.hedged_prior.training_steps import PriorTraining, descend_priors, initial_vectors, unravel
+from dre_jax.methods.hedged_prior.priors import (
+    LearnedPrior,
+    LearnedPriorConfig,
+    Trials,
+    clip_prior,
+    covariance_and_residuals,
+    history_features,
+    init,
+    log_hyperprior,
+    prior_shapes,
+)
 from dre_jax.optim.adam import Moments
-from dre_jax.optim.descent import Descent
+from dre_jax.optim.descent import Descent, descend
 from dre_jax.optim.schedule import portion_length
-from dre_jax.runtime.jit import compile_ahead
+from dre_jax.runtime.jit import compile_ahead, few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 from dre_jax.runtime.threads import side_by_side
 
@@ -53,6 +71,49 @@ _CHECKPOINTS = (50, 75, 100, 150, 200, 275, 375, 500, 700, 950, 1300, 1800, 2500
 # after 400.
 _EVEN_SHARE = 0.5
 _HISTORIES = 64  # held-out histories of a fold
+_SCALES = LearnedPrior._fields[2:]  # all parameters but those of the networks
+_INITIAL_LOG_ARD_VAR = -1.0  # of log F, if the initial length scales are those of past tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorTraining(Checked):
+    """Settings of the training of priors.
+
+    Raises:
+      ConfigError: if a number is out of range.
+    """
+
+    steps: Positive[int] | None = None
+    """Number of Adam steps; by default held-out trials choose it, up to 5000."""
+    tasks: Positive[int] = 8
+    """Number of histories in a step, each of one task."""
+    rows: int = 32
+    """Maximum number of trials of a history."""
+    min_rows: AtLeastTwo[int] = 4
+    """Minimum number of trials of a history, if the task has that many."""
+    histories: Literal["best", "any"] = "best"
+    """Which of the drawn rows a shorter history keeps: the best, or random ones."""
+    learning_rate: Positive[float] = 2e-3
+    """Learning rate of Adam; constant."""
+    decay: NonNegative[float] = 1e-3
+    """Weight decay: factor of the sum of squared network weights in the loss."""
+    hyperprior: NonNegative[float] = 5.0
+    """Weight of `log_hyperprior` relative to the log-likelihood of all past trials."""
+    folds: Positive[int] = 4
+    """Number of folds that choose the number of steps; unused if ``steps`` is a number."""
+    patience: Positive[int] = 4
+    """Number of checkpoints, each 1.3 times as many steps, without improvement before training of the folds stops."""
+    transfer_probability: Positive[float] = 0.3
+    """Prior probability that the learned priors explain a new task better than processes without past tasks."""
+    transfer_strength: Positive[float] = 3.0
+    """Number of tasks that this probability counts as."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self.min_rows, "rows", self.rows)
+        if not self.transfer_probability < 1.0:
+            rule = "transfer_probability < 1 must hold"
+            raise ConfigError(f"{rule}, but got transfer_probability={self.transfer_probability}")
 
 
 class PriorFit(NamedTuple):
@@ -119,21 +180,13 @@ class _Training:
             for number in range(first, last, portion):
                 results = run_all(partial(descend, number), spans, states, self.groups)
                 states = [state for state, _ in results]
-                losses.append(np.mean([of_group for _, of_group in results[: self._n_member_groups]], axis=0))
+                losses.append(np.mean([of_group for _, of_group in results[: self.n_member_groups]], axis=0))
                 report_progress("training of priors, step", number + portion)
         return states, np.concatenate(losses)
 
-    def members_alone(self, states: list[Descent[Array]]) -> tuple[_Training, list[Descent[Array]]]:
-        """Returns the training of the members without the folds, and the states of its groups."""
-        groups, states = self.groups[: self._n_member_groups], states[: self._n_member_groups]
-        if len(groups) > 1:
-            return replace(self, groups=groups), states
-        return replace(self, groups=(groups[0][: self.config.members],)), [
-            jax.tree.map(lambda a: a[: self.config.members], states[0])
-        ]
-
     @property
-    def _n_member_groups(self) -> int:
+    def n_member_groups(self) -> int:
+        """Number of the first groups that have all members."""
         return -(-self.config.members // len(self.groups[0]))
 
     def averages(self, states: list[Descent[Array]]) -> tuple[LearnedPrior, LearnedPrior]:
@@ -141,11 +194,112 @@ class _Training:
         vectors = np.concatenate([np.asarray(state.average) for state in states])
         n, shapes = self.config.members, prior_shapes(self.config, self.folds.table.n_columns)
         members, of_folds = vectors[:n], vectors[n : n + self.training.folds]
-        return unravel(shapes, members, np), unravel(shapes, of_folds, np)
+        return _unravel(shapes, members, np), _unravel(shapes, of_folds, np)
 
     def _spans(self, group: Group) -> TaskSpans:
         both = self.folds.all_tasks, self.folds.train
         return jax.tree.map(lambda *parts: np.concatenate([np.asarray(part) for part in parts])[group], *both)
+
+
+def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials) -> Array:
+    """Returns the negative log marginal likelihood of a history, with responses on any scale, divided by its trials.
+
+    0 if all responses are equal.
+    """
+    trials = trials._replace(y=scale_responses(config.response_scale, trials.y, trials.where).y)
+    moments = covariance_and_residuals(prior, history_features(config, prior, trials)[0], trials)
+    degrees_of_freedom = jnp.asarray(config.degrees_of_freedom, trials.y.dtype)
+    value = log_student_t_density(*moments, trials.where, degrees_of_freedom)
+    count = jnp.maximum(jnp.sum(trials.where, dtype=trials.y.dtype), 1.0)
+    return jnp.where(jnp.any(trials.y != 0.0), -value / count, 0.0)
+
+
+def draw_histories(training: PriorTraining, spans: TaskTable | TaskSpans, key: Array) -> tuple[Array, Array]:
+    """Draws row numbers i32[B, n] of B histories, and bool[B, n], the filled slots."""
+    row_key, count_key = jax.random.split(key)
+    bits = jax.random.bits(row_key, (training.tasks, 1 + training.rows), jnp.uint32)
+    count = jax.random.randint(count_key, (training.tasks,), training.min_rows, training.rows + 1)
+    n_rows = count if training.histories == "any" else jnp.full_like(count, training.rows)
+    # This training is over before the loop in C++ is built.
+    lists = sample_lists(spans, bits, n_rows, n_support=0, may_be_native=False)  # best first
+    return lists.query, lists.query_where & (jnp.arange(training.rows)[None, :] < count[:, None])
+
+
+@jit_with_less_effort("config", "training", "slots")
+def descend_priors(
+    config: LearnedPriorConfig,
+    training: PriorTraining,
+    slots: int,
+    table: TaskTable,
+    spans: TaskSpans,
+    descent: Descent[Array],
+    members: Array,
+    numbers: Array,
+    key: Array,
+) -> tuple[Descent[Array], Array]:
+    """Runs the steps i32[n] of K priors, each on its own tasks; returns the new state and mean losses f[n].
+
+    Each prior is a vector, f[K, P], so that an update is one operation, not one for each array of parameters.
+    ``members`` i32[K] are the numbers of the priors, for their random histories. Histories have the first ``slots`` of
+    their slots, as all others are empty.
+    """
+    shapes = prior_shapes(config, table.n_columns)
+
+    def full(value: float) -> LearnedPrior:
+        return jax.tree.map(lambda a: jnp.full((1, *a.shape), value, a.dtype), shapes)
+
+    is_weight = _ravel(full(1.0)._replace(**{name: getattr(full(0.0), name) for name in _SCALES})) > 0.0
+    low, high = (_ravel(clip_prior(full(end))) for end in (-jnp.inf, jnp.inf))
+    n_trials = jnp.maximum(jnp.sum(spans.size, axis=1), 1).astype(low.dtype)
+
+    def draw(number: Array) -> tuple[Array, Array]:
+        keys = jax.random.split(jax.random.fold_in(key, number), config.members + training.folds)[members]
+        rows, where = jax.vmap(partial(draw_histories, training))(spans, keys)
+        return rows[..., :slots], where[..., :slots]
+
+    def prior_loss(n_trials: Array, prior: LearnedPrior, rows: Array, where: Array) -> Array:
+        histories = Trials(table.x[rows], table.response[rows], where)
+        each = jax.vmap(partial(history_loss, config, prior))(histories)
+        return jnp.mean(each) - training.hyperprior / n_trials * log_hyperprior(prior)
+
+    def loss(vectors: Array, histories: tuple[Array, Array]) -> Array:
+        each = jax.vmap(prior_loss)(n_trials, _unravel(shapes, vectors), *histories)
+        # The gradient of a sum of independent losses is the gradient of each, for any number of priors.
+        return jnp.sum(each) + training.decay * jnp.sum(jnp.where(is_weight, vectors**2, 0.0))
+
+    rates = optax.constant_schedule(training.learning_rate)
+    histories = jax.vmap(draw)(numbers)
+    project = partial(jnp.clip, min=low, max=high)
+    descent, losses = descend(loss, descent, rates, numbers, histories, project=project)
+    return descent, losses / len(members)
+
+
+@jit_with_less_effort("config", "n_columns", "n_priors", is_brief=few_numbers)
+def initial_vectors(
+    config: LearnedPriorConfig, n_columns: int, n_priors: int, key: Array, lengths: LengthScalePrior | None
+) -> Array:
+    """Returns initial priors as vectors, f[K, P]."""
+    trend_key, feature_key = jax.random.split(key)
+    starts = jax.random.split(trend_key, n_priors), jax.random.split(feature_key, n_priors)
+    priors = jax.vmap(partial(init, config, n_columns))(*starts)
+    if lengths is not None:
+        log_lengthscale = jnp.broadcast_to(lengths.mean, priors.log_lengthscale.shape)
+        log_ard_var = jnp.full_like(priors.log_ard_var, _INITIAL_LOG_ARD_VAR)
+        priors = priors._replace(log_lengthscale=log_lengthscale, log_ard_var=log_ard_var)
+    return _ravel(priors)
+
+
+def _ravel(priors: LearnedPrior) -> Array:
+    """Returns priors, K in front of each array, as vectors f[K, P]."""
+    return jnp.concatenate([a.reshape(len(a), -1) for a in jax.tree.leaves(priors)], axis=1)
+
+
+def _unravel(shapes: LearnedPrior, vectors: Any, xp: Any = jnp) -> LearnedPrior:
+    """Returns priors, K in front of each array, from vectors f[K, P]; NumPy or JAX as ``xp``."""
+    leaves, structure = jax.tree.flatten(shapes)
+    ends = np.cumsum([math.prod(a.shape) for a in leaves])
+    parts = xp.split(vectors, ends[:-1].tolist(), axis=1)
+    return jax.tree.unflatten(structure, [part.reshape(-1, *a.shape) for part, a in zip(parts, leaves, strict=True)])
 
 
 def train_priors(
@@ -196,42 +350,31 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
         members, fold_priors = run.averages(states)
         evidence = evidence_of_folds(config, fold_priors, folds)
         checkpoints.append((members, evidence, losses))
-        scores.append(mean_evidence(evidence, folds))
+        scores.append(folds.mean_a_trial(evidence))
         best = int(np.argmax(np.nan_to_num(scores, nan=-np.inf, posinf=-np.inf)))
         if len(scores) - 1 - best >= training.patience:
             break
     steps, (members, learned_evidence, _) = _CHECKPOINTS[best], checkpoints[best]
     every_loss = [losses for *_, losses in checkpoints[: best + 1]]
     if best == len(_CHECKPOINTS) - 1:
-        # If the evidence still increases at the last checkpoint, members train for twice as many steps.
-        alone, states = run.members_alone(states)
-        states, losses = alone.run(states, steps, 2 * steps)
-        steps, members, every_loss = 2 * steps, alone.averages(states)[0], [*every_loss, losses]
+        # If the evidence still increases at the last checkpoint, the members are trained for twice as many steps.
+        states, losses = run.run(states[: run.n_member_groups], steps, 2 * steps)
+        steps, members, every_loss = 2 * steps, run.averages(states)[0], [*every_loss, losses]
     baseline_evidence = uninformed_evidence(config, folds)
     facts = HeldOutEvidence(
         jnp.int32(training.folds),
         jnp.int32(len(np.unique(folds.task))),
         jnp.bool_(folds.by_rows),
         jnp.float32(scores[best]),
-        jnp.float32(mean_evidence(baseline_evidence, folds)),
+        jnp.float32(folds.mean_a_trial(baseline_evidence)),
     )
     start = {"prior": training.transfer_probability, "strength": training.transfer_strength}
-    both = [learned_evidence] if common is None else [learned_evidence, _common_evidence(config, common, folds)]
-    *weights, _ = transfer_weights(both, baseline_evidence, folds.task, **start)
+    every_evidence = [learned_evidence]
+    if common is not None:
+        every_evidence.append(evidence_of_folds(config, condition_on_others(*common.without(folds.task)), folds))
+    *weights, _ = transfer_weights(every_evidence, baseline_evidence, folds.task, **start)
     share = float(weights[-1] / sum(weights)) if len(weights) > 1 else _EVEN_SHARE
     return PriorFit(members, jnp.int32(steps), jnp.float32(sum(weights)), share, facts, np.concatenate(every_loss))
-
-
-def _common_evidence(config: LearnedPriorConfig, common: CommonFit, folds: Folds) -> Floats:
-    """Returns the evidence of held-out histories under the common process of the other tasks, f64[K, H]."""
-    return evidence_of_folds(config, condition_on_others(*_trials_of_others(common, folds)), folds)
-
-
-def _trials_of_others(common: CommonFit, folds: Folds) -> tuple[MultiTaskParams, Array, Array, Array]:
-    """Returns the arguments of `condition_on_others`, each fold without the tasks that it holds out."""
-    x, y, task = common.trials
-    others = np.stack([np.where(np.isin(task, held_out), -1, task) for held_out in folds.task])
-    return common.params, *jax.device_put((x, y, others))
 
 
 def _compile_evidence(config: LearnedPriorConfig, folds: Folds, common: CommonFit | None) -> None:
@@ -244,17 +387,4 @@ def _compile_evidence(config: LearnedPriorConfig, folds: Folds, common: CommonFi
         def evidence(table: TaskTable, held_out: HeldOut, *trials: Any) -> None:
             held_out_evidence(config, condition_on_others(*trials), table, held_out)
 
-        compile_ahead(evidence, folds.table, folds.held_out, *_trials_of_others(common, folds))
-
-
-def explain_training(steps: int, transfer_probability: float, held_out: HeldOutEvidence) -> str:
-    """Returns the number of steps, the probability of transfer and the reasons of both in one line."""
-    transfer = f"transfer probability {transfer_probability:.2f}"
-    if int(held_out.folds) == 0:
-        return f"{steps} steps, as given; {transfer}"
-    count = int(held_out.tasks)
-    what = f"{'halves of ' if bool(held_out.by_rows) else ''}{count} {'task' if count == 1 else 'tasks'}"
-    return (
-        f"{steps} steps, chosen by {int(held_out.folds)} folds of {what}: held-out log evidence "
-        f"{float(held_out.learned):+.2f} a trial, {float(held_out.uninformed):+.2f} without the past; {transfer}"
-    )
+        compile_ahead(evidence, folds.table, folds.held_out, *common.without(folds.task))

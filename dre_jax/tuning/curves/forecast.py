@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dre_jax.tuning.curves.gaussian_processes import condition, log_density, predict_last
 from dre_jax.tuning.curves.priors import (
     PastPriors,
     generic_prior,
@@ -32,7 +33,6 @@ from dre_jax.tuning.curves.priors import (
     top_weights,
     upper_tail,
 )
-from dre_jax.tuning.curves.processes import condition, log_density, predict_last
 from dre_jax.tuning.curves.ranks import lags
 from dre_jax.tuning.curves.warp import fit_warp
 from dre_jax.tuning.past.curves import Curve, PastCurves

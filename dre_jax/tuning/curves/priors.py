@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dre_jax.tuning.curves.processes import CurvePrior, Predictions, condition, predict_last
+from dre_jax.tuning.curves.gaussian_processes import CurvePrior, Predictions, condition, predict_last
 from dre_jax.tuning.curves.ranks import rank_rises
 from dre_jax.tuning.curves.warp import fit_warp
 

@@ -19,12 +19,12 @@ from dre_jax.data.spaces import SearchSpace
 from dre_jax.data.tasks import tie_levels, unit_scale
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fit import GPConfig, fit_gp
+from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, gather_rows, misranked_share
-from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
-from dre_jax.methods.hedged_prior.prior import Trials
+from dre_jax.methods.hedged_prior.priors import Trials
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
     TaskProcess,

@@ -9,15 +9,15 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from dre_jax.data import SearchSpace
+from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.common_process import (
     CommonProcessConfig,
     common_prior,
     fit_past_tasks,
     past_trials,
 )
-from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
-from dre_jax.methods.hedged_prior.method import HedgedPrior
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
+from dre_jax.methods.hedged_prior.hedged_prior import HedgedPrior
+from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.search import make_history
 from tests.methods.conftest import hill

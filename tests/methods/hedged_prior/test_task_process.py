@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t, zscore
 
-from dre_jax.methods.hedged_prior.length_scale_prior import GENERIC_LENGTHSCALE, generic_prior
-from dre_jax.methods.hedged_prior.prior import Trials
+from dre_jax.gp.length_scale_prior import GENERIC_LENGTHSCALE, generic_prior
+from dre_jax.methods.hedged_prior.priors import Trials
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
     TaskProcessConfig,

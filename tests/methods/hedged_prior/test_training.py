@@ -8,29 +8,27 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
-from scipy.special import gammaln, log_softmax, logsumexp
+from scipy.special import gammaln
 from scipy.stats import multivariate_t
 
 from dre_jax.data import Task, build_table
+from dre_jax.data.folds import Folds, make_folds
 from dre_jax.gp.cholesky import safe_cholesky
+from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.regression import add_noise
-from dre_jax.methods.hedged_prior import training, training_steps
-from dre_jax.methods.hedged_prior.folds import make_folds
-from dre_jax.methods.hedged_prior.held_out import fit_mixture_weights, held_out_evidence
-from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
-from dre_jax.methods.hedged_prior.prior import (
+from dre_jax.methods.hedged_prior import training
+from dre_jax.methods.hedged_prior.hedged_prior import explain_training
+from dre_jax.methods.hedged_prior.mixture import held_out_evidence, uninformed_priors
+from dre_jax.methods.hedged_prior.priors import (
     LearnedPriorConfig,
     Trials,
     clip_prior,
     history_features,
     init,
     prior_covariance,
-    uninformed_priors,
 )
-from dre_jax.methods.hedged_prior.training import explain_training, train_priors
-from dre_jax.methods.hedged_prior.training_steps import PriorTraining, draw_histories, history_loss
+from dre_jax.methods.hedged_prior.training import PriorTraining, draw_histories, history_loss, train_priors
 from dre_jax.runtime.reports import Progress, listening
 from tests.oracles import compressed_scores, in_slots, learned_prior, matern52
 
@@ -249,10 +247,10 @@ def chosen(past):
     """Returns fits with a selected number of steps, to six tasks and to one short task."""
     cases = {"six tasks": past, "one short task": few(past, 1, 10)}
     jax.clear_caches()  # a test that ran before in this process may have compiled one of them
-    before = training_steps.descend_priors._cache_size()
+    before = training.descend_priors._cache_size()
     result = {name: train_priors(CONFIG, CHOSEN, tasks, KEY) for name, tasks in cases.items()}
     # Members and folds are trained by one program, for each of two shapes.
-    assert training_steps.descend_priors._cache_size() - before == 2
+    assert training.descend_priors._cache_size() - before == 2
     return result
 
 
@@ -273,7 +271,7 @@ def test_held_out_trials_choose_the_number_of_steps(chosen):
 )
 def test_steps_have_the_highest_evidence_and_twice_as_many_if_it_still_increases(past, scores, steps, monkeypatch):
     values = iter([*scores, 0.0])  # the last one is without past tasks
-    monkeypatch.setattr(training, "mean_evidence", lambda *_: next(values))
+    monkeypatch.setattr(Folds, "mean_a_trial", lambda *_: next(values))
     monkeypatch.setattr(training, "_CHECKPOINTS", (50, 75, 100, 150))
     fit = train_priors(CONFIG, CHOSEN, few(past, 1, 10), KEY)
     assert (int(fit.steps), len(fit.losses)) == (steps, steps)
@@ -297,18 +295,6 @@ def test_held_out_evidence_without_past_tasks_is_of_the_mean_likelihood(chosen, 
     result = np.log(np.mean(np.exp(np.array(each, np.float64)), axis=0)) / trials
     expected = np.mean([result[folds.task == i].mean() for i in range(6)])
     assert float(chosen["six tasks"].held_out.uninformed) == pytest.approx(expected, abs=1e-4)
-
-
-def test_weights_of_a_mixture_maximise_the_posterior_density():
-    initial, strength = np.array([0.6, 0.3, 0.1]), 4.0
-    log_likelihood = np.random.default_rng(0).normal([0.0, 1.0, 0.0], 3.0, (6, 2, 3))
-
-    def negative(free):
-        log_weight = log_softmax(np.append(free, 0.0))
-        return -(logsumexp(log_weight + log_likelihood, axis=-1).mean(axis=1).sum() + strength * initial @ log_weight)
-
-    expected = np.exp(log_softmax(np.append(minimize(negative, np.zeros(2), tol=1e-10).x, 0.0)))
-    np.testing.assert_allclose(fit_mixture_weights(initial, log_likelihood, strength), expected, atol=1e-5)
 
 
 def test_the_transfer_probability_is_high_if_past_tasks_predict_each_other(chosen):

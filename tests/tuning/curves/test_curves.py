@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import EngineConfig, Float, Optimizer, PastCurves, Space
 from dre_jax.tuning.curves.forecast import CurveModel
-from dre_jax.tuning.curves.processes import CurvePrior, condition, log_density, predict_last
+from dre_jax.tuning.curves.gaussian_processes import CurvePrior, condition, log_density, predict_last
 from dre_jax.tuning.curves.ranks import lags, rank_rises
 from dre_jax.tuning.curves.warp import fit_warp
 

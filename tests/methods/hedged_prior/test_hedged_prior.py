@@ -8,9 +8,9 @@ import pytest
 
 from dre_jax.data.tasks import unit_scale
 from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig
-from dre_jax.methods.hedged_prior.method import HedgedPrior
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
-from dre_jax.methods.hedged_prior.training_steps import PriorTraining
+from dre_jax.methods.hedged_prior.hedged_prior import HedgedPrior
+from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig
+from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.search import make_history
 from dre_jax.search.loop import jitted_value
 

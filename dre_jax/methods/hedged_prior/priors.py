@@ -1,23 +1,26 @@
-"""Priors of Gaussian processes that are learned from past tasks (after Wang et al. 2024, pre-trained priors).
+"""Priors of Gaussian processes that are learned from past tasks, and hypotheses of how they apply to a new task.
 
 Standardised responses of a task are modelled as
 
     y(x) = b + a m(x) + g(phi(x)) + f(x) + noise,
     b ~ N(0, 1),    a ~ N(1, A),    g ~ GP(0, G Matern 5/2),    f ~ GP(0, F Matern 5/2),    noise ~ N(0, E),
 
-where m and phi are small networks, f has a length scale for each column, and a variance scale of the task multiplies
-all variances (`dre_jax.gp.student`). m is the trend that past tasks have in common, g is a deviation from it that is
-smooth in the learned features, and f is a deviation that past tasks do not explain. There are several members, each
-with its own networks. `training` fits them, `hypotheses` conditions them on a history.
+where m and phi are small networks (after Wang et al. 2024, pre-trained priors), f has a length scale for each column,
+and a variance scale of the task multiplies all variances (`dre_jax.gp.student`). m is the trend that past tasks have in
+common, g is a deviation from it that is smooth in the learned features, and f is a deviation that past tasks do not
+explain. There are several members, each with its own networks; `training` fits them.
+
+A learned prior is right if the new task resembles the past ones. A hypothesis changes the prior: past tasks are less
+informative, not informative, or reversed. `mixture` weights the hypotheses.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -25,13 +28,11 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from dre_jax.checks import Checked, Layers, Positive
-from dre_jax.data import SearchSpace
+from dre_jax.checks import Checked, Layers, NonNegative, Positive
 from dre_jax.errors import ConfigError
-from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
-from dre_jax.gp.regression import add_noise, matmul, observation_noise
+from dre_jax.gp.regression import add_noise, observation_noise
 from dre_jax.gp.response_scale import ResponseScale, masked_mean
 from dre_jax.nn import mlp
 
@@ -132,6 +133,41 @@ class PriorFeatures(NamedTuple):
     """f[n, D]: columns divided by their length scales."""
 
 
+class Prior(Protocol):
+    """A prior of the responses of a new task, a tree of arrays; the formula is that of the module."""
+
+    @property
+    def log_slope_var(self) -> Array:
+        """Scalar: log A."""
+
+    @property
+    def log_feature_var(self) -> Array:
+        """Scalar: log G."""
+
+    @property
+    def log_ard_var(self) -> Array:
+        """Scalar: log F."""
+
+    @property
+    def log_noise_var(self) -> Array:
+        """Scalar: log E."""
+
+    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+        """Returns the features of configurations f[n, D]; the trend is not centred."""
+
+    def feature_covariance(self, a: Array, b: Array) -> Array:
+        """Returns the covariance of g divided by G; features f[n, F] and f[m, F] -> f[n, m]."""
+
+    def feature_variance(self, features: Array) -> Array:
+        """Returns the diagonal of `feature_covariance`, f[n]."""
+
+    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
+        """Samples g as a function of features, f[n, F] -> f[n]; F is the number of features."""
+
+    @property
+    def _replace(self) -> Callable[..., Any]: ...  # of a NamedTuple
+
+
 class LearnedPrior(NamedTuple):
     """Parameters of a prior; variances and length scales as logarithms."""
 
@@ -168,98 +204,32 @@ class LearnedPrior(NamedTuple):
         """Samples g as a function of features, f[n, F] -> f[n]; F is the number of features."""
         return sample_matern52(n_features, jnp.exp(self.log_feature_var), key)
 
+    def pad_columns(self, width: int) -> LearnedPrior:
+        """Returns the prior for more columns; means and covariances do not change where the additional ones are zero.
 
-class MultiTaskParams(NamedTuple):
-    """Log hyperparameters of the model of the past tasks."""
+        Members may be in front of each array.
+        """
+        n_columns = self.log_lengthscale.shape[-1]
+        members = [(0, 0)] * (self.log_lengthscale.ndim - 1)
+        return self._replace(
+            trend=mlp.pad_inputs(self.trend, n_columns, width),
+            features=mlp.pad_inputs(self.features, n_columns, width),
+            log_lengthscale=jnp.pad(self.log_lengthscale, [*members, (0, width - n_columns)]),
+        )
 
-    log_common_lengthscale: Array
-    """f[D]: of c."""
-    log_own_lengthscale: Array
-    """f[D]: of f."""
-    log_common_var: Array
-    """Scalar: log C."""
-    log_own_var: Array
-    """Scalar: log F."""
-    log_noise_var: Array
-    """Scalar: log E."""
+    def fix_columns(self, is_fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
+        """Returns the prior with networks that ignore some columns, with their outputs at constant values there.
 
-
-class CommonProcess(NamedTuple):
-    """The process c of `common_process` given R trials of past tasks, as a prior of a new task."""
-
-    x: Array
-    """f[R, D]: past trials."""
-    task: Array
-    """i32[R]: number of the task of each; -1 in empty slots."""
-    past: MultiTaskParams
-    """Hyperparameters of the past tasks' model, of covariance K."""
-    weights: Array
-    """f[R]: K^-1 y."""
-    inverse_factor: Array
-    """f[R, R]: L^-1, with K = L L^T."""
-    log_slope_var: Array
-    """Scalar: log A."""
-    log_feature_var: Array
-    """Scalar: log G, a factor of the posterior variance of c."""
-    log_ard_var: Array
-    """Scalar: log F, of the new task."""
-    log_noise_var: Array
-    """Scalar: log E, of the new task."""
-
-    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
-        """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
-        past, new = (_scale(rows, self.past.log_common_lengthscale) for rows in (self.x, x))
-        cross = jnp.where((self.task >= 0)[:, None], self._common_covariance(past, new), 0.0)
-        features = jnp.concatenate([new, matmul(self.inverse_factor, cross).T], axis=1)
-        return PriorFeatures(matmul(self.weights, cross), features, _scale(x, self.past.log_own_lengthscale))
-
-    def feature_covariance(self, a: Array, b: Array) -> Array:
-        """Returns the posterior covariance of c; features f[n, D + R] and f[m, D + R] -> f[n, m]."""
-        n = self.x.shape[-1]
-        return self._common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
-
-    def feature_variance(self, features: Array) -> Array:
-        """Returns the diagonal of `feature_covariance`, f[n]."""
-        explained_variance = jnp.sum(features[:, self.x.shape[-1] :] ** 2, axis=1)
-        variance = jnp.exp(self.past.log_common_var)
-        return jnp.maximum(variance - explained_variance, variance * jnp.finfo(variance.dtype).eps)
-
-    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
-        """Samples g, c minus its mean times the root of G, of features f[n, D + R] -> f[n] (Matheron's rule)."""
-        prior_key, rest_key = jax.random.split(key)
-        n, is_filled = self.x.shape[-1], self.task >= 0
-        prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
-        rest = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
-        lower, _ = safe_cholesky(multi_task_covariance(rest, self.x, self.task))
-        observations = prior(_scale(self.x, self.past.log_common_lengthscale))
-        observations = observations + matmul(lower, jax.random.normal(rest_key, observations.shape, observations.dtype))
-        whitened_observations = matmul(self.inverse_factor, jnp.where(is_filled, observations, 0.0))
-        scale = jnp.exp(0.5 * self.log_feature_var)
-        return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened_observations))
-
-    def _common_covariance(self, a: Array, b: Array) -> Array:
-        return jnp.exp(self.past.log_common_var) * matern52(squared_distances_by_products(a, b))
-
-
-Prior = LearnedPrior | CommonProcess
-"""A prior of the responses of a new task, with the variances A, G, F and E; the formula is that of the module."""
-
-
-def _scale(x: Array, log_lengthscale: Array) -> Array:
-    return x * jnp.exp(-log_lengthscale)[None, :]
-
-
-def multi_task_covariance(params: MultiTaskParams, x: Array, task: Array) -> Array:
-    """Returns the covariance K of past observations, f[R, R]."""
-
-    def kernel(log_length: Array) -> Array:
-        scaled_x = _scale(x, log_length)
-        return matern52(squared_distances_by_products(scaled_x, scaled_x))
-
-    own = OFFSET_VAR + jnp.exp(params.log_own_var) * kernel(params.log_own_lengthscale)
-    own = jnp.where(task[:, None] == task[None, :], own, 0.0)
-    common = jnp.exp(params.log_common_var) * kernel(params.log_common_lengthscale)
-    return add_noise(common + own, jnp.exp(params.log_noise_var), task >= 0)
+        Args:
+          is_fixed: bool[D], the columns. Members may be in front of each array of the prior.
+          values: f[D], their values.
+        """
+        if not is_fixed.any():
+            return self
+        return self._replace(
+            trend=mlp.fix_columns(self.trend, jnp.asarray(is_fixed), mlp.standard_columns(jnp.asarray(values))),
+            features=mlp.fix_columns(self.features, jnp.asarray(is_fixed), jnp.asarray(values)),
+        )
 
 
 def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_features: Array) -> LearnedPrior:
@@ -296,65 +266,6 @@ def log_hyperprior(prior: LearnedPrior) -> Array:
     mean_length = _mean_log_lengthscale(prior.log_lengthscale.shape[-1])
     squares = [((getattr(prior, name) - mean) / spread) ** 2 for name, (mean, spread) in _HYPERPRIORS.items()]
     return -0.5 * (sum(squares) + jnp.sum(((prior.log_lengthscale - mean_length) / _LOG_LENGTHSCALE_STD) ** 2))
-
-
-def uninformed_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
-    """Returns 3 priors without past tasks: F = 1, E = 0.001 and length scales of 0.1, 0.25 and 0.6 times sqrt(D)."""
-    shapes = prior_shapes(config, n_columns)
-    lengths = np.log(np.array(UNINFORMED_LENGTHSCALES, np.float32)) + np.float32(0.5 * math.log(max(n_columns, 1)))
-    log_zero = np.full_like(lengths, -np.inf)
-    return jax.tree.map(lambda a: np.zeros((3, *a.shape), a.dtype), shapes)._replace(
-        log_slope_var=log_zero,
-        log_feature_var=log_zero,
-        log_noise_var=np.full_like(lengths, math.log(UNINFORMED_NOISE_VAR)),
-        log_lengthscale=np.repeat(lengths[:, None], n_columns, axis=1),
-    )
-
-
-def pad_columns(prior: LearnedPrior, n_columns: int, width: int) -> LearnedPrior:
-    """Returns a prior for more columns; means and covariances do not change where the additional columns are zero.
-
-    Args:
-      prior: for D columns; members may be in front of each array.
-      n_columns: D.
-      width: the new number of columns.
-    """
-    members = [(0, 0)] * (prior.log_lengthscale.ndim - 1)
-    return prior._replace(
-        trend=mlp.pad_columns(prior.trend, n_columns, width),
-        features=mlp.pad_columns(prior.features, n_columns, width),
-        log_lengthscale=jnp.pad(prior.log_lengthscale, [*members, (0, width - n_columns)]),
-    )
-
-
-def unvaried_columns(meta: SearchSpace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
-    """Returns the columns of hyperparameters that no training task varies, bool[D], and the first row, f32[D].
-
-    A hyperparameter varies if one of its columns does. Without descriptions of columns there is none.
-    """
-    tables = [task.X for task in meta.require_train_tasks().values()]
-    first = np.asarray(tables[0][0], np.float32)
-    if meta.columns is None:
-        return np.zeros(len(first), bool), first
-    varies = np.any([(table != first).any(axis=0) for table in tables], axis=0)
-    varied_parents = {column.parent for column, one in zip(meta.columns, varies, strict=True) if one}
-    return np.array([column.parent not in varied_parents for column in meta.columns]), first
-
-
-def fix_columns(prior: LearnedPrior, is_fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
-    """Returns a prior whose networks ignore some columns, with their outputs at constant values of these columns.
-
-    Args:
-      prior: members may be in front of each array.
-      is_fixed: bool[D], the columns.
-      values: f[D], their values.
-    """
-    if not is_fixed.any():
-        return prior
-    return prior._replace(
-        trend=mlp.fix_columns(prior.trend, jnp.asarray(is_fixed), mlp.standard_columns(jnp.asarray(values))),
-        features=mlp.fix_columns(prior.features, jnp.asarray(is_fixed), jnp.asarray(values)),
-    )
 
 
 def clip_prior(prior: LearnedPrior) -> LearnedPrior:
@@ -397,3 +308,89 @@ def covariance_and_residuals(
     """Returns `observe` of trials with these features, of a centred trend, under a prior and a mean of its slope a."""
     signal = prior_covariance(features, features, prior)
     return observe(trials, signal, slope_mean * features.trend, prior.log_noise_var)
+
+
+def sample_prior(prior: Prior, features: PriorFeatures, key: Array) -> Callable[[PriorFeatures], Array]:
+    """Samples a function of features, with mean zero and the covariance of a prior.
+
+    Only the numbers of columns of ``features`` are read.
+    """
+    line_key, feature_key, ard_key = jax.random.split(key, 3)
+    variances = jnp.stack([jnp.full_like(prior.log_slope_var, OFFSET_VAR), jnp.exp(prior.log_slope_var)])
+    offset, slope = jax.random.normal(line_key, (2,)) * jnp.sqrt(variances)
+    feature_sample = prior.sample_features(features.features.shape[-1], feature_key)
+    ard = sample_matern52(features.scaled_columns.shape[-1], jnp.exp(prior.log_ard_var), ard_key)
+    return lambda new: offset + slope * new.trend + feature_sample(new.features) + ard(new.scaled_columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypothesis(Checked):
+    """A change of a learned prior: the mean of its slope, and factors of its variances. The defaults change nothing.
+
+    Raises:
+      ConfigError: if the weight or the noise factor is not positive, another variance factor is negative, or a number
+        is not finite.
+    """
+
+    weight: Positive[float]
+    """pi_h; weights are divided by their sum."""
+    slope_mean: float = 1.0
+    """Mean of the slope a of the learned trend m: 0 drops the trend, -1 reverses it."""
+    slope_variance_factor: NonNegative[float] = 1.0
+    """Factor of A, the variance of the slope."""
+    feature_variance_factor: NonNegative[float] = 1.0
+    """Factor of G, the variance of the process over learned features."""
+    ard_variance_factor: NonNegative[float] = 1.0
+    """Factor of F, the variance of the process over the columns."""
+    noise_variance_factor: Positive[float] = 1.0
+    """Factor of E, the noise variance."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        infinite = [name for name, value in vars(self).items() if not math.isfinite(value)]
+        if infinite:
+            raise ConfigError(f"{infinite[0]} must be finite, but got {getattr(self, infinite[0])}")
+
+
+HYPOTHESES = (
+    Hypothesis(weight=0.5),
+    Hypothesis(weight=0.1, slope_mean=0.6),
+    Hypothesis(weight=0.1, feature_variance_factor=2.0, ard_variance_factor=4.0),
+    Hypothesis(weight=0.1, feature_variance_factor=0.5, ard_variance_factor=0.5),
+    Hypothesis(weight=0.1, slope_mean=0.0, feature_variance_factor=2.0),
+    Hypothesis(weight=0.05, slope_mean=-1.0),
+    Hypothesis(
+        weight=0.05, slope_mean=0.0, slope_variance_factor=0.0, feature_variance_factor=0.0, ard_variance_factor=20.0
+    ),
+)
+"""In this order: the prior as learned; a weaker trend; more variance of the task's own; less of it; no trend; the
+reversed trend; neither the trend nor the learned features."""
+
+
+class HypothesisArrays(NamedTuple):
+    """H hypotheses as arrays f[H], in the order of the fields of `Hypothesis`; weights and factors as logarithms."""
+
+    log_weight: Array
+    slope_mean: Array
+    log_slope_variance_factor: Array
+    log_feature_variance_factor: Array
+    log_ard_variance_factor: Array
+    log_noise_variance_factor: Array
+
+
+def hypothesis_arrays(hypotheses: Sequence[Hypothesis]) -> HypothesisArrays:
+    """Returns hypotheses as arrays, with weights that sum to one."""
+    weight, slope_mean, *factors = np.array([astuple(hypothesis) for hypothesis in hypotheses]).T
+    with np.errstate(divide="ignore"):  # a variance of zero
+        log_weight, *logs = np.log([weight / weight.sum(), *factors])
+    return HypothesisArrays(*(jnp.asarray(a, jnp.float32) for a in (log_weight, slope_mean, *logs)))
+
+
+def scale_variances(prior: Prior, hypothesis: HypothesisArrays) -> Prior:
+    """Returns a prior with its variances multiplied by the factors of one hypothesis."""
+    return prior._replace(
+        log_slope_var=prior.log_slope_var + hypothesis.log_slope_variance_factor,
+        log_feature_var=prior.log_feature_var + hypothesis.log_feature_variance_factor,
+        log_ard_var=prior.log_ard_var + hypothesis.log_ard_variance_factor,
+        log_noise_var=prior.log_noise_var + hypothesis.log_noise_variance_factor,
+    )

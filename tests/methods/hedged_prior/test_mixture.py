@@ -10,20 +10,17 @@ from scipy.special import softmax
 from scipy.stats import multivariate_t
 
 from dre_jax.gp import fourier
-from dre_jax.methods.hedged_prior import hypotheses
+from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, MultiTaskParams, condition_common
-from dre_jax.methods.hedged_prior.draws import sample_responses
-from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
-from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
-from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
-from dre_jax.methods.hedged_prior.posterior import (
+from dre_jax.methods.hedged_prior.hedged_prior import improvement_weights, mean_and_improvement
+from dre_jax.methods.hedged_prior.mixture import (
     HedgedPriorParams,
+    HeldOutEvidence,
     condition_mixture,
-    improvement_weights,
-    mean_and_improvement,
     predict_mixture,
+    sample_responses,
 )
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, Trials, init
+from dre_jax.methods.hedged_prior.priors import Hypothesis, LearnedPriorConfig, Trials, hypothesis_arrays, init
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from tests.oracles import in_slots, learned_prior, log_augmented_improvement, matern52
 
@@ -65,7 +62,7 @@ def make_common():
     x, y, task = past_trials()
     process = condition_common(past, x.astype(np.float32), y.astype(np.float32), task.astype(np.int32))
     log_odds = jnp.float32(np.log(COMMON_SHARE) - np.log1p(-COMMON_SHARE))
-    by = hypotheses.hypothesis_arrays(COMMON_HYPOTHESES)
+    by = hypothesis_arrays(COMMON_HYPOTHESES)
     return CommonPrior(jax.tree.map(lambda a: a[None], process), by, log_odds)
 
 
@@ -86,7 +83,7 @@ def make_params(priors, transfer=TRANSFER, common=None):
     hyperpriors = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
     log_odds = jnp.float32(np.log(transfer) - np.log1p(-transfer))
     facts = HeldOutEvidence(*[jnp.int32(0)] * 3, *[jnp.float32(0.0)] * 2)
-    by = hypotheses.hypothesis_arrays(HYPOTHESES)
+    by = hypothesis_arrays(HYPOTHESES)
     return HedgedPriorParams(priors, by, log_odds, hyperpriors, jnp.int32(1), facts, common)
 
 

@@ -21,6 +21,7 @@ from dre_jax.data import Task
 from dre_jax.data.sampling import TaskSpans
 from dre_jax.data.tasks import TaskTable, build_table, sort_task
 
+Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 _MAX_SPLIT_TASKS = 2  # with more tasks, whole tasks are held out
 _SPLITS = 4  # ways of halving a task's trials
@@ -35,21 +36,6 @@ class HeldOut(NamedTuple):
     """bool[K, H, n]: the filled slots."""
     context: Array
     """bool[K, H, n]: the trials that are also training data."""
-
-
-class HeldOutEvidence(NamedTuple):
-    """Log-likelihoods of held-out trials; all zero if the configuration sets the number of steps."""
-
-    folds: Array
-    """i32: number of folds."""
-    tasks: Array
-    """i32: number of past tasks."""
-    by_rows: Array
-    """bool: whether halves of tasks are held out instead of tasks."""
-    learned: Array
-    """Log-likelihood a trial of the priors after the selected steps, the mean over tasks."""
-    uninformed: Array
-    """The same of processes without past tasks (`dre_jax.methods.hedged_prior.prior.uninformed_priors`)."""
 
 
 class Folds(NamedTuple):
@@ -69,6 +55,17 @@ class Folds(NamedTuple):
     """Whether halves of tasks are held out instead of tasks."""
     slots: int
     """Number of slots that the longest history of these tasks needs, and up to three more."""
+
+    def mean_a_trial(self, values: Floats) -> float:
+        """Returns the mean over tasks of values of held-out histories, f64[K, H], divided by their held-out trials."""
+        trials = np.asarray(self.held_out.where) & ~np.asarray(self.held_out.context)
+        means = values / np.maximum(np.sum(trials, axis=-1), 1)
+        return float(np.mean([np.mean(group) for group in group_by_task(means, self.task)]))
+
+
+def group_by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
+    """Returns the values of histories, f[K, H, ...], grouped by their tasks i32[K, H]."""
+    return [values[task == i] for i in np.unique(task)]
 
 
 def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories: int, rows: int) -> Folds:

@@ -1,11 +1,11 @@
 """Gaussian process priors learned from past tasks and averaged with processes of the task; this library's own method.
 
-Past tasks train a few priors: a common trend, and a kernel of the deviations from it (`prior`). Held-out trials choose
+Past tasks train a few priors: a common trend, and a kernel of the deviations from it (`priors`). Held-out trials choose
 the number of training steps (`training`). A few past tasks also have a multi-task Gaussian process
-(`common_process`). Hypotheses about a new task keep, weaken, drop or reverse these priors (`hypotheses`). Processes of
-the task, some of them fitted to its trials, do not use past tasks (`task_process`). The marginal likelihood of the
-trials weights all components (`posterior`), and the expected improvement of the mixture selects the next trial. A few
-trials are therefore enough to reject past tasks that mislead.
+(`common_process`). Hypotheses about a new task keep, weaken, drop or reverse these priors (`priors`). Processes of the
+task, some of them fitted to its trials, do not use past tasks (`task_process`). The marginal likelihood of the trials
+weights all components (`mixture`), and the expected improvement of the mixture selects the next trial. A few trials are
+therefore enough to reject past tasks that mislead.
 """
 
 from __future__ import annotations
@@ -21,45 +21,44 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
+from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.gp.response_scale import ResponseTransform, best_response, scale_responses
 from dre_jax.methods.entry import Entry
-from dre_jax.methods.hedged_prior import common_process, task_process
 from dre_jax.methods.hedged_prior.common_process import (
     CommonFit,
     CommonProcessConfig,
+    MultiTaskParams,
     PastTrials,
     common_prior,
     fit_past_tasks,
 )
-from dre_jax.methods.hedged_prior.draws import sample_responses
-from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
-from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypothesis_arrays
-from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
-from dre_jax.methods.hedged_prior.posterior import (
+from dre_jax.methods.hedged_prior.mixture import (
     HedgedPosterior,
     HedgedPriorParams,
+    HeldOutEvidence,
     component_moments,
     condition_mixture,
-    improvement_weights,
-    mean_and_improvement,
-    past_weight,
     predict_mixture,
+    sample_responses,
 )
-from dre_jax.methods.hedged_prior.prior import (
+from dre_jax.methods.hedged_prior.priors import (
+    HYPOTHESES,
+    Hypothesis,
     LearnedPriorConfig,
-    MultiTaskParams,
     Trials,
-    fix_columns,
+    hypothesis_arrays,
     init,
-    pad_columns,
-    unvaried_columns,
 )
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
-from dre_jax.methods.hedged_prior.training import explain_training, train_priors
-from dre_jax.methods.hedged_prior.training_steps import PriorTraining
+from dre_jax.methods.hedged_prior.training import PriorTraining, train_priors
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.search.acquisition import (
+    EXPECTED_IMPROVEMENT,
+    AcquisitionConfig,
+    acquire_by_response,
+    log_augmented_improvement,
+)
 from dre_jax.search.history import Candidates, Components, History
 from dre_jax.search.method import Capabilities
 
@@ -132,9 +131,9 @@ class HedgedPrior:
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
         # Past tasks teach nothing about a hyperparameter that none of them varies; the trials may.
-        is_fixed, values = unvaried_columns(meta)
+        is_fixed, values = meta.unvaried_columns()
         return HedgedPriorParams(
-            fix_columns(fit.priors, is_fixed, values),
+            fit.priors.fix_columns(is_fixed, values),
             hypothesis_arrays(self.hypotheses),
             log_odds,
             hyperpriors,
@@ -165,11 +164,11 @@ class HedgedPrior:
         return jax.eval_shape(params)
 
     def pad_columns(self, params: HedgedPriorParams, n_columns: int, width: int) -> HedgedPriorParams:
-        """Returns parameters for tables with more columns; see `dre_jax.methods.hedged_prior.prior.pad_columns`."""
+        """Returns parameters for tables with more columns; the results do not change where these are zero."""
         return params._replace(
-            priors=pad_columns(params.priors, n_columns, width),
-            hyperpriors=task_process.pad_columns(params.hyperpriors, width),
-            common=None if params.common is None else common_process.pad_columns(params.common, width),
+            priors=params.priors.pad_columns(width),
+            hyperpriors=params.hyperpriors.pad_columns(width),
+            common=None if params.common is None else params.common.pad_columns(width),
         )
 
     def acquire(self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array) -> Array:
@@ -211,7 +210,7 @@ class HedgedPrior:
 
     def past_weight(self, fitted_params: ConditionedPriors) -> Array:
         """Returns the total weight of the components that use what past tasks taught."""
-        return past_weight(fitted_params.posterior)
+        return fitted_params.posterior.past_weight
 
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
         """Returns the mixture given a history, whose responses are scaled here."""
@@ -239,6 +238,71 @@ class HedgedPrior:
             share, rows = float(expit(np.float64(params.common.log_odds))), params.common.process.task.shape[-1]
             reasons["common process"] = f"of {rows} past trials, with {share:.2f} of the transfer probability"
         return reasons
+
+
+def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation: float) -> Array:
+    """Returns the logarithms of the components' weights in the expected improvement, f[J H + C + K].
+
+    Few short past studies cannot tell a fast variation from noise. A mixture that takes most of the variance of the
+    responses for noise expects improvement nowhere near the best trials, and suggests what it knows least of. Where
+    past tasks have a common process, ``interpolation`` times the noise's share of the variance therefore goes to the
+    fixed processes of the task, which have little noise (an epsilon-contamination of the mixture; Berger and Berliner
+    1986).
+
+    Args:
+      posterior: the mixture given a history.
+      n_fixed: number of the fixed processes of the task.
+      interpolation: their weight if all variance is noise; less than 1.
+    """
+    log_weight = posterior.log_weight
+    if len(posterior.past) == 1 or interpolation == 0.0:
+        return log_weight
+    noise_var = jnp.sum(jnp.exp(log_weight) * posterior.noise_deviations**2)
+    share = interpolation * jnp.minimum(noise_var, 1.0)  # standardised responses have the variance 1
+    rest, log_fixed, log_fitted = jnp.split(log_weight, [posterior.n_past, posterior.n_past + n_fixed])
+    log_extra = jnp.log(share) + jax.nn.log_softmax(log_fixed)
+    log_rest = jnp.log1p(-share)
+    return jnp.concatenate([rest + log_rest, jnp.logaddexp(log_fixed + log_rest, log_extra), log_fitted + log_rest])
+
+
+def mean_and_improvement(
+    config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, incumbent: Array, log_weight: Array
+) -> tuple[Array, Array]:
+    """Returns the mean of the mixture and the log of its expected improvement at new configurations, two f[m].
+
+    The expected improvement is the weighted sum over components. The improvement of one Gaussian with the moments of
+    the mixture differs: a component of little weight and another mean increases the variance everywhere.
+
+    Args:
+      config: sizes of the learned priors.
+      posterior: the mixture given a history.
+      new: f[m, D].
+      incumbent: the best response, a scalar.
+      log_weight: f[J H + C + K], the weights in the expected improvement (`improvement_weights`).
+    """
+    share = jnp.exp(posterior.log_weight)[:, None]
+    noise = posterior.noise_deviations[:, None]
+
+    def block(rows: Array) -> tuple[Array, Array]:
+        means, variances = component_moments(config, posterior, rows)
+        each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise)
+        improvement = jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
+        return jnp.sum(share * means, axis=0), improvement
+
+    return by_blocks(block, new)
+
+
+def explain_training(steps: int, transfer_probability: float, held_out: HeldOutEvidence) -> str:
+    """Returns the number of steps, the probability of transfer and the reasons of both in one line."""
+    transfer = f"transfer probability {transfer_probability:.2f}"
+    if int(held_out.folds) == 0:
+        return f"{steps} steps, as given; {transfer}"
+    count = int(held_out.tasks)
+    what = f"{'halves of ' if bool(held_out.by_rows) else ''}{count} {'task' if count == 1 else 'tasks'}"
+    return (
+        f"{steps} steps, chosen by {int(held_out.folds)} folds of {what}: held-out log evidence "
+        f"{float(held_out.learned):+.2f} a trial, {float(held_out.uninformed):+.2f} without the past; {transfer}"
+    )
 
 
 ENTRIES = (

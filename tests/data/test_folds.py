@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import Task
-from dre_jax.methods.hedged_prior.folds import make_folds
+from dre_jax.data.folds import make_folds
 
 HISTORIES, ROWS = 12, 8
 

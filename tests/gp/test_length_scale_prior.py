@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import Task
-from dre_jax.methods.hedged_prior.length_scale_prior import (
+from dre_jax.gp.length_scale_prior import (
     LengthScaleConfig,
     _update,
     fit_length_scale_prior,
