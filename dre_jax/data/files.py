@@ -190,6 +190,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         stream.write(text.encode("utf-8"))
 
 
+def append_text(path: str | os.PathLike[str], text: str) -> None:
+    """Appends UTF-8 text to a file. Raises `DataError` where that cannot be done; a part of it may then be written."""
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {_reason(error)}") from error
+
+
 def write_json(path: str | os.PathLike[str], obj: Any, *, indent: int | None = None) -> None:
     """Writes an object as JSON at once or not at all; NumPy and JAX arrays and scalars become lists and numbers.
 

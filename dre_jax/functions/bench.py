@@ -14,11 +14,11 @@ from dre_jax.data.results import Results, write_results
 from dre_jax.errors import ConfigError
 from dre_jax.functions.families import FAMILIES, Family, FamilyTask, stack_tasks
 from dre_jax.functions.optimize import FunctionSearches, optimize_functions
+from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.registry import find, real_name
 from dre_jax.search.batch import ExecutionConfig, run_id
 from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
 from dre_jax.tuning.surrogates.surrogate import Surrogate
-from dre_jax.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ def run_bench(
             str(i): {str(seed): trace for seed, trace in enumerate(of_task)} for i, of_task in enumerate(rows)
         }
     protocol = {"benchmark": "test functions", "past": f"{config.n_past_studies}x{config.n_past_trials}"}
-    results = Results(traces, {"method": name, "protocol": protocol, "versions": {"dre_jax": __version__}})
+    results = Results(traces, {"method": name, "protocol": protocol, "versions": versions()})
     write_results(folder / f"{name}.json", results)
     return results
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.data.files import make_folder, write_text
+from dre_jax.data.files import append_text, make_folder, write_text
 from dre_jax.errors import DataError
 
 
@@ -57,14 +57,15 @@ class SearchFile:
             self.finished[row["task"], row["seed"]] = one
 
     def add(self, searches: Iterable[tuple[Place, FinishedSearch]]) -> None:
-        """Adds finished searches."""
+        """Adds finished searches. Raises `DataError` if the file cannot be written."""
         new = dict(searches)
         self.finished |= new
         if self._path is not None:
-            with self._path.open("a") as file:
-                for (task, seed), one in new.items():
-                    row = {"task": task, "seed": seed, "points": one.points.tolist(), "values": one.values.tolist()}
-                    file.write(json.dumps(row) + "\n")
+            rows = (
+                {"task": task, "seed": seed, "points": one.points.tolist(), "values": one.values.tolist()}
+                for (task, seed), one in new.items()
+            )
+            append_text(self._path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _read(path: Path, line: str) -> dict[str, Any]:

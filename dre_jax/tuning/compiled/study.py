@@ -20,6 +20,7 @@ from dre_jax.suggest.sobol import ScrambledWords, expand_points
 from dre_jax.tuning.compiled.information import even_share
 from dre_jax.tuning.engine.engine_config import SAME
 from dre_jax.tuning.engine.initial_design import SEQUENCE
+from dre_jax.tuning.engine.plateau import order_by_outcome
 from dre_jax.tuning.engine.response_clipping import clip_responses
 
 _IDENTICAL = 1e-9  # configurations whose numbers differ by less are one
@@ -223,23 +224,15 @@ def _next_even_point(
     words = ScrambledWords(*(one[number // SEQUENCE] for one in design.sequence))
     points = expand_points(words, SEQUENCE, jnp).astype(state.points.dtype)
     points = jnp.roll(points, -(number % SEQUENCE), axis=0)
-    order = _order_by_outcome(config, state, where, canonicalize(config.layout, points))
+    has_failed = _slots(len(state.failures)) < state.n_failed
+    outcomes = (
+        jnp.concatenate([state.points, state.failures]),
+        jnp.concatenate([where, jnp.zeros_like(has_failed)]),
+        jnp.concatenate([jnp.zeros_like(where), has_failed]),
+    )
+    order = order_by_outcome(canonicalize(config.layout, points), *outcomes, config.failed_radius, jnp)
     points = jnp.where(avoids_failures, points[order], points)
     if config.layout.size <= _MAX_ENUMERATION:
         points = jnp.concatenate([points, jnp.asarray(config.layout.all_points(), points.dtype)])
     points = round_to_values(config.layout, points)
     return points[jnp.argmax(~_is_known(state, points))]
-
-
-def _order_by_outcome(config: StudyConfig, state: StudyState, where: Array, points: Array) -> Array:
-    """Returns an order i[N] of points f[N, P], as `dre_jax.tuning.engine.plateau.order_by_outcome`."""
-
-    def nearest(others: Array, mask: Array, distance: Any) -> Array:
-        return jnp.min(jnp.where(mask[None, :], distance(points[:, None] - others[None]), jnp.inf), axis=1)
-
-    has_failed = _slots(len(state.failures)) < state.n_failed
-    squared, largest = lambda apart: jnp.sum(apart**2, axis=-1), lambda apart: jnp.max(jnp.abs(apart), axis=-1)
-    near_success, near_failure = nearest(state.points, where, squared), nearest(state.failures, has_failed, squared)
-    step = nearest(state.failures, has_failed, largest)
-    is_failure = (step <= config.failed_radius) | ((near_failure < near_success) & jnp.any(where))
-    return jnp.argsort(is_failure, stable=True)

@@ -1,13 +1,13 @@
 """Forecasts of final values from the beginnings of learning curves, and the rule that stops trials.
 
-The curves of a study are draws of one Gaussian process (`processes`), whose prior is generic or learned from past
-studies (`priors`). The finished curves of the study weigh these priors by how well each predicts the last value of a
-curve that is left out, so that misleading past studies lose their weight. A trial is stopped if the probability that it
-becomes the best is below a bound times the gain of stopping it, which falls as fewer steps remain (`stopping_gains`).
-The surprise of a curve is -log of the least ratio of the probability that its beginnings gave to the event that the
-curve ends above the next lower one, and the gain: a trial that would have become the best is stopped only if the bound
-is above exp(-surprise). The bound is set so that this happens to a share `error` of the best trials, with surprises of
-a gamma distribution; its rate has a conjugate prior, which past studies inform.
+The curves of a study are draws of one Gaussian process (`gaussian_processes`), whose prior is generic or learned from
+past studies (`priors`). The finished curves of the study weigh these priors by how well each predicts the last value of
+a curve that is left out, so that misleading past studies lose their weight. A trial is stopped if the probability that
+it becomes the best is below a bound times the gain of stopping it, which falls as fewer steps remain
+(`stopping_gains`). The surprise of a curve is -log of the least ratio of the probability that its beginnings gave to
+the event that the curve ends above the next lower one, and the gain: a trial that would have become the best is stopped
+only if the bound is above exp(-surprise). The bound is set so that this happens to a share `error` of the best trials,
+with surprises of a gamma distribution; its rate has a conjugate prior, which past studies inform.
 
 With past studies of the same kind, a trial is also stopped if more trials are ahead of it than were of the best trials
 of past studies at any step (`ranks`), with the same error, unless the finished curves contradict the past, or the

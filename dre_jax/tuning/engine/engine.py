@@ -5,7 +5,7 @@ An engine has no state: the same trials, seed and number give the same suggestio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.precision import Dtype, precision_of, with_precision
-from dre_jax.suggest.proposals import Proposals, SuggestionInputs, propose
+from dre_jax.suggest.proposals import Proposals, SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.engine.cost import CostModel, learn_cost, learn_past_cost, share_left
@@ -35,7 +35,14 @@ from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
 from dre_jax.tuning.engine.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.engine.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.engine.suggestion_runtime import seed_key, suggestion_runtime
-from dre_jax.tuning.engine.trial_record import ParamsEncoder, select_trials, trial_record
+from dre_jax.tuning.engine.trial_record import (
+    EncodedTrials,
+    ParamsEncoder,
+    encode_trials,
+    select_trials,
+    trial_record,
+    with_value,
+)
 from dre_jax.tuning.objectives.objectives import values_of
 from dre_jax.tuning.objectives.several import SeveralObjectives
 from dre_jax.tuning.objectives.single import SingleObjective
@@ -143,53 +150,48 @@ class Engine:
           ConfigError: if the method's values of all candidates are NaN.
         """
         check_not_forked()
-        observations = _with_value(trials)
-        running, failures = (
-            [trial._params for trial in trials if trial.state == state] for state in ("running", "failed")
-        )
-        groups = ([trial._params for trial in observations], [*running, *pending], failures)
-        encode = self._encoder.encode
-        encodings = [[encode(params) for params in group] for group in groups]
-        identities = {encoding.identity for group in encodings for encoding in group}
+        study = encode_trials(self._encoder, trials, pending)
         held = coordinates_of(self.space, fixed or {})
         start = None if self._past is None else self._past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
-        for params in design.initial_configurations(len(identities)):
-            if encode(params).identity not in identities:
-                return Suggestion(params)
-        trial_points = [
-            np.array([encoding.point for encoding in group]).reshape(-1, len(self.space)) for group in encodings
-        ]
-        points, _, failed_points = trial_points
+        initial = self._first_new(design.initial_configurations(len(study.identities)), study.identities)
+        if initial is not None:
+            return Suggestion(initial)
+        values = values_of(study.observations, self.objectives.directions)
         has_past = self._past is not None
-        values = values_of(observations, self.objectives.directions)
-        information = information_of(observations, points, values, has_past=has_past)
+        information = information_of(study.observations, study.points, values, has_past=has_past)
         fills_space = number % 4 < 4 * information.even_share
         candidates, improvement, past_weight = None, None, None
         # A trial that fills the space has the improvement that the method expects of another one.
         says_more = capabilities_of(self._method).improvement and not information.is_plateau
-        if self._can_value(observations) and (says_more or not fills_space):
-            with suggestion_runtime, self._precision() as dtype:
-                left = share_left(self.config.budget, trials)
-                ranking = self._rank_candidates(observations, trial_points, design, left, dtype)
-                candidates, improvement, past_weight = ranking
+        if self._can_value(study.observations) and (says_more or not fills_space):
+            left = share_left(self.config.budget, trials)
+            candidates, improvement, past_weight = self._rank_candidates(study, design, left)
         if candidates is None or fills_space:
-            feasible = np.array([trial.is_feasible for trial in observations], bool)
-            arrays, radius = (points, feasible, failed_points), self.config.failed_radius
-            candidates = design.sobol_configurations(lambda even: order_by_outcome(even, *arrays, radius))
+            candidates = self._even_configurations(study, design)
         improvement = 0.0 if information.is_plateau and information.is_long else improvement
-        allowed = filter(self.space.allows, candidates)
-        best = next((params for params in allowed if encode(params).identity not in identities), None)
+        best = self._first_new(filter(self.space.allows, candidates), study.identities)
         if best is not None:
             return Suggestion(best, improvement, past_weight)
         # All candidates have been evaluated: any other configuration, or one that is not running.
-        others = (
-            params
-            for exclusions in (identities, {encoding.identity for encoding in encodings[1]}, set[bytes]())
-            for params in design.other_configurations()
-            if encode(params).identity not in exclusions
+        exclusions = (study.identities, study.pending_identities, frozenset[bytes]())
+        others = (self._first_new(design.other_configurations(), known) for known in exclusions)
+        return Suggestion(next(params for params in others if params is not None), 0.0, past_weight)
+
+    def _first_new(self, configurations: Iterable[Params], known: Container[bytes]) -> Params | None:
+        """Returns the first configuration that is not known by its identity, or None."""
+        return next((params for params in configurations if self._encoder.encode(params).identity not in known), None)
+
+    def _even_configurations(self, study: EncodedTrials, design: InitialDesign) -> Iterable[Params]:
+        """Returns configurations that fill the space, those near failed trials last."""
+        feasible = np.array([trial.is_feasible for trial in study.observations], bool)
+        has_failed = np.ones(len(study.failed_points), bool)
+        outcomes = (
+            np.vstack([study.points, study.failed_points]),
+            np.concatenate([feasible, ~has_failed]),
+            np.concatenate([~feasible & feasible.any(), has_failed]),
         )
-        return Suggestion(next(others), 0.0, past_weight)
+        return design.sobol_configurations(lambda even: order_by_outcome(even, *outcomes, self.config.failed_radius))
 
     def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the responses f64[n] that order the trials."""
@@ -203,65 +205,88 @@ class Engine:
         return log_densities(self.space) if self.config.belief_weight else None
 
     def _rank_candidates(
-        self,
-        observations: Sequence[Trial],
-        trial_points: Sequence[np.ndarray],
-        design: InitialDesign,
-        left: float,
-        dtype: Dtype,
+        self, study: EncodedTrials, design: InitialDesign, left: float
     ) -> tuple[Iterable[Params], float | None, float | None]:
-        """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
+        """Ranks candidates by the method.
 
-        ``trial_points`` f64[n, P] are those of trials with values, pending and failed trials; ``left`` is the share of
-        the budget that is left.
+        ``left`` is the share of the budget that is left.
 
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
         """
-        (points, pending_points, failed_points), max_history = trial_points, self.config.max_history
-        arrays = self._responses(observations), points, failed_points, pending_points
-        outcomes, responses = feasibility_outcomes(self.config, observations, *arrays, dtype)
-        responses = self.objectives.rank_like_past(observations, responses)
-        rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
-        hidden_points = points if len(points) > len(rows) else points[:0]
-        is_finite = bool(np.isfinite(self.space.size))
-        # With real numbers, of the best candidates hardly one is evaluated: they are compared below, as they are few.
-        avoid = np.vstack([failed_points, hidden_points]) if is_finite else failed_points
-        slots = capacity_for(len(avoid)) if outcomes is None else coarse_capacity_for(len(avoid))
+        with suggestion_runtime, self._precision() as dtype:
+            arrays = self._responses(study.observations), study.points, study.failed_points, study.pending_points
+            outcomes, responses = feasibility_outcomes(self.config, study.observations, *arrays, dtype)
+            responses = self.objectives.rank_like_past(study.observations, responses)
+            max_history = self.config.max_history
+            rows = select_trials(responses, max(max_history - len(study.pending_points), max_history // 2))
+            record = self._trial_record(study, rows, responses, dtype, is_coarse=outcomes is not None)
+            even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
+            slots = len(record.points)
+            inputs = SuggestionInputs(
+                self.objectives.params_for(self._params, study.observations, responses, rows, slots, dtype),
+                record,
+                jax.device_put(even_points.astype(dtype)),
+                seed_key(self.seed),
+                jax.device_put(np.int32(design.number % 2**31)),
+                None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
+                self._weights(study, responses, left, dtype),
+            )
+            proposals = self._search(outcomes, inputs)
+            if proposals.is_undefined:
+                raise undefined_values(self._method)
+            configurations = self._proposed_configurations(proposals, fixed_coordinates, self._hidden(study, rows))
+            spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
+            improvement, weight = proposals.improvement, proposals.past_weight
+            return (
+                configurations,
+                None if improvement is None or not spread else float(improvement) * spread,
+                None if weight is None else float(weight),
+            )
+
+    @cached_property
+    def _is_finite(self) -> bool:
+        return bool(np.isfinite(self.space.size))
+
+    def _hidden(self, study: EncodedTrials, rows: np.ndarray) -> np.ndarray:
+        """Returns the points f64[n, P] of all trials with a value if the method gets only some of them; else none."""
+        return study.points if len(study.points) > len(rows) else study.points[:0]
+
+    def _trial_record(
+        self, study: EncodedTrials, rows: np.ndarray, responses: np.ndarray, dtype: Dtype, *, is_coarse: bool
+    ) -> TrialRecord:
+        """Returns rows of the trials with a value, and the pending trials, as the search for candidates reads them.
+
+        ``is_coarse`` pads the points to avoid so that few programs are compiled.
+        """
+        # With real numbers, of the best candidates hardly one is evaluated: they are compared later, as they are few.
+        is_finite, hidden = self._is_finite, self._hidden(study, rows)
+        avoid = np.vstack([study.failed_points, hidden]) if is_finite else study.failed_points
+        slots = coarse_capacity_for(len(avoid)) if is_coarse else capacity_for(len(avoid))
         # Where all coordinates have few values, a neighbour is another configuration.
         radius = SAME if is_finite else self.config.failed_radius
-        history = self._history(observations, rows, points, responses, len(rows) + len(pending_points), dtype)
-        trials = trial_record(history, points[rows], pending_points, avoid, slots, radius)
-        even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
-        costs = np.array([np.nan if trial.cost is None else trial.cost for trial in observations], np.float64)
+        n_filled = len(rows) + len(study.pending_points)
+        history = self._history(study.observations, rows, study.points, responses, n_filled, dtype)
+        return trial_record(history, study.points[rows], study.pending_points, avoid, slots, radius)
+
+    def _weights(self, study: EncodedTrials, responses: np.ndarray, left: float, dtype: Dtype) -> Weights:
+        """Returns the factors of the method's values by beliefs and costs."""
+        costs = np.array([np.nan if trial.cost is None else trial.cost for trial in study.observations], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
-        inputs = SuggestionInputs(
-            self.objectives.params_for(self._params, observations, responses, rows, len(trials.points), dtype),
-            trials,
-            jax.device_put(even_points.astype(dtype)),
-            seed_key(self.seed),
-            jax.device_put(np.int32(design.number % 2**31)),
-            None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
-            Weights(
-                None,
-                self._log_belief(points, responses, dtype),
-                learn_cost(self.space.layout, points, costs, left, max_history, dtype, past_cost),
-            ),
-        )
-        proposals = self._search(outcomes, inputs)
-        if proposals.is_undefined:
-            raise undefined_values(self._method)
-        best, values = np.asarray(proposals.points), np.asarray(proposals.values)
-        proposed_points = (fix_coordinates(point, fixed_coordinates) for point in best[values > -np.inf])
-        configurations = (
+        arrays = self.space.layout, study.points, costs, left, self.config.max_history, dtype, past_cost
+        return Weights(None, self._log_belief(study.points, responses, dtype), learn_cost(*arrays))
+
+    def _proposed_configurations(
+        self, proposals: Proposals, fixed_coordinates: np.ndarray, hidden: np.ndarray
+    ) -> Iterable[Params]:
+        """Yields the configurations of proposed points, without those at a point of ``hidden`` f64[n, P]."""
+        points, values = np.asarray(proposals.points), np.asarray(proposals.values)
+        proposed_points = (fix_coordinates(point, fixed_coordinates) for point in points[values > -np.inf])
+        return (
             self.space.params(point)
             for point in proposed_points
-            if is_finite or not len(hidden_points) or np.abs(hidden_points - point).max(axis=1).min() > SAME
+            if self._is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > SAME
         )
-        spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
-        improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
-        weight = proposals.past_weight
-        return configurations, improvement, None if weight is None else float(weight)
 
     def _search(self, outcomes: Any, inputs: SuggestionInputs) -> Proposals:
         """Returns the best candidates by the method; ``outcomes`` are those of `feasibility_outcomes`."""
@@ -316,7 +341,7 @@ class Engine:
         """
         self.objectives.require_predictions()
         check_not_forked()
-        observations = _with_value(trials)
+        observations = with_value(trials)
         responses = self.objectives.rank_like_past(observations, self._responses(observations))
         rows = select_trials(responses, self.config.max_history)
         clipped_responses = clip_responses(responses[rows])
@@ -377,7 +402,3 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT_ATTRIBUTES}
-
-
-def _with_value(trials: Iterable[Trial]) -> list[Trial]:
-    return [trial for trial in trials if trial.state in ("complete", "stopped")]

@@ -112,28 +112,24 @@ def without_rounding(values: Any, xp: Any = np) -> Any:
     return xp.where(finite & (spread <= _ROUNDING), size, values)
 
 
-def order_by_outcome(
-    points: Floats, trials: Floats, feasible: npt.NDArray[np.bool_], failures: Floats, radius: float
-) -> npt.NDArray[np.intp]:
-    """Returns an order i64[N] of points f64[N, P]: first those whose nearest trial is a success, then the others.
+def order_by_outcome(points: Any, trials: Any, succeeded: Any, failed: Any, radius: float, xp: Any = np) -> Any:
+    """Returns an order i[N] of points f[N, P]: first those whose nearest trial is a success, then the others.
+
+    Without a success, only points near failures come last.
 
     Args:
       points: in an order that stays among both.
-      trials: f64[n, P], points of the trials with values.
-      feasible: bool[n]: those that satisfy all constraints. Where none does, all count as successes.
-      failures: f64[m, P], points of the trials that failed.
+      trials: f[n, P], points of trials.
+      succeeded: bool[n]: the trials with a value that satisfy all constraints.
+      failed: bool[n]: those that failed or violate constraints; the others do not count.
       radius: distance in every coordinate up to which a point counts as a failure.
+      xp: NumPy or JAX.
     """
-    from scipy.spatial.distance import cdist  # which takes a tenth of a second
+    apart = xp.abs(points[:, None] - trials[None])
 
-    successes = trials[feasible]
-    if feasible.any():
-        failures = np.vstack([failures, trials[~feasible]])
-    if not len(failures):
-        return np.arange(len(points))
-    nearest_success, nearest_failure = (
-        cdist(points, others).min(axis=1, initial=np.inf) for others in (successes, failures)
-    )
-    step = cdist(points, failures, "chebyshev").min(axis=1, initial=np.inf)
-    is_failure = (step <= radius) | ((nearest_failure < nearest_success) & (len(successes) > 0))
-    return np.argsort(is_failure, kind="stable")
+    def nearest(distance: Any, mask: Any) -> Any:
+        return xp.min(xp.where(mask[None, :], distance, xp.inf), axis=1, initial=xp.inf)
+
+    squared = xp.sum(apart**2, axis=-1)
+    is_failure = (nearest(squared, failed) < nearest(squared, succeeded)) & xp.any(succeeded)
+    return xp.argsort(is_failure | (nearest(xp.max(apart, axis=-1), failed) <= radius), stable=True)

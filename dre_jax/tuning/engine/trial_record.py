@@ -1,6 +1,6 @@
 """The trials of a study as arrays: what a method's compiled programs get."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +10,7 @@ from dre_jax.errors import DataError
 from dre_jax.search.history import History
 from dre_jax.suggest.proposals import TrialRecord
 from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.study.trial import Trial
 
 _MAX_ENCODINGS = 100_000
 
@@ -32,6 +33,11 @@ class ParamsEncoder:
         # By the identity of the configuration, whose entry keeps it from being reused.
         self._cache: dict[int, tuple[Mapping[str, Any], EncodedParams]] = {}
 
+    @property
+    def n_parts(self) -> int:
+        """P."""
+        return len(self._space)
+
     def encode(self, params: Mapping[str, Any]) -> EncodedParams:
         """Returns an encoded configuration, which must not change. Raises `DataError` if it is invalid."""
         entry = self._cache.get(id(params))
@@ -43,6 +49,43 @@ class ParamsEncoder:
             self._cache.clear()
         self._cache[id(params)] = params, encoded_params
         return encoded_params
+
+
+class EncodedTrials(NamedTuple):
+    """The trials of a study: those with a value, and points f64[n, P] of these, of pending and of failed ones."""
+
+    observations: list[Trial]
+    points: np.ndarray
+    pending_points: np.ndarray
+    failed_points: np.ndarray
+    identities: frozenset[bytes]
+    """Of all configurations."""
+    pending_identities: frozenset[bytes]
+
+
+def with_value(trials: Iterable[Trial]) -> list[Trial]:
+    """Returns the trials that have a value."""
+    return [trial for trial in trials if trial.state in ("complete", "stopped")]
+
+
+def encode_trials(
+    encoder: ParamsEncoder, trials: Sequence[Trial], pending: Iterable[Mapping[str, Any]]
+) -> EncodedTrials:
+    """Returns the encoded trials; ``pending`` are configurations that will be evaluated beside those of running trials.
+
+    Raises:
+      DataError: for an invalid configuration.
+    """
+    observations = with_value(trials)
+    running, failed = ([trial._params for trial in trials if trial.state == state] for state in ("running", "failed"))
+    groups = [trial._params for trial in observations], [*running, *pending], failed
+    encodings = [[encoder.encode(params) for params in group] for group in groups]
+    points, pending_points, failed_points = (
+        np.array([encoding.point for encoding in group]).reshape(-1, encoder.n_parts) for group in encodings
+    )
+    identities = [frozenset(encoding.identity for encoding in group) for group in encodings]
+    known = frozenset[bytes]().union(*identities)
+    return EncodedTrials(observations, points, pending_points, failed_points, known, identities[1])
 
 
 def select_trials(responses: np.ndarray, room: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -39,15 +40,17 @@ class TestEvenShare:
 
 
 def test_points_near_failures_come_last():
-    points, none = np.array([[0.9], [0.1], [0.7], [0.2]]), np.zeros((0, 1))
-    for trials, feasible, failures, expected in (
-        ([[0.0]], [True], [[1.0]], [1, 3, 0, 2]),
-        ([[0.1]], [True], [[0.085], [0.6]], [3, 0, 1, 2]),
-        ([[0.1], [0.6]], [True, False], [[0.085]], [3, 0, 1, 2]),
-        ([[0.1], [0.6]], [False, False], none, [0, 1, 2, 3]),
+    points = np.array([[0.9], [0.1], [0.7], [0.2]])
+    for trials, succeeded, failed, expected in (
+        ([[0.0], [1.0]], [True, False], [False, True], [1, 3, 0, 2]),
+        ([[0.1], [0.085], [0.6]], [True, False, False], [False, True, True], [3, 0, 1, 2]),
+        ([[0.1], [0.6]], [False, False], [False, False], [0, 1, 2, 3]),
+        ([[0.1], [0.6]], [False, False], [False, True], [0, 1, 2, 3]),
+        ([[0.1], [0.69]], [False, False], [False, True], [0, 1, 3, 2]),
     ):
-        arrays = np.array(trials), np.array(feasible), np.array(failures)
-        assert order_by_outcome(points, *arrays, 0.02).tolist() == expected
+        arrays = points, np.array(trials), np.array(succeeded), np.array(failed), 0.02
+        assert order_by_outcome(*arrays).tolist() == expected
+        assert order_by_outcome(*map(jnp.asarray, arrays[:4]), 0.02, jnp).tolist() == expected
 
 
 def cells(optimizer):
