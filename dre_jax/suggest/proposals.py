@@ -122,16 +122,14 @@ def propose(
       inputs: the arrays.
       n: K, static: how many.
     """
-    params, trials, even, key, number, fixed_values, weights = inputs
+    trials = inputs.trials
     # A program of its own, as it is the same for histories of all sizes.
-    method_key, steps, coins = _draw_numbers(config, layout.n_parts, even.dtype, key, number)
+    method_key, steps, coins = _draw_numbers(config, layout.n_parts, inputs.even.dtype, inputs.key, inputs.number)
     # Another one, as it does not depend on the candidates and their weights.
-    posterior = _condition(
-        method, layout, config.pending_strategy, params, trials.history, trials.points, trials.pending, method_key
-    )
-    arrays = params, trials, posterior
-    last = _draw_rounds(method, layout, config, *arrays, even, method_key, steps, coins, fixed_values, weights)
-    return _choose(method, layout, config, *arrays, last, method_key, n, fixed_values, weights)
+    arrays = inputs.params, trials.history, trials.points, trials.pending
+    posterior = _condition(method, layout, config.pending_strategy, *arrays, method_key)
+    last = _draw_rounds(method, layout, config, inputs, posterior, method_key, steps, coins)
+    return _choose(method, layout, config, n, inputs, posterior, last, method_key)
 
 
 class _Posterior(NamedTuple):
@@ -190,20 +188,17 @@ def _draw_rounds(
     method: Method,
     layout: SpaceLayout,
     config: CandidateConfig,
-    params: Any,
-    trials: TrialRecord,
+    inputs: SuggestionInputs,
     posterior: _Posterior,
-    even: Array,
     method_key: Array,
     steps: StepNumbers,
     coins: Array,
-    fixed_values: Array | None,
-    weights: Weights,
 ) -> _Round:
     """Returns the candidates after the last round."""
+    trials, even, fixed_values, weights = inputs.trials, inputs.even, inputs.fixed_values, inputs.weights
     is_weighted = any(weight is not None for weight in weights)
     is_log = values_are_logarithms(method, sample=config.pending_strategy == "draw")
-    rate = _valuation(method, config, params, posterior, method_key)
+    rate = _valuation(method, config, inputs.params, posterior, method_key)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)
@@ -244,21 +239,19 @@ def _choose(
     method: Method,
     layout: SpaceLayout,
     config: CandidateConfig,
-    params: Any,
-    trials: TrialRecord,
+    n: int,
+    inputs: SuggestionInputs,
     posterior: _Posterior,
     last: _Round,
     method_key: Array,
-    n: int,
-    fixed_values: Array | None,
-    weights: Weights,
 ) -> Proposals:
     """Returns the best of the candidates and of searches by gradient from them."""
+    trials, fixed_values, weights = inputs.trials, inputs.fixed_values, inputs.weights
     sample = config.pending_strategy == "draw"
     points, values, history = last.points, last.values, posterior.history
     if config.starts and not sample and supports_refinement(method, layout):
         is_weighted = any(weight is not None for weight in weights)
-        rate = _valuation(method, config, params, posterior, method_key)
+        rate = _valuation(method, config, inputs.params, posterior, method_key)
 
         def rate_points(points: Array) -> Array:
             points = _to_rules(layout, points, fixed_values)

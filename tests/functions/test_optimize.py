@@ -10,6 +10,7 @@ import pytest
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions import optimize_functions, unit_space
 from dre_jax.functions.blocks import SearchBlocks
+from dre_jax.functions.search_file import FinishedSearch, SearchFile
 from dre_jax.methods import find
 from dre_jax.tuning import Categorical, EngineConfig, Evaluated, Float, Int, Less, Optimizer, Space, Surrogate, past_of
 from tests.error_messages import error_table, raises_line
@@ -217,6 +218,14 @@ class TestFile:
         with pytest.raises(KeyboardInterrupt):
             random_searches(path=path)
         assert len(path.read_text().splitlines()) > 1
+
+    def test_a_full_disk_is_one_line(self, tmp_path):
+        path = tmp_path / "searches.jsonl"
+        file = SearchFile(path, {})
+        path.unlink()
+        path.symlink_to("/dev/full")
+        with raises_line(DataError, "cannot be written: No space left"):
+            file.add([((0, 3), FinishedSearch(np.zeros((1, 2)), np.zeros(1)))])
 
     def test_arrays_that_a_function_closes_over_count(self, tmp_path):
         def distance_from(place):
