@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from dre_jax.gp.lapack import cholesky, solve_lower
 from dre_jax.tuning.engine.initial_design import N_START
 from dre_jax.tuning.engine.plateau import ENOUGH, share_of_counts, without_rounding
-from dre_jax.tuning.engine.signal import LENGTHS, LENGTHS_OF_ONE, MAX_TRIALS, SHARES, matern52
+from dre_jax.tuning.engine.signal import MAX_TRIALS, SHARES, length_scales, log_evidence_of_factor, matern52
 
 
 def even_share(points: Array, values: Array, where: Array, *, has_past: bool) -> Array:
@@ -59,15 +56,11 @@ def has_signal(points: Array, values: Array, where: Array) -> Array:
     apart = jnp.abs(points[:, None] - points[None])
     together = jnp.sqrt(jnp.mean(apart**2, axis=-1))
     identity, pairs = jnp.eye(size, dtype=dtype), filled[:, None] & filled[None, :]
-    lengths, coordinates, log_weights = _length_scales(points.shape[1])
+    lengths, coordinates, log_weights = length_scales(points.shape[1])
 
     def log_evidence(matrix: Array) -> Array:
         factor = cholesky(jnp.where(pairs, matrix, identity))
-        whitened_targets = solve_lower(factor, targets)
-        squares, ones = jnp.sum(whitened_targets**2, axis=0)
-        rest = squares - jnp.sum(whitened_targets[:, 0] * whitened_targets[:, 1]) ** 2 / ones
-        log_det = jnp.sum(jnp.log(jnp.diagonal(factor)))
-        return -log_det - 0.5 * jnp.log(ones) - 0.5 * (n - 1).astype(dtype) * jnp.log(rest)
+        return log_evidence_of_factor(factor, solve_lower(factor, targets), n.astype(dtype), jnp)
 
     log_noise = log_evidence(identity)
 
@@ -86,12 +79,3 @@ def has_signal(points: Array, values: Array, where: Array) -> Array:
 
     _, log_signal = lax.while_loop(is_open, add_length, (jnp.int32(0), jnp.asarray(-jnp.inf, dtype)))
     return log_signal > log_noise
-
-
-def _length_scales(n_parts: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns length scales, the coordinate of each, -1 for all, and the log weight of each and of one share."""
-    lengths = [*LENGTHS, *(length for length in LENGTHS_OF_ONE for _ in range(n_parts))]
-    coordinates = [-1] * len(LENGTHS) + list(range(n_parts)) * len(LENGTHS_OF_ONE)
-    halves = [len(LENGTHS) if i < 0 else len(LENGTHS_OF_ONE) * n_parts for i in coordinates]
-    log_weights = [math.log(0.5 / count / len(SHARES)) for count in halves]
-    return np.array(lengths), np.array(coordinates, np.int32), np.array(log_weights)

@@ -9,9 +9,7 @@ Noise alone has C = I. A signal has C = r K + (1 - r) I, half of the weight with
 coordinates, and half with one of a single coordinate, in equal parts for a few length scales and shares r.
 """
 
-import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,23 +43,25 @@ def has_signal(points: Floats, values: Floats) -> bool:
     scores = ndtri((np.cumsum(counts) - counts / 2) / len(rows))[place]
     noise, targets = np.eye(len(rows)), np.stack([scores, np.ones(len(rows))], axis=1)
     log_noise, total = _log_evidence(noise, targets), -math.inf
-    for weight, distance in _scaled_distances(points):
+    apart = np.abs(points[:, None] - points[None])
+    together = np.sqrt((apart**2).mean(axis=-1))
+    for length, coordinate, log_weight in zip(*length_scales(points.shape[1]), strict=True):
+        correlation = matern52((together if coordinate < 0 else apart[..., coordinate]) / length)
         for share in SHARES:
-            log_signal = _log_evidence(share * matern52(distance) + (1.0 - share) * noise, targets)
-            total = float(np.logaddexp(total, log_signal + math.log(weight / len(SHARES))))
+            log_signal = _log_evidence(share * correlation + (1.0 - share) * noise, targets)
+            total = float(np.logaddexp(total, log_signal + log_weight))
         if total > log_noise:  # the others would add to it
             return True
     return False
 
 
-def _scaled_distances(points: Floats) -> Iterator[tuple[float, Floats]]:
-    """Yields weights that add up to one, and distances f64[n, n] in units of length scales."""
-    apart = np.abs(points[:, None] - points[None])
-    together = np.sqrt((apart**2).mean(axis=-1))
-    for length in LENGTHS:
-        yield 0.5 / len(LENGTHS), together / length
-    for length, i in itertools.product(LENGTHS_OF_ONE, range(points.shape[1])):
-        yield 0.5 / len(LENGTHS_OF_ONE) / points.shape[1], apart[..., i] / length
+def length_scales(n_parts: int) -> tuple[Floats, npt.NDArray[np.int32], Floats]:
+    """Returns length scales, the coordinate of each, -1 for all, and the log weight of each and of one share."""
+    lengths = [*LENGTHS, *(length for length in LENGTHS_OF_ONE for _ in range(n_parts))]
+    coordinates = [-1] * len(LENGTHS) + list(range(n_parts)) * len(LENGTHS_OF_ONE)
+    halves = [len(LENGTHS) if i < 0 else len(LENGTHS_OF_ONE) * n_parts for i in coordinates]
+    log_weights = [math.log(0.5 / count / len(SHARES)) for count in halves]
+    return np.array(lengths), np.array(coordinates, np.int32), np.array(log_weights)
 
 
 def matern52(distance: Any, xp: Any = np) -> Any:
@@ -73,7 +73,12 @@ def matern52(distance: Any, xp: Any = np) -> Any:
 def _log_evidence(correlation: Floats, targets: Floats) -> float:
     """Returns the log evidence of a correlation matrix f64[n, n] for targets f64[n, 2], scores and ones."""
     factor = np.linalg.cholesky(correlation)
-    whitened_targets = np.linalg.solve(factor, targets)
-    (squares, cross), (_, ones) = whitened_targets.T @ whitened_targets
-    rest = squares - cross**2 / ones
-    return float(-np.log(np.diag(factor)).sum() - 0.5 * math.log(ones) - 0.5 * (len(targets) - 1) * math.log(rest))
+    return float(log_evidence_of_factor(factor, np.linalg.solve(factor, targets), len(targets)))
+
+
+def log_evidence_of_factor(factor: Any, whitened_targets: Any, n: Any, xp: Any = np) -> Any:
+    """Returns the log evidence of n scores and ones, whitened f[n, 2], given the Cholesky factor; NumPy or JAX."""
+    squares, ones = xp.sum(whitened_targets**2, axis=0)
+    rest = squares - xp.sum(whitened_targets[:, 0] * whitened_targets[:, 1]) ** 2 / ones
+    log_det = xp.sum(xp.log(xp.diagonal(factor)))
+    return -log_det - 0.5 * xp.log(ones) - 0.5 * (n - 1) * xp.log(rest)
