@@ -6,7 +6,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from jax import export
 
@@ -101,12 +100,12 @@ def traced_fit(space):
             tasks = source_tasks(few, method.rows, KEY)  # NumPy draws them
             return jax.make_jaxpr(partial(fit_sources, method.fitting), return_shape=True)(tasks)
         if name == "hedged-prior":
-            quick = replace(method, training=replace(method.training, steps=1))
-            params = quick.fit(few, KEY)  # folds and rows are drawn by NumPy, so that it is no one program
+            params = method.abstract_params(few.n_columns)
+            # Folds and rows are drawn by NumPy, so that `fit` is no one program.
             folds = make_folds(few.train, members=1, folds=2, histories=1, rows=8)
-            step = partial(descend_priors, method.prior, quick.training, folds.slots, folds.table, folds.all_tasks)
-            vectors = [np.reshape(a[:1], (1, -1)) for a in jax.tree.leaves(params.priors)]
-            descent = begin(jnp.asarray(np.concatenate(vectors, axis=1)), keep_average=True)
+            step = partial(descend_priors, method.prior, method.training, folds.slots, folds.table, folds.all_tasks)
+            n_params = sum(a.size for a in jax.tree.leaves(params.priors)) // method.prior.members
+            descent = begin(jnp.zeros((1, n_params)), keep_average=True)
             return jax.make_jaxpr(step)(descent, jnp.arange(1), jnp.arange(1), KEY), params
         return jax.make_jaxpr(lambda: method.fit(few, KEY), return_shape=True)()
 

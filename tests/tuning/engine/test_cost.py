@@ -9,10 +9,9 @@ import pytest
 from dre_jax import ConfigError, DataError, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.engine import engine as engine_module
 from dre_jax.tuning.engine.cost import learn_cost, learn_past_cost
-from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.past.studies import keep_studies
 from tests.error_messages import raises_line
-from tests.known_methods import TaskMeans
+from tests.known_methods import NEAREST, TaskMeans
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
@@ -42,15 +41,15 @@ def test_costs_without_information():
 def test_failed_trials_spend_of_the_budget(monkeypatch, tmp_path):
     shares = []
     monkeypatch.setattr(engine_module, "learn_cost", lambda *arrays: shares.append(arrays[3]))
-    monkeypatch.setattr(Engine, "n_start", 1)
-    optimizer = Optimizer(SPACE, config=EngineConfig(budget=16.0))
+    surrogate = Surrogate(SPACE, "near", NEAREST, None)  # which compiles little
+    optimizer = Optimizer(SPACE, surrogate, config=EngineConfig(budget=16.0, failure_model=False))
     optimizer.tell(optimizer.ask(), 1.0, cost=1.0)
     optimizer.add({"x": 0.3, "y": 0.3}, 2.0, cost=1.0)  # while all values are equal, no cost is learned
     assert optimizer.tell_failed(optimizer.ask(), cost=4.0).cost == 4.0
     assert optimizer.tell(optimizer.ask(), float("nan"), cost=1.0).cost == 1.0
     optimizer.add({"x": 0.1, "y": 0.1}, None, cost=1.0)
     optimizer.save(tmp_path / "study.json")
-    Optimizer.load(tmp_path / "study.json").ask()
+    Optimizer.load(tmp_path / "study.json", surrogate).ask()
     assert shares[-1] == 0.5
     with raises_line(DataError, "the cost of a trial must be finite and positive, but got 0.0"):
         optimizer.tell_failed(optimizer.ask(), cost=0.0)

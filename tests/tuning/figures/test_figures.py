@@ -22,6 +22,7 @@ from dre_jax.tuning.engine.predicted_responses import predict_responses
 from dre_jax.tuning.figures.study import write_study_page
 from dre_jax.tuning.figures.values import plot_history
 from dre_jax.tuning.optuna import to_study
+from tests.known_methods import TaskMeans
 
 SPACE = Space(
     {
@@ -141,6 +142,7 @@ def test_predictions(optimizer):
     assert optimizer.predict([{"x": 1e-3, "kernel": "poly", "degree": 2, "y": 1.0}]).deviation > 2 * deviation.max()
 
 
+@pytest.mark.usefixtures("registries")
 def test_predictions_need_a_model_and_trials():
     space = Space({"x": Float(0.0, 1.0)})
     optimizer = Optimizer(space, seed=0)
@@ -150,8 +152,8 @@ def test_predictions_need_a_model_and_trials():
         optimizer.add({"x": 0.1}, 1.0)
     studies = {str(t): [Evaluated({"x": i / 9}, abs(i / 9 - t / 3)) for i in range(10)] for t in range(3)}
     past = past_of(space, studies, direction="minimize")
-    surrogate = Surrogate.fit(past, method="dre", settings={"training.steps": 1})
-    with pytest.raises(ConfigError, match=r"predictions need hedged-prior, or gp .*, but the method is dre"):
+    surrogate = Surrogate.fit(past, method=TaskMeans())
+    with pytest.raises(ConfigError, match=r"predictions need hedged-prior, or gp .* is tests.known_methods:TaskMeans"):
         Optimizer(space, surrogate).predict([{"x": 0.5}])
 
 
