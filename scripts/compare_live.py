@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from command_line import errors_in_one_line
-from live.contestants import ALONE, run
+from live.contestants import ALONE, run_group
 from live.functions import CHOICE, REPORT, draw_task
 from live.pasts import draw_past
 from live.tables import non_inferiority, paired_differences, tables
@@ -32,7 +32,6 @@ from dre_jax.tuning import Surrogate
 
 AT = (5, 10, 20, 40, 60, 100)
 NO_PAST = "none"
-_GROUPS_A_PROCESS = 8  # hundreds of compiled programs in one process end in a crash inside XLA
 
 
 class Study(NamedTuple):
@@ -64,8 +63,9 @@ def main(arguments: list[str] | None = None) -> None:
     selected_studies = list(studies(args))
     finished_studies = read_studies(args.out)
     missing = (study for study in selected_studies if study not in finished_studies)
-    jobs = [(list(group), args.tasks, args.trials) for _, group in itertools.groupby(missing, key=lambda s: s[:4])]
-    with multiprocessing.get_context("spawn").Pool(args.workers, maxtasksperchild=_GROUPS_A_PROCESS) as pool:
+    jobs = [(list(group), args.trials) for _, group in itertools.groupby(missing, key=lambda s: s[:3])]
+    # Hundreds of compiled programs in one process end in a crash inside XLA.
+    with multiprocessing.get_context("spawn").Pool(args.workers, maxtasksperchild=1) as pool:
         for i, results in enumerate(pool.imap_unordered(work, jobs), start=1):
             with args.out.open("a") as file:
                 file.writelines(json.dumps([*study, regrets]) + "\n" for study, regrets in results)
@@ -99,20 +99,18 @@ def read_studies(path: Path) -> dict[Study, list[float]]:
     return {Study(*study): regrets for *study, regrets in rows}
 
 
-def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
-    """Studies that share a past, one after the other."""
+def work(job: tuple[list[Study], int]) -> list[tuple[Study, list[float]]]:
+    """Studies of a tuner, a family and a kind of past; those of a replicate share a past, and a seed."""
     prepare(1)
-    group, tasks, trials = job
-    tuner, name, past, replicate, _ = group[0]
-    family, surrogate = (FAMILIES | WIDE_FAMILIES)[name], None
-    if past != NO_PAST:
-        studies_of_past = draw_past(past, family, random(name, past, replicate))
-        surrogate = Surrogate.fit(studies_of_past, method=tuner, seed=replicate)
+    studies_of_job, trials = job
     results = []
-    for study in group:
-        number = replicate * tasks + study.task
-        task = draw_task(family, random(name, "task", number))
-        results.append((study, run(tuner, task, trials, number, surrogate)))
+    for (tuner, name, past, replicate), group in itertools.groupby(studies_of_job, key=lambda s: s[:4]):
+        family, surrogate, selected = (FAMILIES | WIDE_FAMILIES)[name], None, list(group)
+        if past != NO_PAST:
+            studies_of_past = draw_past(past, family, random(name, past, replicate))
+            surrogate = Surrogate.fit(studies_of_past, method=tuner, seed=replicate)
+        tasks = {study.task: draw_task(family, random(name, "task", replicate, study.task)) for study in selected}
+        results += zip(selected, run_group(tuner, family, tasks, trials, replicate, surrogate), strict=True)
     return results
 
 

@@ -75,19 +75,16 @@ def run_bench(
         options: dict[str, Any] = {"method": name}
         if find(name).transfer:
             options = {"surrogate": Surrogate.fit(draw_past(family, config), method=name, quiet=quiet)}
-        with jax.enable_x64(True):
-            searches = optimize_functions(
-                family.loss,
-                stack_tasks(tasks),
-                family.space,
-                n_trials=config.n_trials,
-                seeds=config.n_seeds,
-                key=jax.random.key(0) if family.noise else None,
-                path=folder / "searches" / f"{name}-{family.name}.jsonl",
-                execution=execution,
-                quiet=quiet,
-                **options,
-            )
+        searches = search_tasks(
+            family,
+            tasks,
+            n_trials=config.n_trials,
+            seeds=config.n_seeds,
+            path=folder / "searches" / f"{name}-{family.name}.jsonl",
+            execution=execution,
+            quiet=quiet,
+            **options,
+        )
         rows = incumbents(family, tasks, searches)
         traces[family.name] = {
             str(i): {str(seed): trace for seed, trace in enumerate(of_task)} for i, of_task in enumerate(rows)
@@ -98,19 +95,29 @@ def run_bench(
     return results
 
 
+def search_tasks(family: Family, tasks: Sequence[FamilyTask], **options: Any) -> FunctionSearches:
+    """Returns searches of tasks of a family in float64, with its noise; options as `optimize_functions`."""
+    key = jax.random.key(0) if family.noise else None
+    with jax.enable_x64(True):
+        return optimize_functions(family.loss, stack_tasks(tasks), family.space, key=key, **options)
+
+
 def incumbents(family: Family, tasks: Sequence[FamilyTask], searches: FunctionSearches) -> np.ndarray:
     """Returns f64[tasks, seeds, T + 1]: 1 minus the regret without noise of the trial with the best value so far."""
-    n_tasks, n_seeds, n_trials, n_parts = searches.points.shape
-    rows = np.zeros((n_tasks, n_seeds, n_trials + 1))
-    for i, task in enumerate(tasks):
-        losses = family.losses(task, searches.points[i].reshape(-1, n_parts)).reshape(n_seeds, n_trials)
-        values = searches.values[i]
-        is_best = values <= np.minimum.accumulate(values, axis=1)
-        latest = np.maximum.accumulate(np.where(is_best, np.arange(n_trials)[None], 0), axis=1)
-        regret = family.regret(task, np.take_along_axis(losses, latest, axis=1))
-        rows[i, :, 1:] = np.clip(1.0 - regret, 0.0, 1.0)
+    rows = np.clip(1.0 - regrets(family, tasks, searches), 0.0, 1.0)
     # With noise, a better value may be that of a worse point; a trace does not fall.
-    best: np.ndarray = np.maximum.accumulate(rows, axis=2)
+    best: np.ndarray = np.maximum.accumulate(np.pad(rows, ((0, 0), (0, 0), (1, 0))), axis=2)
+    return best
+
+
+def regrets(family: Family, tasks: Sequence[FamilyTask], searches: FunctionSearches) -> np.ndarray:
+    """Returns f64[tasks, seeds, T]: the regret without noise of the trial with the best value so far."""
+    *n_searches, n_trials, n_parts = searches.points.shape
+    pairs = zip(tasks, searches.points, strict=True)
+    rows = [family.regret(task, family.losses(task, points.reshape(-1, n_parts))) for task, points in pairs]
+    is_best = searches.values <= np.minimum.accumulate(searches.values, axis=2)
+    latest = np.maximum.accumulate(np.where(is_best, np.arange(n_trials), 0), axis=2)
+    best: np.ndarray = np.take_along_axis(np.reshape(rows, (*n_searches, n_trials)), latest, axis=2)
     return best
 
 
