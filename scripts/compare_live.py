@@ -3,9 +3,9 @@
 ``python scripts/compare_live.py --out live.jsonl [--tuners recommended gp tpe] [--families choice]
 [--pasts "random 3x20"] [--replicates 2] [--tasks 4] [--trials 100]``
 
-A past is drawn for each replicate; as many new tasks are tuned with it as are asked for. Tuners without a past run on
-the same tasks once. Finished studies are in the file, one line each: rerun the command to resume. Optuna's GPSampler
-needs torch==2.13.0.
+A past is drawn for each replicate; as many new tasks are tuned with it as are asked for, in one program where tuner and
+functions are in JAX. Tuners without a past run on the same tasks once. Finished studies are in the file, one line each:
+rerun the command to resume. Optuna's GPSampler needs torch==2.13.0.
 """
 
 import argparse
@@ -103,7 +103,7 @@ def work(job: tuple[list[Study], int]) -> list[tuple[Study, list[float]]]:
     """Studies of a tuner, a family and a kind of past; those of a replicate share a past, and a seed."""
     prepare(1)
     studies_of_job, trials = job
-    results = []
+    results: list[tuple[Study, list[float]]] = []
     for (tuner, name, past, replicate), group in itertools.groupby(studies_of_job, key=lambda s: s[:4]):
         family, surrogate, selected = (FAMILIES | WIDE_FAMILIES)[name], None, list(group)
         if past != NO_PAST:

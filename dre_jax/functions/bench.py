@@ -115,10 +115,19 @@ def regrets(family: Family, tasks: Sequence[FamilyTask], searches: FunctionSearc
     *n_searches, n_trials, n_parts = searches.points.shape
     pairs = zip(tasks, searches.points, strict=True)
     rows = [family.regret(task, family.losses(task, points.reshape(-1, n_parts))) for task, points in pairs]
-    is_best = searches.values <= np.minimum.accumulate(searches.values, axis=2)
-    latest = np.maximum.accumulate(np.where(is_best, np.arange(n_trials), 0), axis=2)
-    best: np.ndarray = np.take_along_axis(np.reshape(rows, (*n_searches, n_trials)), latest, axis=2)
-    return best
+    return at_best(searches.values, np.reshape(rows, (*n_searches, n_trials)))
+
+
+def at_best(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Returns the number, of f64[..., T], of the trial with the lowest value so far.
+
+    Example:
+      >>> at_best(np.array([3.0, 4.0, 2.0]), np.array([0.5, 0.1, 0.7])).tolist()
+      [0.5, 0.5, 0.7]
+    """
+    is_best = values <= np.minimum.accumulate(values, axis=-1)
+    latest = np.maximum.accumulate(np.where(is_best, np.arange(values.shape[-1]), 0), axis=-1)
+    return np.take_along_axis(numbers, latest, axis=-1)
 
 
 def draw_past(family: Family, config: BenchConfig) -> Past:

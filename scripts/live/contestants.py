@@ -1,20 +1,20 @@
 """Tuners that are compared on live tasks."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dre_jax.functions.bench import regrets, search_tasks
+from dre_jax.functions.bench import at_best, regrets, search_tasks
 from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
 from live.functions import Task
 
 OPTUNA = ("tpe", "gp-sampler", "random")
 """Optuna's samplers by name; they know no past task."""
 ALONE = ("gp", *OPTUNA)
-"""Tuners without a past; `Optimizer` uses the first."""
+"""Tuners without a past; the first is the library's."""
 
 
 def run_group(
@@ -34,22 +34,13 @@ def run(tuner: str, task: Task, trials: int, seed: int, number: int, past: Surro
     random = np.random.default_rng([seed, number])
     evaluate = partial(task.evaluate, random=random)
     if tuner in OPTUNA:
-        return list(_regrets(task, optuna_study(tuner, task.space, evaluate, trials, random)))
-    optimizer = Optimizer(task.space, past, direction="minimize", seed=seed)
-    optimizer.optimize(lambda trial: evaluate(trial.params), trials)
-    return list(
-        _regrets(task, [Evaluated(trial.params, trial.value) for trial in optimizer.trials if trial.value is not None])
-    )
-
-
-def _regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:
-    """Regret of the best trial so far, after every trial."""
-    best = np.inf
-    regret = np.inf
-    for trial in trials:
-        if trial.value < best:
-            best, regret = trial.value, task.regret(task.exact(trial.params))
-        yield regret
+        trials_run = optuna_study(tuner, task.space, evaluate, trials, random)
+    else:
+        optimizer = Optimizer(task.space, past, direction="minimize", seed=seed)
+        optimizer.optimize(lambda trial: evaluate(trial.params), trials)
+        trials_run = [Evaluated(trial.params, trial.value) for trial in optimizer.trials if trial.value is not None]
+    values, exact = zip(*((trial.value, task.regret(task.exact(trial.params))) for trial in trials_run), strict=True)
+    return at_best(np.array(values), np.array(exact)).tolist()
 
 
 def optuna_study(
