@@ -30,7 +30,7 @@ from dre_jax.functions.families import FAMILIES
 from dre_jax.runtime.setup import prepare
 from dre_jax.tuning import Surrogate
 
-AT = (5, 10, 20, 40, 60, 100)
+AT = (5, 10, 20, 30, 40, 60, 100)
 NO_PAST = "none"
 
 
