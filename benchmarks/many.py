@@ -6,9 +6,9 @@ time of a search and the mean of the best values, for ``optimize_functions``, a 
 second of ``Optimizers`` beside a loop of ``Optimizer`` (``ask``).
 
 ``--branin 1 10 100`` measures as many searches of 30 trials of Branin's function, each number in one call, and the
-memory of the process so far: the table of docs/how-to/many-searches.md, of which ``scripts/draw_figures.py growth`` draws
-the picture. Programs are compiled before the clock starts; ``--cold`` starts it before. BoTorch and Optuna's
-``GPSampler`` need torch==2.13.0.
+memory of the process so far: rows of docs/how-to/many-searches.md, which ``scripts/draw_figures.py growth`` draws.
+Programs are compiled before the clock starts; ``--cold`` starts it before. BoTorch and Optuna's ``GPSampler`` need
+torch==2.13.0.
 """
 
 from __future__ import annotations
@@ -105,6 +105,10 @@ def _optuna_search(sampler: str, seed: int) -> Any:
     import optuna as library
 
     library.logging.set_verbosity(library.logging.ERROR)
+    if sampler == "gp":
+        import torch
+
+        torch.set_num_threads(1)  # of a core
     kind: Any = library.samplers.GPSampler if sampler == "gp" else library.samplers.TPESampler
     study = library.create_study(sampler=kind(seed=seed))
     study.optimize(lambda trial: value([trial.suggest_float(name, 0.0, 1.0) for name in SPACE]), n_trials=TRIALS)
