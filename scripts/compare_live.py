@@ -12,12 +12,10 @@ import argparse
 import itertools
 import json
 import multiprocessing
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 from command_line import errors_in_one_line
 from live.contestants import ALONE, run_group
 from live.functions import CHOICE, REPORT, draw_task
@@ -26,6 +24,7 @@ from live.tables import non_inferiority, paired_differences, tables
 from live.wide import WIDE_CHOICE, WIDE_FAMILIES, WIDE_REPORT
 
 from dre_jax.errors import ConfigError
+from dre_jax.functions.bench import random
 from dre_jax.functions.families import FAMILIES
 from dre_jax.runtime.setup import prepare
 from dre_jax.tuning import Surrogate
@@ -112,11 +111,6 @@ def work(job: tuple[list[Study], int]) -> list[tuple[Study, list[float]]]:
         tasks = {study.task: draw_task(family, random(name, "task", replicate, study.task)) for study in selected}
         results += zip(selected, run_group(tuner, family, tasks, trials, replicate, surrogate), strict=True)
     return results
-
-
-def random(*names: Any) -> np.random.Generator:
-    """Random numbers that depend on names alone."""
-    return np.random.default_rng([zlib.crc32(str(name).encode()) for name in names])
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def run_bench(
     name = real_name(method)
     traces: dict[str, Mapping[str, Mapping[str, np.ndarray]]] = {}
     for family in families:
-        tasks = [family.draw(_random(family, "task", i)) for i in range(config.n_tasks)]
+        tasks = [family.draw(random(family.name, "task", i)) for i in range(config.n_tasks)]
         options: dict[str, Any] = {"method": name}
         if find(name).transfer:
             options = {"surrogate": Surrogate.fit(draw_past(family, config), method=name, quiet=quiet)}
@@ -134,15 +134,16 @@ def draw_past(family: Family, config: BenchConfig) -> Past:
     """Returns random studies of other tasks of a family."""
     studies = {}
     for i in range(config.n_past_studies):
-        random = _random(family, "past", i)
-        task = family.draw(random, refine=False)
-        points = random.random((config.n_past_trials, family.n_columns))
-        noise = float(task.noise) * random.standard_normal(len(points))
+        rng = random(family.name, "past", i)
+        task = family.draw(rng, refine=False)
+        points = rng.random((config.n_past_trials, family.n_columns))
+        noise = float(task.noise) * rng.standard_normal(len(points))
         values = family.losses(task, points) + noise
         pairs = zip(map(family.space.params, points), values.tolist(), strict=True)
         studies[f"study {i}"] = [Evaluated(params, value) for params, value in pairs]
     return past_of(family.space, studies, direction="minimize")
 
 
-def _random(family: Family, *identity: object) -> np.random.Generator:
-    return np.random.default_rng([run_id(str(part)) for part in (family.name, *identity)])
+def random(*names: object) -> np.random.Generator:
+    """Returns random numbers that names alone decide."""
+    return np.random.default_rng([run_id(str(name)) for name in names])
