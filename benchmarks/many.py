@@ -5,9 +5,10 @@ time of a search and the mean of the best values, for ``optimize_functions``, a 
 ``SingleTaskGP`` with ``LogExpectedImprovement``, and Optuna's samplers with one process a core. Then the suggestions a
 second of ``Optimizers`` beside a loop of ``Optimizer`` (``ask``).
 
-``--branin N`` measures N searches of 30 trials of Branin's function in one call, and the memory of the process;
-``--growth`` measures from 1 to 1,000 of these. Programs are compiled before the clock starts; ``--cold`` starts it
-before. BoTorch needs torch==2.13.0.
+``--branin 1 10 100`` measures as many searches of 30 trials of Branin's function, each number in one call, and the
+memory of the process so far: rows of docs/how-to/many-searches.md, which ``scripts/draw_figures.py growth`` draws.
+Programs are compiled before the clock starts; ``--cold`` starts it before. BoTorch and Optuna's ``GPSampler`` need
+torch==2.13.0.
 """
 
 from __future__ import annotations
@@ -104,6 +105,10 @@ def _optuna_search(sampler: str, seed: int) -> Any:
     import optuna as library
 
     library.logging.set_verbosity(library.logging.ERROR)
+    if sampler == "gp":
+        import torch
+
+        torch.set_num_threads(1)  # of a core
     kind: Any = library.samplers.GPSampler if sampler == "gp" else library.samplers.TPESampler
     study = library.create_study(sampler=kind(seed=seed))
     study.optimize(lambda trial: value([trial.suggest_float(name, 0.0, 1.0) for name in SPACE]), n_trials=TRIALS)
@@ -131,20 +136,19 @@ def main(arguments: list[str] | None = None) -> None:
         type=int,
         help="of each contestant, in place of those in `CONTESTANTS`",
     )
-    parser.add_argument("--branin", type=int, metavar="N", help="measure N searches of Branin's function alone")
-    parser.add_argument("--growth", action="store_true", help="measure 1 to 1,000 searches of Branin's function")
+    parser.add_argument("--branin", type=int, nargs="+", metavar="N", help="measure N searches of Branin's function")
     parser.add_argument("--cold", action="store_true", help="count the compilation")
     options = parser.parse_args(arguments)
-    if options.branin or options.growth:
-        for n in [1, 10, 100, 1000] if options.growth else [options.branin]:
+    if options.branin:
+        print("| searches | seconds | searches a second | mean regret | GiB at most |\n|---:|---:|---:|---:|---:|")
+        for n in options.branin:
             run = partial(optimize_functions, branin_task, None, 2, n_trials=30)
             if not options.cold:
                 run(seeds=1)
-            searches, wall, processor = clock(partial(run, seeds=n))
+            searches, wall, _ = clock(partial(run, seeds=n))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             regret = np.mean(searches.best[0, :, -1]) - 0.397887
-            numbers = f"{wall:.1f} s, {processor:.1f} s of processors, {n / wall:.2f} searches a second"
-            print(f"{n} searches of Branin: {numbers}, mean regret {regret:.2e}, {peak:.2f} GiB at most", flush=True)
+            print(f"| {n:,} | {wall:.1f} | {n / wall:.0f} | {regret:.1e} | {peak:.2f} |", flush=True)
         return
     print("| contestant | searches | wall, s | processor, s | searches a second | processor s a search | best |")
     print("|---|---:|---:|---:|---:|---:|---:|")

@@ -3,36 +3,34 @@
 ``python scripts/compare_live.py --out live.jsonl [--tuners recommended gp tpe] [--families choice]
 [--pasts "random 3x20"] [--replicates 2] [--tasks 4] [--trials 100]``
 
-A past is drawn for each replicate; as many new tasks are tuned with it as are asked for. Tuners without a past run on
-the same tasks once. Finished studies are in the file, one line each: rerun the command to resume. Optuna's GPSampler
-needs torch==2.13.0.
+A past is drawn for each replicate; as many new tasks are tuned with it as are asked for, in one program where tuner and
+functions are in JAX. Tuners without a past run on the same tasks once. Finished studies are in the file, one line each:
+rerun the command to resume. Optuna's GPSampler needs torch==2.13.0.
 """
 
 import argparse
 import itertools
 import json
 import multiprocessing
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 from command_line import errors_in_one_line
-from live.contestants import ALONE, run
+from live.contestants import ALONE, run_group
 from live.functions import CHOICE, REPORT, draw_task
 from live.pasts import draw_past
 from live.tables import non_inferiority, paired_differences, tables
 from live.wide import WIDE_CHOICE, WIDE_FAMILIES, WIDE_REPORT
 
 from dre_jax.errors import ConfigError
+from dre_jax.functions.bench import random
 from dre_jax.functions.families import FAMILIES
 from dre_jax.runtime.setup import prepare
 from dre_jax.tuning import Surrogate
 
-AT = (5, 10, 20, 40, 60, 100)
+AT = (5, 10, 20, 30, 40, 60, 100)
 NO_PAST = "none"
-_GROUPS_A_PROCESS = 8  # hundreds of compiled programs in one process end in a crash inside XLA
 
 
 class Study(NamedTuple):
@@ -64,8 +62,9 @@ def main(arguments: list[str] | None = None) -> None:
     selected_studies = list(studies(args))
     finished_studies = read_studies(args.out)
     missing = (study for study in selected_studies if study not in finished_studies)
-    jobs = [(list(group), args.tasks, args.trials) for _, group in itertools.groupby(missing, key=lambda s: s[:4])]
-    with multiprocessing.get_context("spawn").Pool(args.workers, maxtasksperchild=_GROUPS_A_PROCESS) as pool:
+    jobs = [(list(group), args.trials) for _, group in itertools.groupby(missing, key=lambda s: s[:3])]
+    # Hundreds of compiled programs in one process end in a crash inside XLA.
+    with multiprocessing.get_context("spawn").Pool(args.workers, maxtasksperchild=1) as pool:
         for i, results in enumerate(pool.imap_unordered(work, jobs), start=1):
             with args.out.open("a") as file:
                 file.writelines(json.dumps([*study, regrets]) + "\n" for study, regrets in results)
@@ -99,26 +98,19 @@ def read_studies(path: Path) -> dict[Study, list[float]]:
     return {Study(*study): regrets for *study, regrets in rows}
 
 
-def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
-    """Studies that share a past, one after the other."""
+def work(job: tuple[list[Study], int]) -> list[tuple[Study, list[float]]]:
+    """Studies of a tuner, a family and a kind of past; those of a replicate share a past, and a seed."""
     prepare(1)
-    group, tasks, trials = job
-    tuner, name, past, replicate, _ = group[0]
-    family, surrogate = (FAMILIES | WIDE_FAMILIES)[name], None
-    if past != NO_PAST:
-        studies_of_past = draw_past(past, family, random(name, past, replicate))
-        surrogate = Surrogate.fit(studies_of_past, method=tuner, seed=replicate)
-    results = []
-    for study in group:
-        number = replicate * tasks + study.task
-        task = draw_task(family, random(name, "task", number))
-        results.append((study, run(tuner, task, trials, number, surrogate)))
+    studies_of_job, trials = job
+    results: list[tuple[Study, list[float]]] = []
+    for (tuner, name, past, replicate), group in itertools.groupby(studies_of_job, key=lambda s: s[:4]):
+        family, surrogate, selected = (FAMILIES | WIDE_FAMILIES)[name], None, list(group)
+        if past != NO_PAST:
+            studies_of_past = draw_past(past, family, random(name, past, replicate))
+            surrogate = Surrogate.fit(studies_of_past, method=tuner, seed=replicate)
+        tasks = {study.task: draw_task(family, random(name, "task", replicate, study.task)) for study in selected}
+        results += zip(selected, run_group(tuner, family, tasks, trials, replicate, surrogate), strict=True)
     return results
-
-
-def random(*names: Any) -> np.random.Generator:
-    """Random numbers that depend on names alone."""
-    return np.random.default_rng([zlib.crc32(str(name).encode()) for name in names])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python scripts/draw_figures.py [NAME ...]       # from the stored result and from the tables of the pages
     python scripts/draw_figures.py --regret DIR     # stores what `dre-jax compare` wrote to DIR, then draws
 
-Run it after a table of docs/results has changed; a test says which pictures are older than their numbers.
+Run it after a table of docs has changed; a test says which pictures are older than their numbers.
 """
 
 import argparse
@@ -240,6 +240,30 @@ def speed(docs: Path, out: Path) -> list[Path]:
     return draw_dots(out, "speed", list(SPEED.values()), series, "times as fast, on two CPU cores", 0.25)
 
 
+def growth(docs: Path, out: Path) -> list[Path]:
+    """What a call costs, by its number of searches."""
+    heads = ["searches", "seconds", "GiB at most"]
+    columns = read_table(docs / "how-to" / "many-searches.md", heads)[heads].replace(",", "", regex=True)
+    n, *costs = (numbers(columns[head])[0] for head in heads)
+
+    def paint(figure: Figure, theme: Theme) -> None:
+        panels = figure.subplots(1, 2)
+        for axes, cost, head in zip(panels, costs, heads[1:], strict=True):
+            axes.plot(n, cost, "o-", color=theme.colours[0], ms=4.5, lw=1.5)
+            axes.set_xscale("log")
+            axes.set_xlabel("searches in one call")
+            axes.set_ylabel(head)
+            axes.grid(axis="y", lw=0.6)
+        panels[0].set_yscale("log")
+        panels[0].minorticks_off()
+        panels[1].minorticks_off()
+        panels[1].set_ylim(0.0, 1.15 * max(costs[1]))
+        for axis in (panels[0].yaxis, panels[0].xaxis, panels[1].xaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+
+    return draw(out, "growth", (7.2, 2.6), paint)
+
+
 def rooms(docs: Path, out: Path) -> list[Path]:
     """The subpackages, their imports, and two ways of data through them."""
     return draw(out, "rooms", (7.2, 6.4), paint_rooms)
@@ -269,6 +293,7 @@ PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "field": partial(budgets, "field", "results/hpo-b.md", (10, 25, 50)),
     "live": live,
     "speed": speed,
+    "growth": growth,
     "rooms": rooms,
 }
 """By name; each writes its files from the folder of the pages to another."""

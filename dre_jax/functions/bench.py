@@ -71,23 +71,20 @@ def run_bench(
     name = real_name(method)
     traces: dict[str, Mapping[str, Mapping[str, np.ndarray]]] = {}
     for family in families:
-        tasks = [family.draw(_random(family, "task", i)) for i in range(config.n_tasks)]
+        tasks = [family.draw(random(family.name, "task", i)) for i in range(config.n_tasks)]
         options: dict[str, Any] = {"method": name}
         if find(name).transfer:
             options = {"surrogate": Surrogate.fit(draw_past(family, config), method=name, quiet=quiet)}
-        with jax.enable_x64(True):
-            searches = optimize_functions(
-                family.loss,
-                stack_tasks(tasks),
-                family.space,
-                n_trials=config.n_trials,
-                seeds=config.n_seeds,
-                key=jax.random.key(0) if family.noise else None,
-                path=folder / "searches" / f"{name}-{family.name}.jsonl",
-                execution=execution,
-                quiet=quiet,
-                **options,
-            )
+        searches = search_tasks(
+            family,
+            tasks,
+            n_trials=config.n_trials,
+            seeds=config.n_seeds,
+            path=folder / "searches" / f"{name}-{family.name}.jsonl",
+            execution=execution,
+            quiet=quiet,
+            **options,
+        )
         rows = incumbents(family, tasks, searches)
         traces[family.name] = {
             str(i): {str(seed): trace for seed, trace in enumerate(of_task)} for i, of_task in enumerate(rows)
@@ -98,35 +95,55 @@ def run_bench(
     return results
 
 
+def search_tasks(family: Family, tasks: Sequence[FamilyTask], **options: Any) -> FunctionSearches:
+    """Returns searches of tasks of a family in float64, with its noise; options as `optimize_functions`."""
+    key = jax.random.key(0) if family.noise else None
+    with jax.enable_x64(True):
+        return optimize_functions(family.loss, stack_tasks(tasks), family.space, key=key, **options)
+
+
 def incumbents(family: Family, tasks: Sequence[FamilyTask], searches: FunctionSearches) -> np.ndarray:
     """Returns f64[tasks, seeds, T + 1]: 1 minus the regret without noise of the trial with the best value so far."""
-    n_tasks, n_seeds, n_trials, n_parts = searches.points.shape
-    rows = np.zeros((n_tasks, n_seeds, n_trials + 1))
-    for i, task in enumerate(tasks):
-        losses = family.losses(task, searches.points[i].reshape(-1, n_parts)).reshape(n_seeds, n_trials)
-        values = searches.values[i]
-        is_best = values <= np.minimum.accumulate(values, axis=1)
-        latest = np.maximum.accumulate(np.where(is_best, np.arange(n_trials)[None], 0), axis=1)
-        regret = family.regret(task, np.take_along_axis(losses, latest, axis=1))
-        rows[i, :, 1:] = np.clip(1.0 - regret, 0.0, 1.0)
+    rows = np.clip(1.0 - regrets(family, tasks, searches), 0.0, 1.0)
     # With noise, a better value may be that of a worse point; a trace does not fall.
-    best: np.ndarray = np.maximum.accumulate(rows, axis=2)
+    best: np.ndarray = np.maximum.accumulate(np.pad(rows, ((0, 0), (0, 0), (1, 0))), axis=2)
     return best
+
+
+def regrets(family: Family, tasks: Sequence[FamilyTask], searches: FunctionSearches) -> np.ndarray:
+    """Returns f64[tasks, seeds, T]: the regret without noise of the trial with the best value so far."""
+    *n_searches, n_trials, n_parts = searches.points.shape
+    pairs = zip(tasks, searches.points, strict=True)
+    rows = [family.regret(task, family.losses(task, points.reshape(-1, n_parts))) for task, points in pairs]
+    return at_best(searches.values, np.reshape(rows, (*n_searches, n_trials)))
+
+
+def at_best(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Returns the number, of f64[..., T], of the trial with the lowest value so far.
+
+    Example:
+      >>> at_best(np.array([3.0, 4.0, 2.0]), np.array([0.5, 0.1, 0.7])).tolist()
+      [0.5, 0.5, 0.7]
+    """
+    is_best = values <= np.minimum.accumulate(values, axis=-1)
+    latest = np.maximum.accumulate(np.where(is_best, np.arange(values.shape[-1]), 0), axis=-1)
+    return np.take_along_axis(numbers, latest, axis=-1)
 
 
 def draw_past(family: Family, config: BenchConfig) -> Past:
     """Returns random studies of other tasks of a family."""
     studies = {}
     for i in range(config.n_past_studies):
-        random = _random(family, "past", i)
-        task = family.draw(random, refine=False)
-        points = random.random((config.n_past_trials, family.n_columns))
-        noise = float(task.noise) * random.standard_normal(len(points))
+        rng = random(family.name, "past", i)
+        task = family.draw(rng, refine=False)
+        points = rng.random((config.n_past_trials, family.n_columns))
+        noise = float(task.noise) * rng.standard_normal(len(points))
         values = family.losses(task, points) + noise
         pairs = zip(map(family.space.params, points), values.tolist(), strict=True)
         studies[f"study {i}"] = [Evaluated(params, value) for params, value in pairs]
     return past_of(family.space, studies, direction="minimize")
 
 
-def _random(family: Family, *identity: object) -> np.random.Generator:
-    return np.random.default_rng([run_id(str(part)) for part in (family.name, *identity)])
+def random(*names: object) -> np.random.Generator:
+    """Returns random numbers that names alone decide."""
+    return np.random.default_rng([run_id(str(name)) for name in names])

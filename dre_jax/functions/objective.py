@@ -34,7 +34,7 @@ class Objective:
         argument = self.decode(point)
         with jax.enable_x64(self.double):
             value = self.evaluate(task, argument, key)
-        return value.astype(point.dtype)
+        return jnp.asarray(value).astype(point.dtype)
 
     def evaluate(self, task: Any, argument: Any, key: Array) -> Any:
         """Returns what the function returns for a point or hyperparameters."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax.checks import check_seed, one_of
+from dre_jax.checks import check_seed, check_whole, one_of
+from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.functions.objective import Objective, digest
@@ -27,7 +28,7 @@ from dre_jax.tuning.compiled.designs import study_config
 from dre_jax.tuning.compiled.parallel import mesh_of
 from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig
 from dre_jax.tuning.space.json_format import to_json
-from dre_jax.tuning.space.parameters import Float
+from dre_jax.tuning.space.parameters import Float, Parameter
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study.trial import DIRECTIONS
 from dre_jax.tuning.surrogates.surrogate import Surrogate
@@ -57,7 +58,7 @@ def unit_space(n: int) -> Space:
 def optimize_functions(
     function: Callable[..., Any],
     tasks: Any,
-    space: Space | int,
+    space: Space | Mapping[str, Parameter] | int,
     *,
     n_trials: int,
     seeds: int | Sequence[int] = 1,
@@ -84,7 +85,8 @@ def optimize_functions(
         and one that is not active has any value. Returns the value, a scalar; NaN is a failure. Computes in
         float64 if this process has set `jax_enable_x64` and the method does so too, else in float32.
       tasks: arrays with the tasks in front, of which the function gets one entry; None for a function without tasks.
-      space: number of coordinates of the point, or a search space without rules and likely values.
+      space: number of coordinates of the point, or a search space (or its hyperparameters by name) without rules and
+        likely values.
       n_trials: T, at most 192, and a multiple of the batch size.
       seeds: of the searches of each task; a number stands for the seeds 0, 1 and so on.
       method: without past tasks, by its name or the method itself.
@@ -110,20 +112,19 @@ def optimize_functions(
       ((2, 2, 3, 2), (2, 2, 3))
     """
     one_of("direction", direction, DIRECTIONS)
-    space, takes_point = (unit_space(space), True) if isinstance(space, int) else (space, False)
-    seeds = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    for seed in seeds:
-        check_seed(seed)
-    if max(seeds, default=2**32) >= 2**32:
-        raise ConfigError(f"searches need at least one seed, all below 2**32, but got {seeds[:3]}")
+    takes_point = isinstance(space, (int, np.integer))
+    if not isinstance(space, Space):
+        space = unit_space(space) if isinstance(space, (int, np.integer)) else Space(space)
+    seeds = _seed_list(seeds)
     _check_counts(n_trials, batch_size)
+    if not isinstance(key, Array | None):
+        raise ConfigError(f"key must be a key as of jax.random.key(0), but got {key!r}")
     study = study_config(space, method, surrogate, pending_strategy)
     params = None if surrogate is None else surrogate.params
     # A program in float32 has no numbers in float64.
     double = bool(jax.config.jax_enable_x64) and supports_double(study.method)  # type: ignore[attr-defined]
     with jax.enable_x64(double):
-        tasks = jax.tree.map(jnp.asarray, tasks)
-    n_tasks = _count_tasks(tasks)
+        tasks, n_tasks = _read_tasks(tasks)
     objective = Objective(function, space, takes_point, key is not None, double)
     noise_key = jax.random.key(0) if key is None else key
     code = objective.check(_first(tasks), noise_key)
@@ -164,7 +165,20 @@ def best_so_far(values: np.ndarray, direction: str) -> np.ndarray:
     return best
 
 
+def _seed_list(seeds: Any) -> list[int]:
+    if not isinstance(seeds, Iterable):
+        check_whole(seeds=seeds)
+        seeds = range(seeds)
+    result = list(seeds)
+    for seed in result:
+        check_seed(seed)
+    if not result:
+        raise ConfigError("searches need at least one seed, but got none")
+    return [int(seed) for seed in result]
+
+
 def _check_counts(n_trials: int, batch_size: int) -> None:
+    check_whole(n_trials=n_trials, batch_size=batch_size)
     longest = EngineConfig().max_history
     if not 1 <= n_trials <= longest:
         raise ConfigError(f"1 <= n_trials <= {longest} must hold, but got n_trials={n_trials}")
@@ -172,12 +186,18 @@ def _check_counts(n_trials: int, batch_size: int) -> None:
         raise ConfigError(f"n_trials must be a multiple of batch_size, but got {n_trials} and {batch_size}")
 
 
-def _count_tasks(tasks: Any) -> int:
-    leaves = jax.tree.leaves(tasks)
-    counts = {leaf.shape[:1] for leaf in leaves}
+def _read_tasks(tasks: Any) -> tuple[Any, int]:
+    """Returns tasks as arrays of JAX, and their number."""
+    try:
+        tasks = jax.tree.map(jnp.asarray, tasks)
+    except TypeError as error:
+        raise DataError(f"tasks must be arrays of numbers, or None, but got {show(tasks)}") from error
+    shapes = [leaf.shape for leaf in jax.tree.leaves(tasks)]
+    counts = {shape[:1] for shape in shapes}
     if len(counts) > 1 or () in counts or (0,) in counts:
-        raise DataError(f"tasks must be arrays with the same number of tasks in front, but got {sorted(counts)}")
-    return int(leaves[0].shape[0]) if leaves else 1
+        rule = "tasks must be arrays with the same number of tasks in front, at least one"
+        raise DataError(f"{rule}, but have the shapes {', '.join(map(str, shapes))}")
+    return tasks, shapes[0][0] if shapes else 1
 
 
 def _first(tasks: Any) -> Any:

@@ -38,6 +38,8 @@ class SearchFile:
         self.finished: dict[Place, FinishedSearch] = {}
         if path is None:
             return
+        if path.is_dir():
+            raise DataError(f"{path} must be a file of searches, but is a folder")
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         whole = [line for line in lines if line.endswith("\n")]
         if not whole:
@@ -71,5 +73,5 @@ class SearchFile:
 def _read(path: Path, line: str) -> dict[str, Any]:
     try:
         return dict(json.loads(line))
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise DataError(f"{path} must hold a JSON object in each line, but has {line[:60]!r}") from error

@@ -1,42 +1,46 @@
 """Tuners that are compared on live tasks."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from dre_jax.functions.bench import at_best, regrets, search_tasks
 from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
 from live.functions import Task
 
 OPTUNA = ("tpe", "gp-sampler", "random")
 """Optuna's samplers by name; they know no past task."""
 ALONE = ("gp", *OPTUNA)
-"""Tuners without a past; `Optimizer` uses the first."""
+"""Tuners without a past; the first is the library's."""
 
 
-def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | None) -> list[float]:
+def run_group(
+    tuner: str, family: Any, tasks: Mapping[int, Task], trials: int, seed: int, past: Surrogate | None
+) -> list[list[float]]:
+    """Regrets of tasks that share a past, by number; as of `run`, in one program if tuner and functions are in JAX."""
+    drawn = [task.drawn for task in tasks.values() if task.drawn is not None]
+    if tuner in OPTUNA or not drawn:
+        return [run(tuner, task, trials, seed, number, past) for number, task in tasks.items()]
+    options: dict[str, Any] = {"method": tuner} if past is None else {"surrogate": past}
+    searches = search_tasks(family, drawn, n_trials=trials, seeds=[seed], **options)
+    return regrets(family, drawn, searches)[:, 0].tolist()
+
+
+def run(tuner: str, task: Task, trials: int, seed: int, number: int, past: Surrogate | None) -> list[float]:
     """Regret of the trial with the best value so far, after every trial; of its value without noise."""
-    random = np.random.default_rng([seed, 1])
+    random = np.random.default_rng([seed, number])
     evaluate = partial(task.evaluate, random=random)
     if tuner in OPTUNA:
-        return list(regrets(task, optuna_study(tuner, task.space, evaluate, trials, random)))
-    optimizer = Optimizer(task.space, past, direction="minimize", seed=seed)
-    optimizer.optimize(lambda trial: evaluate(trial.params), trials)
-    return list(
-        regrets(task, [Evaluated(trial.params, trial.value) for trial in optimizer.trials if trial.value is not None])
-    )
-
-
-def regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:
-    """Regret of the best trial so far, after every trial."""
-    best = np.inf
-    regret = np.inf
-    for trial in trials:
-        if trial.value < best:
-            best, regret = trial.value, task.regret(task.exact(trial.params))
-        yield regret
+        trials_run = optuna_study(tuner, task.space, evaluate, trials, random)
+    else:
+        optimizer = Optimizer(task.space, past, direction="minimize", seed=seed)
+        optimizer.optimize(lambda trial: evaluate(trial.params), trials)
+        trials_run = [Evaluated(trial.params, trial.value) for trial in optimizer.trials if trial.value is not None]
+    values, exact = zip(*((trial.value, task.regret(task.exact(trial.params))) for trial in trials_run), strict=True)
+    return at_best(np.array(values), np.array(exact)).tolist()
 
 
 def optuna_study(

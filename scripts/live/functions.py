@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dre_jax.functions.families import FAMILIES, Family, Floats
+from dre_jax.functions.families import FAMILIES, Family, FamilyTask, Floats
 from dre_jax.tuning import Space
 
 
@@ -24,6 +24,8 @@ class Task:
     """The loss of the optimum."""
     spread: float
     """How much higher the median loss of random points is."""
+    drawn: FamilyTask | None = None
+    """What the program of many searches takes; None for a function in NumPy."""
 
     def exact(self, params: Mapping[str, Any]) -> float:
         """The loss of a configuration."""
@@ -45,7 +47,7 @@ def draw_task(family: Any, random: np.random.Generator, *, reverse: bool = False
         return wide
     task = family.draw(random, reverse=reverse, refine=not past)
     numbers = {"noise": float(task.noise), "least": float(task.least), "spread": float(task.spread)}
-    return Task(space=family.space, loss=partial(family.losses, task), **numbers)
+    return Task(space=family.space, loss=partial(family.losses, task), drawn=task, **numbers)
 
 
 CHOICE = ("branin", "hartmann-6", "bowl-3", "ackley-5", "hartmann-3-noisy", "mixed-5")

@@ -1,7 +1,5 @@
 """The benchmark of many searches, on few."""
 
-import re
-
 import pytest
 
 from benchmarks import many
@@ -10,9 +8,9 @@ from benchmarks import many
 @pytest.mark.slow
 def test_rows_of_few_searches(capsys):
     many.main(["--branin", "2", "--cold"])
-    printed = capsys.readouterr().out
-    assert printed.startswith("2 searches of Branin: ")
-    assert float(re.search(r"mean regret ([\d.e+-]+)", printed)[1]) < 1.0
+    n, *_, regret, _ = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
+    assert n == "2"
+    assert 0.0 < float(regret) < 1.0
 
 
 def test_contestants_have_the_function_of_the_package():

@@ -1,6 +1,7 @@
 """Many searches of functions in JAX: each is the study that `Optimizer` runs."""
 
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -156,6 +157,11 @@ def test_a_search_depends_on_its_task_and_seed_alone():
     assert not np.array_equal(both.points[0, 0], both.points[0, 1])
 
 
+def test_numbers_of_python_and_numpy_are_taken():
+    searches = random_searches(lambda _, params: 1.0, space={"x": Float(0.0, 1.0)}, seeds=np.int64(1))
+    assert (searches.values == 1.0).all()
+
+
 def test_noise_has_a_key_of_its_own_in_each_trial():
     def noise_alone(centre, x, key):
         return jax.random.normal(key) + 0.0 * x[0]
@@ -256,11 +262,20 @@ test_bad_functions_get_one_line = error_table(
     (lambda: random_searches(calls_the_host), "calls_the_host calls the host"),
     (lambda: random_searches(n_trials=193), "1 <= n_trials <= 192 must hold"),
     (lambda: random_searches(batch_size=4), "n_trials must be a multiple of batch_size"),
+    (lambda: random_searches(n_trials=6.0), "n_trials must be a whole number"),
     (lambda: random_searches(method="gcp"), "pass surrogate=Surrogate.fit"),
+    (lambda: random_searches(method="tpe"), "need a method in JAX, as gp and random, but got 'tpe'"),
+    (lambda: random_searches(space=2.0), "a space must map at least one name"),
+    (lambda: random_searches(seeds=2.0), "seeds must be a whole number"),
+    (lambda: random_searches(seeds=[]), "at least one seed"),
+    (lambda: random_searches(key=0), "a key as of jax.random.key(0)"),
     (lambda: random_searches(space=RULED), "without rules and likely values"),
 )
 test_tasks_must_agree = error_table(
     DataError,
     (lambda: random_searches(tasks=(CENTRES, CENTRES[:1])), "the same number of tasks in front"),
-    (lambda: random_searches(tasks=0.5), "the same number of tasks in front"),
+    (lambda: random_searches(tasks=0.5), "the same number of tasks in front, at least one, but have the shapes ()"),
+    (lambda: random_searches(tasks=np.zeros(0)), "at least one, but have the shapes (0,)"),
+    (lambda: random_searches(tasks=waves), "tasks must be arrays of numbers, or None"),
+    (lambda: random_searches(path=Path()), "must be a file of searches, but is a folder"),
 )

@@ -4,7 +4,7 @@ import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import Float, Optimizer, Optimizers, Space
-from tests.error_messages import error_table
+from tests.error_messages import error_table, raises_line
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(1.0, 100.0, log=True)})
 
@@ -72,8 +72,18 @@ def tell_too_few():
     studies.tell(studies.ask(), [1.0])
 
 
+def test_a_bad_value_leaves_all_trials_running():
+    studies = random_studies(2)
+    trials = studies.ask()
+    with raises_line(DataError, "must be a number, but got 'none'"):
+        studies.tell(trials, [1.0, "none"])
+    studies.tell(trials, [1.0, 2.0])
+    assert [studies.best(study)[0] for study in studies.studies] == [1.0, 2.0]
+
+
 test_errors = error_table(
     DataError,
+    (lambda: random_studies().tell([], 0.5), "each trial needs a value or None, but got 0 trials and 0.5"),
     (tell_twice, "must be running, but is not"),
     (tell_too_few, "each trial needs a value or None"),
     (lambda: random_studies().ask([3]), "there must be a study 3"),

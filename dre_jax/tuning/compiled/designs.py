@@ -71,6 +71,8 @@ def _alone(method: str | Method) -> Method:
     if method == DEFAULT_METHOD:
         return default_method()
     entry = find(method)
+    if entry.default is None:
+        raise ConfigError(f"many studies in one program need a method in JAX, as gp and random, but got {method!r}")
     if entry.transfer:
         raise ConfigError(f"{method} learns from past tasks: pass surrogate=Surrogate.fit(past, method={method!r})")
     return entry.make()

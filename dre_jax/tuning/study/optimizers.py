@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax.checks import check_seed, one_of
+from dre_jax.checks import check_seed, check_whole, one_of
+from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.batch import ExecutionConfig
@@ -33,7 +34,7 @@ from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
 from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig
 from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import DIRECTIONS
+from dre_jax.tuning.study.trial import DIRECTIONS, objective_value
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 
@@ -107,6 +108,7 @@ class Optimizers:
           DataError: for a surrogate of another space.
         """
         one_of("direction", direction, DIRECTIONS)
+        check_whole(n=n)
         self.space = space if isinstance(space, Space) else Space(space)
         self._surrogate, self._sign = surrogate, 1.0 if direction == "maximize" else -1.0
         self._config = study_config(self.space, method, surrogate, pending_strategy)
@@ -181,11 +183,13 @@ class Optimizers:
           values: of each; NaN if it failed, None if it still runs.
 
         Raises:
-          DataError: for numbers of trials and values that differ, and for a trial that has a value already.
+          DataError: for numbers of trials and values that differ, a value that is no number, and a trial that has a
+            value already.
         """
-        if len(trials) != len(values):
-            raise DataError(f"each trial needs a value or None, but got {len(trials)} trials and {len(values)} values")
-        for trial, value in zip(trials, values, strict=True):
+        if not isinstance(values, Iterable) or len(trials) != len(values):
+            raise DataError(f"each trial needs a value or None, but got {len(trials)} trials and {show(values)}")
+        numbers = [None if value is None else objective_value(value) for value in values]
+        for trial, value in zip(trials, numbers, strict=True):
             study = self._studies.get(trial.study)
             if value is None or study is None:
                 continue
@@ -196,9 +200,9 @@ class Optimizers:
                 study.failures.append(point)
                 continue
             study.points.append(point)
-            study.values.append(float(value))
+            study.values.append(value)
             if study.best is None or self._sign * value > self._sign * study.best[0]:
-                study.best = float(value), trial.params
+                study.best = value, trial.params
 
     def _study(self, name: int) -> _Study:
         try:
