@@ -10,7 +10,6 @@ and folds depend on names alone.
 
 import argparse
 import zlib
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ def derive(space: SearchSpace, args: argparse.Namespace) -> SearchSpace:
     if args.test_rows is not None:
         test = {name: draw_rows(task, args.test_rows) for name, task in test.items()}
         designs |= {name: draw_designs(task, args.design_rows) for name, task in test.items()}
-    validation: Mapping[str, Task] = space.validation
+    validation = dict(space.validation)
     if args.responses == "diverged":
         train, validation, test = ({n: diverged(t) for n, t in split.items()} for split in (train, validation, test))
     elif args.responses is not None:
