@@ -233,6 +233,18 @@ def live(docs: Path, out: Path) -> list[Path]:
     )
 
 
+def shares(docs: Path, out: Path) -> list[Path]:
+    """The regret of the recommended method with past tasks of several sizes over the share of a table."""
+    table = read_table(docs / "results" / "networks.md", ["past tasks", "method", "at 1 %"]).set_index("past tasks")
+    at = [1.0, 2.0, 5.0, 10.0]  # later, all have found the best row
+    heads = [f"at {share:g} %" for share in at]
+    curves = []
+    for row, label in SHARES.items():
+        value, error = numbers(table.loc[row, heads])
+        curves.append(Curve(label, at, np.maximum(value, 1e-4).tolist(), [0.0] * len(error)))
+    return draw_curves(out, "shares", curves, "trials, in % of the table")
+
+
 def speed(docs: Path, out: Path) -> list[Path]:
     """How many times as fast as PyTorch, the published code and the best that could be written."""
     table = read_table(docs / "results" / "speed.md", ["row", *PEERS.values()]).set_index("row").loc[list(SPEED)]
@@ -278,6 +290,13 @@ LIVE = {
     ("none", "gp"): "no past",
     ("none", "tpe"): "Optuna's TPE",
 }
+SHARES = {
+    "13 tasks of 2,000 rows": "13 past tasks, 2,000 trials",
+    "3 of 200": "3 past tasks, 200 trials",
+    "3 of 20": "3 past tasks, 20 trials",
+    "of XGBoost": "tasks of another model",
+    "none": "no past",
+}
 REGRET = "mean regret, lower is better"
 PEERS = {"as the published code, eager PyTorch": "x eager", "as the best PyTorch we can write": "x best"}
 SPEED = {
@@ -289,7 +308,8 @@ SPEED = {
 PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "regret": regret,
     "methods": partial(budgets, "methods", "results/tables.md", (10, 25, 50)),
-    "networks": partial(budgets, "networks", "results/neural-networks.md", (5, 10, 25)),
+    "networks": partial(budgets, "networks", "results/networks.md", (5, 10, 20)),
+    "shares": shares,
     "field": partial(budgets, "field", "results/hpo-b.md", (10, 25, 50)),
     "live": live,
     "speed": speed,

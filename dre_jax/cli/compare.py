@@ -9,7 +9,7 @@ import typer
 
 from dre_jax.checks import parse_names, parse_trials
 from dre_jax.cli import options
-from dre_jax.cli.report import over_spaces, show
+from dre_jax.cli.report import differences, over_spaces, show
 from dre_jax.errors import ConfigError, DataError, MethodError
 from dre_jax.hpob import timing
 from dre_jax.hpob.jobs import Job, check_method, collect, complete_methods, make_jobs, run_jobs
@@ -93,6 +93,9 @@ def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
         "ms a suggestion": [f"{1e3 * each.warm:.1f}" for each in times],
     }
     heading, table = over_spaces(summary, columns)
-    show([(f"{summary['title']}\n{heading}", table)])
+    tables = [(f"{summary['title']}\n{heading}", table)]
+    if len(results) > 1:
+        tables.append(differences(summary, "spaces"))
+    show(tables)
     print(f"Times are of {first.label}, measured alone on the machine.")
     print(f"compare: saved in {out}, page {out / 'report' / 'report.html'}")

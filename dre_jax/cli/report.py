@@ -1,5 +1,6 @@
 """``dre-jax report``: methods compared by their result files."""
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -35,7 +36,7 @@ def report(
         str | None, typer.Option(help="Trials at which to compare. Default: 25, 50 and 100, as far as the results go.")
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="Method whose wins, ties and losses are counted. Default: the first.")
+        str | None, typer.Option(help="Method that the others are compared with, run by run. Default: the first.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page and the figures.")] = None,
     quiet: options.Quiet = False,
@@ -67,7 +68,11 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         tables.append(over_spaces(summary))
     if len(summary["methods"]) > 1:
         reference = summary["win_tie_loss"]["reference"]
-        tables += [(f"Wins / ties / losses of {reference}, in runs", _wins(summary)), (_TESTS, _tests(summary))]
+        tables += [
+            differences(summary, "runs"),
+            (f"Wins / ties / losses of {reference}, in runs", _wins(summary)),
+            (_TESTS, _tests(summary)),
+        ]
     show(tables)
 
 
@@ -109,6 +114,22 @@ def averages(
                 cells.append(cell)
         rows.append([*cells, *further])
     return _table(["method", *headings, *more], rows)
+
+
+def differences(summary: Mapping[str, Any], over: str) -> tuple[str, Table]:
+    """A heading, and how much more regret than the reference each other method has; `over` "runs" or "spaces"."""
+    from dre_jax.report.page_tables import difference  # which loads scipy
+
+    paired, at = summary["differences"], [str(trial) for trial in summary["at"]]
+    by_trial, reference = paired[over], paired["reference"]
+    names = [name for name in summary["methods"] if name != reference]
+    rows = [[name, *(difference(*_numbers(by_trial[trial][name])) for trial in at)] for name in names]
+    table = _table(["method", *(f"at {trial}" for trial in at)], rows)
+    return f"Regret minus that of {reference}, paired by run ± standard error over tasks", table
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in values]
 
 
 def _wins(summary: Mapping[str, Any]) -> Table:

@@ -9,6 +9,8 @@ import numpy as np
 from dre_jax.data.spaces import Task
 from dre_jax.errors import DataError
 
+_REACH = 1e4
+
 
 class SortedTask(NamedTuple):
     """One task on the host, best response first."""
@@ -16,7 +18,7 @@ class SortedTask(NamedTuple):
     x: np.ndarray
     """f32[n, D]"""
     response: np.ndarray
-    """f32[n], scaled to [0, 1] with the task's own minimum and maximum, 0.5 throughout if constant."""
+    """f32[n], scaled to [0, 1] by the least and the largest after `clip_tail`, 0.5 throughout if constant."""
     float32_residual: np.ndarray
     """f32[n], what float32 rounds off the response."""
     level: np.ndarray
@@ -66,6 +68,21 @@ def unit_scale(y: np.ndarray) -> np.ndarray:
     return (y / 2.0 - low / 2.0) / spread if spread > 0 else np.full(y.shape, 0.5)
 
 
+def clip_tail(y: np.ndarray) -> np.ndarray:
+    """Clips responses f64[n] that are far below the others, so that float32 tells the others apart on one scale.
+
+    The bound is 10,000 times as far below the median as the best is above it; see `tie_levels` for the order of those
+    below it.
+
+    Example:
+      >>> clip_tail(np.array([-1e30, 1.0, 2.0, 3.0])).tolist()
+      [-14998.5, 1.0, 2.0, 3.0]
+    """
+    with np.errstate(over="ignore"):  # of responses that span the range of a float, none is clipped
+        median, best = np.median(y / 4.0), y.max() / 4.0
+        return np.maximum(y, 4.0 * (median - _REACH * (best - median))) if best > median else y
+
+
 def tie_levels(y: np.ndarray) -> np.ndarray:
     """Dense rank of responses, 0 the best, ties equal; f64[n] -> i32[n].
 
@@ -80,14 +97,15 @@ def sort_responses(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows of f64[n] by response, best first, ties in the order of the file.
 
     Returns:
-      Row numbers i64[n]; responses f64[n] by `unit_scale` and levels i32[n] by `tie_levels`, both in that order.
+      Row numbers i64[n]; responses f64[n] by `clip_tail` and `unit_scale`, and levels i32[n] by `tie_levels`, both in
+      that order.
 
     Example:
       >>> [part.tolist() for part in sort_responses(np.array([1.0, 3.0, 1.0]))]
       [[1, 0, 2], [1.0, 0.0, 0.0], [0, 1, 1]]
     """
     order = np.argsort(-y, kind="stable")
-    return order, unit_scale(y)[order], tie_levels(y)[order]
+    return order, unit_scale(clip_tail(y))[order], tie_levels(y)[order]
 
 
 def sort_task(task: Task) -> SortedTask:

@@ -151,6 +151,18 @@ class Comparison(NamedTuple):
             if name != method
         }
 
+    def differences(self, reference: str) -> Comparison:
+        """This comparison, with the reference's regret in the same run subtracted from every regret.
+
+        Its averages are paired differences, which have less error than differences of averages: the tasks' own
+        difficulty is in both. Positive: more regret than the reference.
+
+        Raises:
+          ConfigError: for an unknown method.
+        """
+        one_of("the method", reference, self.methods)
+        return self._replace(regret=self.regret - self.regret[self.methods.index(reference)])
+
     def _groups(self, over: Over) -> list[list[int]]:
         """Runs of each group whose mean counts once."""
         return _members([run[0] for run in self.runs]) if over == "spaces" else [list(range(len(self.runs)))]

@@ -44,7 +44,7 @@ def write_page(
       DataError: where a figure cannot be read or the page cannot be written.
     """
     at = sorted(significances["tasks"])
-    several = len(comparison.methods) > 1
+    several, reference = len(comparison.methods) > 1, summary["win_tie_loss"]["reference"]
 
     def embed_figures(names: Sequence[str]) -> list[PageFigure]:
         return [page_figure(name, figures[name], comparison) for name in names if name in figures]
@@ -58,7 +58,8 @@ def write_page(
         "averages": [page_tables.averages(comparison, at, over) for over in ("runs", "spaces")],
         "diagrams": embed_figures([name for name in figures if name.startswith("cd-")]),
         "units": [_unit(comparison, unit, tests) for unit, tests in significances.items()] if several else [],
-        "wins": page_tables.wins(comparison, summary["win_tie_loss"]["reference"], at) if several else None,
+        "differences": page_tables.differences(comparison, reference, at) if several else None,
+        "wins": page_tables.wins(comparison, reference, at) if several else None,
         "grids": embed_figures(("rank-spaces", "regret-spaces")),
         "spaces": [page_tables.spaces(comparison, trial) for trial in at],
         "files": _files(summary["files"]),

@@ -85,6 +85,32 @@ def wins(comparison: Comparison, reference: str, at: Sequence[int]) -> Table:
     )
 
 
+def differences(comparison: Comparison, reference: str, at: Sequence[int]) -> Table:
+    """How much more regret than the reference each other method has, paired by run, with its standard error."""
+    paired = comparison.differences(reference)
+    mean, error = paired.average_regret(), paired.standard_error()
+    rows = []
+    for i, name in enumerate(comparison.methods):
+        if name != reference:
+            parts = [(float(mean[i, t]), float(error[i, t])) for t in at]
+            rows.append((Cell(name), *(Cell(difference(m, e), m - 2 * e > 0) for m, e in parts)))
+    return Table(
+        f"Regret minus that of {reference}, paired by run",
+        ("Method", *(f"At {t}" for t in at)),
+        tuple(rows),
+        f"± 1 standard error over {len(set(comparison.tasks))} tasks. Bold: more by two errors.",
+    )
+
+
+def difference(mean: float, error: float) -> str:
+    """A paired difference with its sign and its error, if it has one.
+
+    >>> difference(0.0123, 0.004), difference(-0.001, math.nan)
+    ('+0.0123 ± 0.0040', '-0.0010')
+    """
+    return f"{mean:+.4f}" + ("" if math.isnan(error) else f" ± {error:.4f}")
+
+
 def spaces(comparison: Comparison, trial: int) -> Table:
     """Average regret of every method in every search space."""
     rows = []

@@ -49,6 +49,11 @@ def summarise(
                 unit: {str(trial): _tests(result) for trial, result in by_trial.items()}
                 for unit, by_trial in significances.items()
             },
+            "differences": {
+                "reference": reference,
+                "runs": _differences(comparison, reference, at, "runs"),
+                "spaces": _differences(comparison, reference, at, "spaces"),
+            },
             "win_tie_loss": {
                 "reference": reference,
                 "unit": "runs",
@@ -112,6 +117,13 @@ def _tests(result: Significance) -> dict[str, Any]:
         "alpha": result.alpha,
         "cliques": result.cliques,
     }
+
+
+def _differences(comparison: Comparison, reference: str, at: Sequence[int], over: Over) -> dict[str, Any]:
+    """By trial and method, the mean paired difference to the reference, and its standard error."""
+    paired = comparison.differences(reference)
+    parts = np.stack([paired.average_regret(over), paired.standard_error(over)], axis=-1)
+    return {str(trial): _by_method(comparison, parts[:, trial]) for trial in at}
 
 
 def _wins(comparison: Comparison, reference: str, trial: int) -> dict[str, dict[str, int]]:

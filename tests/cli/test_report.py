@@ -16,14 +16,18 @@ def test_tables(cli, result_file, tmp_path, numbers_only):
     lines = printed.splitlines()
     assert lines[0] == "3 methods on 12 runs (6 tasks, 2 search spaces)"
     assert lines[-1] == f"report: saved in {out}, page {out / 'report.html'}"
-    # The third's rows: means of the runs, means over spaces, wins.
-    pooled, spaces, wins = ([part.strip() for part in line.split("│")[2:-1]] for line in lines if "│ the third" in line)
+    # The third's rows: means of the runs, means over spaces, paired differences, wins.
+    pooled, spaces, paired, wins = (
+        [part.strip() for part in line.split("│")[2:-1]] for line in lines if "│ the third" in line
+    )
     for cells, of in ((pooled, result), (spaces, result["over_spaces"])):
         regret, rank = of["regret_at"]["5"]["the third"], of["rank_at"]["5"]["the third"]
         errors = of["standard_error"]
         assert cells[1] == f"{regret:.4f} ± {errors['average_regret']['the third'][5]:.4f}"
         assert cells[3] == f"{rank:.2f} ± {errors['average_rank']['the third'][5]:.2f}"
     assert "Means over search spaces ± standard error over tasks within search spaces" in lines
+    mean, standard_error = result["differences"]["runs"]["5"]["the third"]
+    assert paired[1] == f"{mean:+.4f} ± {standard_error:.4f}"
     counts = result["win_tie_loss"]["at"]["5"]["the third"]
     assert wins[1] == f"{counts['wins']} / {counts['ties']} / {counts['losses']}"
     tests = [line for line in lines if "tasks (6)" in line or "runs (12)" in line]

@@ -45,6 +45,17 @@ def test_sort_task_keeps_rows_together_and_ties_in_the_order_of_the_file():
     assert (result.x.dtype, result.response.dtype, result.level.dtype) == (np.float32, np.float32, np.int32)
 
 
+def test_float32_tells_responses_beside_a_far_outlier_apart():
+    y = np.r_[-1e30, np.random.default_rng(0).random(50), -1e9]
+    task = sort_task(Task("t", np.zeros((52, 1)), y))
+    assert len(np.unique(task.response[:50])) == 50
+    np.testing.assert_array_equal(task.level[-2:], [50, 51])
+    span = 10_001 * (y.max() - np.median(y))
+    np.testing.assert_allclose(task.response[:50], 1 - (y.max() - np.sort(y)[:1:-1]) / span, atol=1e-7)
+    wide = np.array([-1.7e308, 0.0, 1.7e308])
+    assert sort_task(Task("t", np.zeros((3, 1)), wide)).response.tolist() == [1.0, 0.5, 0.0]
+
+
 def test_a_table_of_uneven_tasks():
     sizes = {"wine": 7, "iris": 1, "digits": 30}
     tasks = {name: make_task(n, name, seed=n) for name, n in sizes.items()}

@@ -100,6 +100,7 @@ def test_the_text_of_the_page(make_comparison, tmp_path):
         f"After 20 trials {best} has the best average rank",
         "Over tasks: one observation a task",
         "Pooled over runs, as HPO-B does",
+        "Regret minus that of method 2, paired by run",
         "Runs that method 2 wins / ties / loses",
         '"mode": "v3-test"',
         "how it came about: b.json",

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import sem
 
 from dre_jax.data import read_results
 from dre_jax.errors import DataWarning
@@ -38,6 +39,11 @@ def test_numbers(files, tmp_path, numbers_only):
     assert result["files"]["dre"] == {"file": "a.json", "runs": 12, "trials": 6, "meta": META | {"odd": None}}
     assert set(result["versions"]) == {"dre_jax", "numpy", "scipy", "matplotlib"}
     assert {unit: by["5"]["n"] for unit, by in result["significance"].items()} == {"tasks": 6, "runs": 12}
+    by_task = comparison.by_task(comparison.regret)[:, :, 5]  # equally many runs a task
+    paired = by_task[names.index("dre")] - by_task[names.index("b")]
+    expected = [paired.mean(), sem(paired)]
+    np.testing.assert_allclose(result["differences"]["runs"]["5"]["dre"], expected, rtol=1e-12)
+    assert result["differences"]["spaces"]["5"]["b"] == [0.0, 0.0]
     wins = comparison.win_tie_loss("b", 5)
     counted = {name: counts._asdict() for name, counts in wins.items()}
     assert result["win_tie_loss"]["reference"] == "b"
