@@ -229,7 +229,7 @@ def live(docs: Path, out: Path) -> list[Path]:
     table = table[[head for head in table if head.startswith("regret at ")]]
     at = [int(head.rpartition(" ")[2]) for head in table]
     return draw_curves(
-        out, "live", [Curve(label, at, numbers(table.loc[key])[0], [0.0] * len(at)) for key, label in LIVE.items()]
+        out, "live", [Curve(LIVE[key], at, numbers(table.loc[key])[0], [0.0] * len(at)) for key in LIVE if key in table.index]
     )
 
 
@@ -277,6 +277,7 @@ LIVE = {
     ("random 1x20", "recommended"): "1 past study",
     ("none", "gp"): "no past",
     ("none", "tpe"): "Optuna's TPE",
+    ("none", "random"): "random search",
 }
 REGRET = "mean regret, lower is better"
 PEERS = {"as the published code, eager PyTorch": "x eager", "as the best PyTorch we can write": "x best"}
