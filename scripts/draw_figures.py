@@ -228,9 +228,8 @@ def live(docs: Path, out: Path) -> list[Path]:
     table = read_table(docs / "results" / "live.md", ["past", "tuner", "regret at 5"]).set_index(["past", "tuner"])
     table = table[[head for head in table if head.startswith("regret at ")]]
     at = [int(head.rpartition(" ")[2]) for head in table]
-    return draw_curves(
-        out, "live", [Curve(LIVE[key], at, numbers(table.loc[key])[0], [0.0] * len(at)) for key in LIVE if key in table.index]
-    )
+    rows = [key for key in LIVE if key in table.index]
+    return draw_curves(out, "live", [Curve(LIVE[key], at, numbers(table.loc[key])[0], [0.0] * len(at)) for key in rows])
 
 
 def speed(docs: Path, out: Path) -> list[Path]:
