@@ -274,6 +274,7 @@ LIVE = {
     ("random 5x20", "recommended"): "5 past studies",
     ("random 3x20", "recommended"): "3 past studies",
     ("random 1x20", "recommended"): "1 past study",
+    ("irrelevant 1x20", "recommended"): "1 unrelated study",
     ("none", "gp"): "no past",
     ("none", "tpe"): "Optuna's TPE",
     ("none", "random"): "random search",
