@@ -228,9 +228,8 @@ def live(docs: Path, out: Path) -> list[Path]:
     table = read_table(docs / "results" / "live.md", ["past", "tuner", "regret at 5"]).set_index(["past", "tuner"])
     table = table[[head for head in table if head.startswith("regret at ")]]
     at = [int(head.rpartition(" ")[2]) for head in table]
-    return draw_curves(
-        out, "live", [Curve(label, at, numbers(table.loc[key])[0], [0.0] * len(at)) for key, label in LIVE.items()]
-    )
+    rows = [key for key in LIVE if key in table.index]
+    return draw_curves(out, "live", [Curve(LIVE[key], at, numbers(table.loc[key])[0], [0.0] * len(at)) for key in rows])
 
 
 def shares(docs: Path, out: Path) -> list[Path]:
@@ -287,8 +286,10 @@ LIVE = {
     ("random 5x20", "recommended"): "5 past studies",
     ("random 3x20", "recommended"): "3 past studies",
     ("random 1x20", "recommended"): "1 past study",
+    ("irrelevant 1x20", "recommended"): "1 unrelated study",
     ("none", "gp"): "no past",
     ("none", "tpe"): "Optuna's TPE",
+    ("none", "random"): "random search",
 }
 SHARES = {
     "13 tasks of 2,000 rows": "13 past tasks, 2,000 trials",

@@ -50,10 +50,6 @@ def mixed(centre, params):
     return (jnp.log(params["a"]) - centre) ** 2 + 0.05 * jnp.abs(params["n"] - 5).astype(jnp.float32) + bumps
 
 
-def whole_number(_, params):
-    return params["n"].astype(jnp.float32)
-
-
 def surrogate_of(method, **settings):
     """What a method learns from three studies of `waves`."""
     random, evaluate = np.random.default_rng(0), jax.jit(waves)
