@@ -35,6 +35,7 @@ _MODULES = (
     "baselines.rgpe",
     "baselines.tst",
     "baselines.gcp",
+    "baselines.empirical_gp",
     "baselines.rf",
     "baselines.smac",
     "baselines.tpe",

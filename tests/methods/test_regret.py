@@ -26,6 +26,7 @@ CASES = {
     "fsbo": (DEEP, 3, 12, 0.3),
     "dklm": (DEEP, 3, 12, 0.3),
     "gcp": ({"prior.steps": 800, "prior.hidden": (24, 24), "fitting.steps": 25}, 3, 6, 0.5),
+    "empirical-gp": ({"rows": 60}, 3, 6, 0.5),
 }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ FEWER = {
     "bohamiann": {"learning_rate", "acquisition"},
     "random": set(),
     "gcp-ts": set(),
+    "empirical-gp": set(),
     **{name: {"epochs", "learning_rate"} for name in ("metis", "hebo", "taf")},
 }
 

@@ -154,14 +154,15 @@ def feasibility_outcomes(
         return None, responses
     constraints = np.array([[trial._constraints.get(name, np.nan) for name in names] for trial in observations])
     constraints = constraints.reshape(len(points), len(names))
-    feasible = np.all(np.nan_to_num(constraints) <= 0, axis=1)
+    feasible = np.array([trial.is_feasible for trial in observations], bool)
     responses = capped_responses(responses, feasible)
     max_trials = max(config.max_history, FIT_TRIALS)
     decides = len(names) > 0 and not feasible.any()
     best = points[np.argmax(responses)] if len(points) else 0.5
     if decides:
         points = np.vstack([points, pending_points])
-        imputed_constraints = np.tile(np.nanmedian(constraints, axis=0), (len(pending_points), 1))
+        medians = [np.median(known) if len(known := column[~np.isnan(column)]) else np.nan for column in constraints.T]
+        imputed_constraints = np.tile(medians, (len(pending_points), 1))
         constraints = np.vstack([constraints, imputed_constraints])
     all_points = np.vstack([points, failed_points])
     failure_mask = np.arange(len(all_points)) >= len(points)

@@ -91,7 +91,7 @@ class InitialDesign:
             return None
         configuration = self.space.params(point)
         if np.isnan(self.fixed_coordinates).all():
-            configuration |= params  # to the last digit
+            configuration = self.space.exact(configuration | params)  # to the last digit
         return self.space.check(configuration) if self.space.allows(configuration) else None
 
     def sobol_configurations(self, order: Callable[[np.ndarray], np.ndarray] | None = None) -> Iterable[Params]:

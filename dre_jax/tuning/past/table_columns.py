@@ -1,6 +1,7 @@
 """Columns of tables of past trials: by a user, by `to_frame`, and by Optuna's `trials_dataframe`."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,23 +108,22 @@ def read_number(cell: Any) -> float:
 
 
 def read_constraints(cells: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the constraints in the cells of a row; empty cells have none.
+    """Returns the constraints in the cells of a row, NaN for empty cells.
 
     Raises:
       DataError: for a cell that is no number.
 
     Example:
       >>> read_constraints({"memory": "-1.5", "time": None, "": "[0.5, 2]"})
-      {'memory': -1.5, '0': 0.5, '1': 2.0}
+      {'memory': -1.5, 'time': nan, '0': 0.5, '1': 2.0}
     """
     values: dict[str, float] = {}
     for name, cell in cells.items():
-        if not isinstance(cell, (list, tuple)) and is_empty(cell):
-            continue
+        has_none = not isinstance(cell, (list, tuple)) and is_empty(cell)
         try:
             if name:
-                values[name] = read_number(cell)
-            else:
+                values[name] = math.nan if has_none else read_number(cell)
+            elif not has_none:
                 numbers = json.loads(cell.replace("(", "[").replace(")", "]")) if isinstance(cell, str) else cell
                 values |= {str(i): float(number) for i, number in enumerate(numbers)}
         except (TypeError, ValueError):

@@ -39,7 +39,7 @@ class Evaluated(NamedTuple):
     cost: float | None = None
     """Of the evaluation, above 0, in any unit that the task's other costs have; None if it is unknown."""
     constraints: Mapping[str, float] | None = None
-    """By name, at most 0 where they are satisfied; None for none."""
+    """By name, at most 0 where they are satisfied, NaN where that is unknown; None for none."""
 
 
 class Exclusion(NamedTuple):
@@ -148,7 +148,8 @@ def past_of(
     no trial of a task has a hyperparameter, it is encoded as inactive in this task; `Surrogate.fit` warns of both.
 
     Trials that violate constraints rank below all others of their task, the larger the violation the lower; the trials
-    of a study with a surrogate of such tasks are compared with them in the same order.
+    of a study with a surrogate of such tasks are compared with them in the same order. Those with an unknown constraint
+    are left out.
 
     Args:
       space: the search space.
@@ -260,10 +261,14 @@ def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _Rea
     absent, unknown = absent_names(changes.space, configurations), changes.unknown(names)
     is_foreign = bool(unknown) and not any(configurations) and len(configurations) == len(updates)
     task = _ReadTask([], [], unfinished, absent, unknown, is_foreign)
+    limits = [dict(trial.constraints or {}) for error, trial in updates if error is None]
+    measured = {name for values in limits for name, limit in values.items() if not math.isnan(limit)}
     for misfit, trial in updates:
         try:
             if misfit is not None:
                 raise misfit
+            if unmeasured := [name for name in measured if math.isnan((trial.constraints or {}).get(name, 0.0))]:
+                raise DataError(f"a constraint of a trial must be known, but {unmeasured[0]!r} is not")
             task.trials.append(trial._replace(params=changes.space.check_values(trial.params, absent)))
         except DataError as error:
             task.misfits.append(str(error))

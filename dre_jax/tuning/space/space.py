@@ -328,9 +328,14 @@ class Space(Mapping[str, Parameter]):
         for i, (name, part) in enumerate(zip(self.sequence, self.layout.parts, strict=True)):
             if active[i]:
                 values[name] = nearest_value(self._parameters[name], float(part.values(point[i])))
-        for rule in self.rules:
-            values = rule.exact(values, self._parameters) if isinstance(rule, (Sum, Allowed)) else values
+        values = self.exact(values)
         return {name: values[name] for name in self if name in values}
+
+    def exact(self, params: Params) -> Params:
+        """Returns a configuration that satisfies the rules to the last digits, if it nearly does."""
+        for rule in self.rules:
+            params = rule.exact(params, self._parameters) if isinstance(rule, (Sum, Allowed)) else params
+        return params
 
     def is_reordered(self, other: Space) -> bool:
         """Returns whether another space has the same hyperparameters and encodings, in this or another order."""

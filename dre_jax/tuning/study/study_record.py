@@ -99,7 +99,8 @@ class StudyRecord:
     def least_infeasible(self) -> tuple[Trial, ...]:
         """The complete trials in the order of their violation of the constraints, the least first; empty without any.
 
-        Violations of several constraints are added. Feasible trials come first, in the order of `trials`.
+        Violations of several constraints are added. Feasible trials come first, in the order of `trials`, then those
+        whose known constraints are satisfied.
 
         Example:
           >>> from dre_jax.tuning import Float, Optimizer, Space
@@ -110,7 +111,7 @@ class StudyRecord:
           [1, 2, 0]
         """
         complete = [trial for trial in self.trials if trial.state == "complete"]
-        return tuple(sorted(complete, key=violation_of))
+        return tuple(sorted(complete, key=lambda trial: (violation_of(trial), not trial.is_feasible)))
 
     def tell(
         self,
@@ -119,7 +120,7 @@ class StudyRecord:
         *,
         stderr: float | None = None,
         cost: float | None = None,
-        constraints: Mapping[str, float] = MappingProxyType({}),
+        constraints: Mapping[str, float | None] = MappingProxyType({}),
     ) -> Trial:
         """Reports the value of a trial.
 
@@ -134,7 +135,8 @@ class StudyRecord:
           cost: of the trial, above 0, in any unit: seconds, say. Then trials are chosen by the expected improvement per
             unit of cost; see `EngineConfig.budget`.
           constraints: finite numbers by name, at most 0 where they are satisfied, for example ``{"memory": used -
-            limit}``; the same names for all complete trials. Their sizes count, as the optimizer models each one.
+            limit}``; the same names for all complete trials. Their sizes count, as the optimizer models each one. None
+            or NaN is a number that is unknown: the trial is not feasible, and the model of the others decides.
 
         Returns:
           The trial as it is now.
@@ -142,7 +144,7 @@ class StudyRecord:
         Raises:
           ConfigError: for a standard error that the surrogate's method does not use.
           DataError: if the trial is of another study or has ended already, the value is not a number, the standard
-            error is not a finite number from 0, the cost is not finite and positive, or a constraint is not finite or
+            error is not a finite number from 0, the cost is not finite and positive, or a constraint is infinite or
             not one of the study.
         """
         if stderr is not None:
@@ -232,7 +234,7 @@ class StudyRecord:
         *,
         stderr: float | None = None,
         cost: float | None = None,
-        constraints: Mapping[str, float] = MappingProxyType({}),
+        constraints: Mapping[str, float | None] = MappingProxyType({}),
     ) -> Trial:
         """Adds an external evaluation; the value is None if it failed. The others are those of `tell`.
 

@@ -90,12 +90,12 @@ class Trial:
 
     @property
     def constraints(self) -> dict[str, float]:
-        """Values of the constraints by name, as `Optimizer.tell` got them; a copy."""
+        """Values of the constraints by name, as `Optimizer.tell` got them, NaN where unknown; a copy."""
         return dict(self._constraints)
 
     @property
     def is_feasible(self) -> bool:
-        """Whether all constraints are at most 0, as they are where there are none."""
+        """Whether all constraints are known to be at most 0, as they are where there are none."""
         return all(value <= 0 for value in self._constraints.values())
 
     @property
@@ -183,20 +183,23 @@ def objective_value(value: Any, subject: str = "the value of a trial") -> float:
 
 
 def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[str, float]:
-    """Returns the constraints of a trial as floats.
+    """Returns the constraints of a trial as floats, NaN for those that are unknown.
 
     Args:
-      constraints: values by name; at most 0 where the trial is feasible.
+      constraints: values by name; at most 0 where the trial is feasible, None or NaN where that is unknown.
       trials: the trials of the study, whose complete ones have the same names.
 
     Raises:
-      DataError: for other names than those of the study, or values that are not finite numbers.
+      DataError: for other names than those of the study, or values that are infinite or no numbers.
     """
     if not isinstance(constraints, Mapping) or not all(isinstance(name, str) for name in constraints):
         raise DataError(f"constraints must map names to numbers, but got {constraints!r}")
-    values = {name: objective_value(value, f"constraint {name!r}") for name, value in constraints.items()}
+    known = {name: math.nan if value is None else value for name, value in constraints.items()}
+    values = {name: objective_value(value, f"constraint {name!r}") for name, value in known.items()}
     for name, value in values.items():
-        if not math.isfinite(value):
+        if math.isnan(value):
+            values[name] = math.nan  # the one object, so that equal trials are equal
+        elif math.isinf(value):
             raise DataError(f"constraint {name!r} must be a finite number, but got {value!r}")
     study_values = next((trial._constraints for trial in trials if trial.state == "complete"), values)
     if study_values.keys() != values.keys():

@@ -86,6 +86,15 @@ def test_satisfied_constraints_change_nothing():
     np.testing.assert_array_equal(past.tasks["a"].y, range(5))
 
 
+@pytest.mark.parametrize("reader", ["past_of", "to_frame in a file"])
+def test_a_trial_with_an_unknown_constraint_is_left_out(reader, tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROWS", [*ROWS, (-9.0, np.nan, 0.0)])
+    past = READERS[reader](tmp_path)
+    ((_, task),) = past.tasks.items()
+    assert len(task.y) == len(ROWS) - 1
+    assert [one.reason for one in past.exclusions] == ["a constraint of a trial must be known, but 'memory' is not"]
+
+
 def test_the_order_by_a_loop():
     random = np.random.default_rng(0)
     for _ in range(20):

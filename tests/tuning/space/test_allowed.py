@@ -27,7 +27,10 @@ SPACE = Space(MACHINE, rules=[Allowed(FRAME)])
 WITH_RATE = Space({**MACHINE, "rate": Float(0.0, 1.0)}, rules=[Allowed(STOCK)])
 
 
-@pytest.mark.parametrize("surrogate", [None, Surrogate(SPACE, "near", NEAREST, None, ({"gpu": "a", "memory": 5.0},))])
+STARTS = [({"gpu": "a", "memory": 5.0},), ({"gpu": "a", "memory": 3.3 * (1 + 1e-8)},)]
+
+
+@pytest.mark.parametrize("surrogate", [None, *(Surrogate(SPACE, "near", NEAREST, None, start) for start in STARTS)])
 def test_each_configuration_comes_once(surrogate, tmp_path):
     """Exactly as listed, also after a past whose best is not on the list; when all have been tried they repeat."""
     optimizer = Optimizer(SPACE, surrogate, seed=0)

@@ -137,6 +137,15 @@ class TestTrials:
         assert [trial.number for trial in none.least_infeasible] == [1, 0]
         assert [trial.number for trial in optimizer.least_infeasible] == [1, 2, 0]
 
+    def test_a_trial_with_an_unknown_constraint_is_not_feasible(self):
+        optimizer = Optimizer(LINE)
+        for x, limit in ((0.2, None), (0.4, -1.0), (0.6, math.nan), (0.8, 1.0)):
+            optimizer.add({"x": x}, x, constraints={"a": limit})
+        assert [trial.is_feasible for trial in optimizer.trials] == [False, True, False, False]
+        assert [trial.number for trial in optimizer.least_infeasible] == [1, 0, 2, 3]
+        assert optimizer.best.number == 1
+        assert np.isnan(optimizer.trials[2].constraints["a"])
+
     @pytest.mark.parametrize("direction", ["minimize", "maximize"])
     def test_the_best_by_prediction_is_not_the_luckiest(self, direction):
         """One lucky trial is far from the optimum, and its neighbours are bad; the best trial is not feasible."""

@@ -39,6 +39,15 @@ def filled():
     return optimizer
 
 
+def test_unknown_constraints_come_back(study):
+    optimizer = Optimizer({"x": Float(0.0, 1.0)})
+    for x, limit in ((0.25, None), (0.5, -1.0)):
+        optimizer.add({"x": x}, 1.0, constraints={"memory": limit})
+    optimizer.save(study)
+    assert Optimizer.load(study).trials == optimizer.trials
+    json.loads(study.read_text(), parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+
+
 def test_round_trip(study):
     optimizer = filled()
     optimizer.save(study)
