@@ -1,6 +1,6 @@
 """Tuners on live functions of known optimum, with pasts of every kind: which past helps, and which holds one back.
 
-``python scripts/compare_live.py --out live.jsonl [--tuners recommended gp tpe] [--families choice]
+``python scripts/compare_live.py --out live.jsonl [--tuners recommended gp-mixture tpe] [--families choice]
 [--pasts "random 3x20"] [--replicates 2] [--tasks 4] [--trials 100]``
 
 A past is drawn for each replicate; as many new tasks are tuned with it as are asked for, in one program where tuner and
@@ -48,7 +48,7 @@ class Study(NamedTuple):
 def main(arguments: list[str] | None = None) -> None:
     """Runs what is missing, and prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tuners", nargs="+", default=["recommended", "gp", "tpe", "random"])
+    parser.add_argument("--tuners", nargs="+", default=["recommended", "gp-mixture", "tpe", "random"])
     parser.add_argument(
         "--families", nargs="+", default=["choice"], help="choice, report, wide-choice, wide-report, or names"
     )
@@ -73,8 +73,8 @@ def main(arguments: list[str] | None = None) -> None:
     regrets_by_study = {study: finished_studies[study] for study in selected_studies}
     at = [t for t in AT if t <= args.trials]
     print(tables(regrets_by_study, at))
-    if {"gp", "tpe", "random"} <= {*args.tuners}:
-        print(paired_differences(regrets_by_study, "gp", ("tpe", "random"), at))
+    if "gp-mixture" in args.tuners and (others := [tuner for tuner in args.tuners if tuner in ALONE[1:]]):
+        print(paired_differences(regrets_by_study, "gp-mixture", others, at))
     if "recommended" in args.tuners and len(args.tuners) > 1:
         print(non_inferiority(regrets_by_study, at[1:]))
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.errors import ConfigError
 from dre_jax.functions.bench import at_best, regrets, search_tasks
 from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
 from live.functions import Task
 
 OPTUNA = ("tpe", "gp-sampler", "random")
 """Optuna's samplers by name; they know no past task."""
-ALONE = ("gp", *OPTUNA)
-"""Tuners without a past; the first is the library's."""
+ALONE = ("gp-mixture", "gp", *OPTUNA)
+"""Tuners without a past; the first is that of `Optimizer`, the second runs on functions in JAX only."""
 
 
 def run_group(
@@ -22,6 +23,8 @@ def run_group(
 ) -> list[list[float]]:
     """Regrets of tasks that share a past, by number; as of `run`, in one program if tuner and functions are in JAX."""
     drawn = [task.drawn for task in tasks.values() if task.drawn is not None]
+    if tuner == "gp" and not drawn:
+        raise ConfigError(f"gp needs functions in JAX, but {family.name} is not: choose gp-mixture")
     if tuner in OPTUNA or not drawn:
         return [run(tuner, task, trials, seed, number, past) for number, task in tasks.items()]
     options: dict[str, Any] = {"method": tuner} if past is None else {"surrogate": past}

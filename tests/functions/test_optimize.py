@@ -14,6 +14,7 @@ from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.functions.search_file import FinishedSearch, SearchFile
 from dre_jax.methods import find
 from dre_jax.tuning import Categorical, EngineConfig, Evaluated, Float, Int, Less, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD
 from tests.error_messages import error_table, raises_line
 from tests.processes import run_python
 
@@ -67,7 +68,7 @@ def study(function, centre, seed, n, surrogate=None, *, space=SQUARE, method=Non
     """The points of the trials of one `Optimizer`."""
     optimizer = Optimizer(space, surrogate, seed=seed, config=config)
     if method is not None:
-        vars(optimizer._engine.objectives)["method"] = find(method).make()  # in place of `gp`
+        vars(optimizer._engine.objectives)["method"] = find(method).make()  # in place of the default
     compiled = jax.jit(partial(function, centre))
     while len(optimizer.trials) < n:
         for trial in optimizer.ask(batch):
@@ -81,13 +82,13 @@ def study(function, centre, seed, n, surrogate=None, *, space=SQUARE, method=Non
     return np.array([space.point(trial.params) for trial in optimizer.trials])
 
 
-def assert_same(function, n, bound, *, space=2, batch=1, method="gp", surrogate=None, config=None, n_exact=0):
+def assert_same(function, n, bound, *, space=2, batch=1, method=DEFAULT_METHOD, surrogate=None, config=None, n_exact=0):
     """Compares all trials of two tasks and two seeds with those of `Optimizer`, of which the first must be equal."""
     options = {"method": method} if surrogate is None else {"surrogate": surrogate}
     searches = optimize_functions(function, CENTRES, space, n_trials=n, seeds=SEEDS, batch_size=batch, **options)
     for i, centre in enumerate(CENTRES):
         for j, seed in enumerate(SEEDS):
-            name = None if surrogate is not None or method == "gp" else method
+            name = None if surrogate is not None or method == DEFAULT_METHOD else method
             own = {"space": SQUARE if space == 2 else space, "method": name, "batch": batch, "config": config}
             points = study(function, centre, seed, n, surrogate, **own)
             np.testing.assert_allclose(searches.points[i, j], points, rtol=0.0, atol=bound)
@@ -105,7 +106,7 @@ class TestOptimizer:
         np.testing.assert_allclose(searches.values, values, rtol=1e-5)
         np.testing.assert_array_equal(searches.best, np.minimum.accumulate(searches.values, axis=-1))
 
-    def test_gp(self):
+    def test_the_default_method(self):
         assert_same(waves, 14, 1e-9)
 
     @pytest.mark.slow

@@ -43,8 +43,8 @@ def test_a_comparison_resumes_and_counts_families_alike(part, tmp_path, capsys):
 def test_searches_in_one_program_have_the_regrets_of_single_optimizers(part):
     contestants, family = part("live.contestants"), FAMILIES["mixed-5"]
     tasks = {n: part("live.functions").draw_task(family, np.random.default_rng(n)) for n in range(2)}
-    together = contestants.run_group("gp", family, tasks, 12, 3, None)
-    apart = [contestants.run("gp", task, 12, 3, n, None) for n, task in tasks.items()]
+    together = contestants.run_group("gp-mixture", family, tasks, 12, 3, None)
+    apart = [contestants.run("gp-mixture", task, 12, 3, n, None) for n, task in tasks.items()]
     assert np.ptp(together) > 0.0
     np.testing.assert_allclose(together, apart, rtol=0.0, atol=1e-7)
 

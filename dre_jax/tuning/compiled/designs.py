@@ -17,7 +17,7 @@ from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.sobol import ScrambledWords, scrambled_words
 from dre_jax.suggest.suggester import capacity_for
 from dre_jax.tuning.compiled.study import StudyConfig, StudyDesign
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, FIRST_CAPACITY, EngineConfig, default_method
+from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, GP_SETTINGS, EngineConfig
 from dre_jax.tuning.engine.initial_design import SEQUENCE, InitialDesign, n_first_trials, sequence_seed
 from dre_jax.tuning.engine.trial_record import ParamsEncoder
 from dre_jax.tuning.space.space import Params, Space
@@ -68,14 +68,12 @@ def _alone(method: str | Method) -> Method:
     """Returns a method without past tasks; the default one as `Optimizer` has it."""
     if not isinstance(method, str):
         return method
-    if method == DEFAULT_METHOD:
-        return default_method()
     entry = find(method)
     if entry.default is None:
         raise ConfigError(f"many studies in one program need a method in JAX, as gp and random, but got {method!r}")
     if entry.transfer:
         raise ConfigError(f"{method} learns from past tasks: pass surrogate=Surrogate.fit(past, method={method!r})")
-    return entry.make()
+    return entry.make(dict(GP_SETTINGS) if method == "gp" else None)
 
 
 def study_designs(space: Space, surrogate: Surrogate | None, seeds: Sequence[int], dtype: Any) -> StudyDesign:

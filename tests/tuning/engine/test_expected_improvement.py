@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import norm
 
 from dre_jax import ConfigError, Float, Optimizer, Space, Surrogate
-from dre_jax.gp.regression import predict_in_blocks
 from dre_jax.methods import find
 from dre_jax.search import make_history
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, DEFAULT_SETTINGS
+from dre_jax.search.history import Candidates
+from dre_jax.tuning.engine.engine_config import default_method
 
 SPACE = Space({"x": Float(0.0, 1.0)})
 OBSERVED = np.array([0.05, 0.3, 0.5, 0.62, 0.95])
@@ -23,24 +23,24 @@ def loss(x):
 
 
 def predict(method, history, x):
-    fit = method.fit_history(None, history, jax.random.key(0))
-    return predict_in_blocks(fit.process, history.x, fit.prepared_gp, x)
+    fitted = method.fit_history(None, history, jax.random.key(0))
+    return method.predict_components(fitted, history, Candidates(x, np.ones(len(x), bool)))
 
 
 def test_expected_improvement_equals_a_search_on_a_grid():
-    """With the process that the method fits, and scipy's formula in the units of the values."""
+    """With the processes that the method fits, and scipy's formula in the units of the values."""
     optimizer = Optimizer(SPACE, direction="minimize", seed=0)
     assert optimizer.expected_improvement() == math.inf
     for x in OBSERVED:
         optimizer.add({"x": float(x)}, float(loss(x)))
     grid, values = np.linspace(0, 1, 2001), -loss(OBSERVED)
-    method = find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS))
+    method = default_method()
     with jax.enable_x64(True):
         history = make_history(OBSERVED[:, None], values, 32, np.float64)
-        mean, variance = map(np.asarray, jax.jit(partial(predict, method))(history, grid[:, None]))
-    mean, deviation = values.mean() + mean * values.std(), np.sqrt(variance) * values.std()
+        log_weight, mean, deviation = map(np.asarray, jax.jit(partial(predict, method))(history, grid[:, None]))
+    mean, deviation = values.mean() + mean * values.std(), deviation * values.std()
     z = (mean - values.max()) / deviation
-    best = np.max(deviation * (z * norm.cdf(z) + norm.pdf(z)))
+    best = np.max((deviation * (z * norm.cdf(z) + norm.pdf(z))) @ np.exp(log_weight))
     assert optimizer.expected_improvement() == pytest.approx(best, rel=0.01)
     assert len(optimizer.trials) == len(OBSERVED)
 

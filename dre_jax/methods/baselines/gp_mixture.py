@@ -1,0 +1,162 @@
+"""Gaussian processes of several length scales, fixed and fitted, averaged by their evidence; without past tasks.
+
+Few trials do not determine length scales: the most likely ones are often far too long or too short, and a search that
+trusts them stops early or tries the edges. Here processes with fixed length scales, and others that are fitted to the
+trials, are components of a mixture; the trials' evidence weights them, of the fitted ones by their predictions
+(`dre_jax.methods.hedged_prior.task_process`). The expected improvement is the weighted sum of the components'. These
+are the processes without past tasks of `dre_jax.methods.hedged_prior`, on their own.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.checks import Checked
+from dre_jax.errors import ConfigError
+from dre_jax.gp.length_scale_prior import generic_prior
+from dre_jax.gp.response_scale import ResponseScale, ResponseTransform, best_response, scale_responses
+from dre_jax.methods.baselines.shared import NoMetaLearning
+from dre_jax.methods.entry import Entry
+from dre_jax.methods.hedged_prior.priors import Trials
+from dre_jax.methods.hedged_prior.task_process import (
+    TaskHyperpriors,
+    TaskPosterior,
+    TaskProcessConfig,
+    condition_processes,
+    log_shares,
+)
+from dre_jax.runtime.blocks import by_blocks
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.search.acquisition import log_augmented_improvement as log_improvement
+from dre_jax.search.history import Candidates, Components, History
+from dre_jax.search.method import Capabilities
+
+
+class FittedMixture(NamedTuple):
+    """Processes that were fitted to a history and conditioned on it."""
+
+    trials: Trials
+    processes: TaskPosterior
+    """K in front of each array."""
+    log_weight: Array
+    """f[K]: logarithms of weights that sum to one."""
+    incumbent: Array
+    """Scalar: the best response, scaled; with known errors the best posterior mean of a trial. Minus infinity without
+    any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianProcessMixture(NoMetaLearning, Checked):
+    """A mixture of Gaussian processes, without past tasks.
+
+    Raises:
+      ConfigError: if ``degrees_of_freedom`` is not above 2.
+
+    Example:
+      >>> GaussianProcessMixture().processes.lengthscales
+      (0.1, 0.25, 0.6)
+    """
+
+    processes: TaskProcessConfig = field(default_factory=TaskProcessConfig)
+    """The fixed and the fitted processes."""
+    degrees_of_freedom: float = 5.0
+    """nu > 2 of the variance scale of the task; see `dre_jax.gp.student`."""
+    response_scale: ResponseScale = "standardised"
+    """Scale of the responses; see `scale_responses`."""
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+    """Acquisition function."""
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        fits_history=True,
+        slotwise_fit=True,
+        samples_posterior=True,
+        double_precision=True,
+        differentiable=True,
+        heteroscedastic=True,
+        improvement=True,
+        predicts_components=True,
+        transforms_responses=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.degrees_of_freedom > 2.0:
+            raise ConfigError(f"degrees_of_freedom > 2 must hold, but got {self.degrees_of_freedom}")
+
+    def response_transform(self, history: History) -> ResponseTransform:
+        """Returns the function from the history's responses to the scale of predictions."""
+        return scale_responses(self.response_scale, history.response, history.where).transform
+
+    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Values the candidates by the mixture, whose processes are fitted anew."""
+        return self.score_candidates(self.fit_history(params, history, key), history, candidates)
+
+    def fit_history(self, params: None, history: History, key: Array) -> FittedMixture:
+        """Returns the processes, fitted to the scaled responses and conditioned on them."""
+        x, where = history.x, history.where
+        y, transform = scale_responses(self.response_scale, history.response, where)
+        noise_var = transform.noise_var(history.noise_var, history.response)
+        trials = Trials(jnp.where(where[:, None], x, 0.0), y, where, noise_var, jnp.zeros_like(y))
+        prior = jax.tree.map(lambda a: a.astype(y.dtype), generic_prior(x.shape[1]))
+        # No past task has a trend, so the process that would have it is one more with the generic prior.
+        processes = condition_processes(self.processes, TaskHyperpriors(prior, prior), trials, self.degrees_of_freedom)
+        # Equal responses do not identify the variance scale, so they must not change the weights.
+        evidence = jnp.where(jnp.any(y != 0.0), processes.log_density, 0.0)
+        log_weight = jax.nn.log_softmax(log_shares(self.processes, y.dtype) + evidence)
+        fitted = FittedMixture(trials, processes, log_weight, best_response(y, where))
+        if noise_var is None:
+            return fitted
+        means, _ = component_moments(fitted, x)
+        return fitted._replace(incumbent=best_response(jnp.exp(log_weight) @ means, where))
+
+    def score_candidates(self, fitted_params: FittedMixture, history: History, candidates: Candidates) -> Array:
+        """Values the candidates by the mixture."""
+        log_weight, noise = fitted_params.log_weight, jnp.sqrt(fitted_params.processes.noise_variances())
+
+        def values(rows: Array) -> Array:
+            means, variances = component_moments(fitted_params, rows)
+            deviations = jnp.sqrt(variances)
+            if self.acquisition.function.is_expected_improvement:
+                each = log_improvement(-means, deviations, -fitted_params.incumbent, noise[:, None])
+                return jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
+            weight = jnp.exp(log_weight)[:, None]
+            mean = jnp.sum(weight * means, axis=0)
+            variance = jnp.sum(weight * (variances + (means - mean[None, :]) ** 2), axis=0)
+            return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), fitted_params.incumbent)
+
+        return by_blocks(values, candidates.x)
+
+    def predict_components(self, fitted_params: FittedMixture, history: History, candidates: Candidates) -> Components:
+        """Returns the predictions of all processes."""
+
+        def predict(rows: Array) -> tuple[Array, Array]:
+            means, variances = component_moments(fitted_params, rows)
+            return means.T, jnp.sqrt(variances).T
+
+        return Components(fitted_params.log_weight, *by_blocks(predict, candidates.x))
+
+    def sample_posterior(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Samples the responses of one function from the mixture, f[N], for batches."""
+        fit_key, process_key, function_key = jax.random.split(key, 3)
+        fitted = self.fit_history(params, history, fit_key)
+        chosen = jax.random.categorical(process_key, fitted.log_weight)
+        function = jax.tree.map(lambda a: a[chosen], fitted.processes).sample(fitted.trials, function_key)
+        return by_blocks(lambda rows: function(rows, jnp.zeros(len(rows), rows.dtype)), candidates.x)
+
+
+def component_moments(fitted: FittedMixture, new: Array) -> tuple[Array, Array]:
+    """Returns the mean and variance of every process at configurations f[m, D], two f[K, m]."""
+    no_trend = jnp.zeros(len(new), new.dtype)
+    return jax.vmap(lambda process: process.moments(fitted.trials, new, no_trend))(fitted.processes)
+
+
+ENTRIES = (
+    Entry(
+        name="gp-mixture",
+        summary="Gaussian processes of fixed and fitted length scales, averaged by evidence; this library's own",
+        paper="this library",
+        default=GaussianProcessMixture(),
+    ),
+)
