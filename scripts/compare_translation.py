@@ -27,10 +27,10 @@ from dre_jax.tuning import Allowed, Evaluated, Float, Optimizer, Space, Surrogat
 
 AT = (10, 20, 30, 50)
 DIRECTIONS = {"bleu": "maximize", "gpu_seconds": "minimize"}
-SAMPLERS: Mapping[str, Callable[[int, Any], optuna.samplers.BaseSampler]] = {
-    "NSGA-II": lambda seed, limit: optuna.samplers.NSGAIISampler(population_size=10, seed=seed, constraints_func=limit),
-    "TPE": lambda seed, limit: optuna.samplers.TPESampler(seed=seed, multivariate=True, constraints_func=limit),
-    "random": lambda seed, limit: optuna.samplers.RandomSampler(seed=seed),
+SAMPLERS: Mapping[str, Callable[[int], optuna.samplers.BaseSampler]] = {
+    "NSGA-II": lambda seed: optuna.samplers.NSGAIISampler(population_size=10, seed=seed),
+    "TPE": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True),
+    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
 }
 
 
@@ -147,14 +147,7 @@ def search_by_optuna(sampler: str, problem: Problem, seed: int, trials: int) -> 
     places = np.array([[levels[column].index(value) for column, value in row.items()] for row in problem.table.rows])
     scale = np.maximum(places.max(axis=0), 1)
 
-    def limit(trial: optuna.trial.FrozenTrial) -> tuple[float]:
-        excess: float = trial.user_attrs["excess"]
-        return (excess if excess == excess else 1.0,)
-
-    make = SAMPLERS[sampler]
-    study = optuna.create_study(
-        directions=list(problem.directions.values()), sampler=make(seed, limit if problem.goal == "limit" else None)
-    )
+    study = optuna.create_study(directions=list(problem.directions.values()), sampler=SAMPLERS[sampler](seed))
     rows: list[int] = []
     for _ in range(trials):
         trial = study.ask()
@@ -163,7 +156,8 @@ def search_by_optuna(sampler: str, problem: Problem, seed: int, trials: int) -> 
         distance[rows] = np.inf
         rows.append(int(np.argmin(distance)))
         outcome = problem.table.outcome(rows[-1], problem.limit)
-        trial.set_user_attr("excess", outcome["excess"])
+        if problem.goal == "limit":  # Optuna has no unknown constraint
+            trial.set_constraint("memory", 1.0 if np.isnan(outcome["excess"]) else outcome["excess"])
         study.tell(trial, [outcome[name] for name in problem.directions])
     return rows
 
