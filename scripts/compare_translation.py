@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import optuna
@@ -26,7 +26,7 @@ from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.tuning import Allowed, Evaluated, Float, Optimizer, Space, Surrogate, past_of
 
 AT = (10, 20, 30, 50)
-DIRECTIONS = {"bleu": "maximize", "gpu_seconds": "minimize"}
+DIRECTIONS: Mapping[str, Literal["maximize", "minimize"]] = {"bleu": "maximize", "gpu_seconds": "minimize"}
 SAMPLERS: Mapping[str, Callable[[int], optuna.samplers.BaseSampler]] = {
     "NSGA-II": lambda seed: optuna.samplers.NSGAIISampler(population_size=10, seed=seed),
     "TPE": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True),
@@ -84,11 +84,11 @@ class Problem:
         bounds = {column: (min(row[column] for row in rows), max(row[column] for row in rows)) for column in rows[0]}
         parameters = {column: Float(low, high, log=True) for column, (low, high) in bounds.items()}
         self.space = Space(parameters, rules=[Allowed(self.table.rows)])
-        self.index = {tuple(row.values()): i for i, row in enumerate(self.table.rows)}
+        self.index: dict[tuple[Any, ...], int] = {tuple(row.values()): i for i, row in enumerate(self.table.rows)}
         self.limit = float(np.nanmedian(self.table.memory))
 
     @property
-    def directions(self) -> dict[str, str]:
+    def directions(self) -> Mapping[str, Literal["maximize", "minimize"]]:
         """The objectives."""
         return DIRECTIONS if self.goal == "front" else {"bleu": "maximize"}
 
@@ -124,12 +124,11 @@ class Problem:
 def search(problem: Problem, with_past: bool, seed: int, trials: int) -> list[int]:
     """Returns the rows that the optimizer of this library evaluates."""
     rows: list[int] = []
+    past = problem.surrogates if with_past else {}
     if problem.goal == "front":
-        surrogate = problem.surrogates if with_past else None
-        optimizer = Optimizer(problem.space, surrogate, directions=DIRECTIONS, seed=seed)
+        optimizer = Optimizer(problem.space, past, directions=DIRECTIONS, seed=seed)
     else:
-        surrogate = problem.surrogates["bleu"] if with_past else None
-        optimizer = Optimizer(problem.space, surrogate, direction="maximize", seed=seed)
+        optimizer = Optimizer(problem.space, past.get("bleu"), direction="maximize", seed=seed)
     for _ in range(trials):
         trial = optimizer.ask()
         rows.append(problem.index[tuple(trial.params[column] for column in problem.table.rows[0])])
