@@ -1,4 +1,4 @@
-"""Compares pruners on learning curves that were recorded: docs/results/networks.md has the results.
+"""Compares pruners on learning curves that were recorded: docs/results/shipped.md has the results.
 
     python scripts/compare_pruners.py [CURVES] [--past CURVES] [--studies 10] [--trials 60] [--raw-steps]
 

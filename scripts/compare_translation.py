@@ -1,4 +1,4 @@
-"""Compares tuners on tables of several metrics, each with the other tables as past: docs/results/neural-networks.md.
+"""Compares tuners on tables of several metrics, each with the other tables as past: docs/results/shipped.md.
 
     python scripts/compare_translation.py [TABLES] [--seeds 5] [--trials 50] [--goals front limit] [--tasks NAME ...]
 
@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import optuna
@@ -26,11 +26,11 @@ from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.tuning import Allowed, Evaluated, Float, Optimizer, Space, Surrogate, past_of
 
 AT = (10, 20, 30, 50)
-DIRECTIONS = {"bleu": "maximize", "gpu_seconds": "minimize"}
-SAMPLERS: Mapping[str, Callable[[int, Any], optuna.samplers.BaseSampler]] = {
-    "NSGA-II": lambda seed, limit: optuna.samplers.NSGAIISampler(population_size=10, seed=seed, constraints_func=limit),
-    "TPE": lambda seed, limit: optuna.samplers.TPESampler(seed=seed, multivariate=True, constraints_func=limit),
-    "random": lambda seed, limit: optuna.samplers.RandomSampler(seed=seed),
+DIRECTIONS: Mapping[str, Literal["maximize", "minimize"]] = {"bleu": "maximize", "gpu_seconds": "minimize"}
+SAMPLERS: Mapping[str, Callable[[int], optuna.samplers.BaseSampler]] = {
+    "NSGA-II": lambda seed: optuna.samplers.NSGAIISampler(population_size=10, seed=seed),
+    "TPE": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True),
+    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
 }
 
 
@@ -84,11 +84,11 @@ class Problem:
         bounds = {column: (min(row[column] for row in rows), max(row[column] for row in rows)) for column in rows[0]}
         parameters = {column: Float(low, high, log=True) for column, (low, high) in bounds.items()}
         self.space = Space(parameters, rules=[Allowed(self.table.rows)])
-        self.index = {tuple(row.values()): i for i, row in enumerate(self.table.rows)}
+        self.index: dict[tuple[Any, ...], int] = {tuple(row.values()): i for i, row in enumerate(self.table.rows)}
         self.limit = float(np.nanmedian(self.table.memory))
 
     @property
-    def directions(self) -> dict[str, str]:
+    def directions(self) -> Mapping[str, Literal["maximize", "minimize"]]:
         """The objectives."""
         return DIRECTIONS if self.goal == "front" else {"bleu": "maximize"}
 
@@ -124,12 +124,11 @@ class Problem:
 def search(problem: Problem, with_past: bool, seed: int, trials: int) -> list[int]:
     """Returns the rows that the optimizer of this library evaluates."""
     rows: list[int] = []
+    past = problem.surrogates if with_past else {}
     if problem.goal == "front":
-        surrogate = problem.surrogates if with_past else None
-        optimizer = Optimizer(problem.space, surrogate, directions=DIRECTIONS, seed=seed)
+        optimizer = Optimizer(problem.space, past, directions=DIRECTIONS, seed=seed)
     else:
-        surrogate = problem.surrogates["bleu"] if with_past else None
-        optimizer = Optimizer(problem.space, surrogate, direction="maximize", seed=seed)
+        optimizer = Optimizer(problem.space, past.get("bleu"), direction="maximize", seed=seed)
     for _ in range(trials):
         trial = optimizer.ask()
         rows.append(problem.index[tuple(trial.params[column] for column in problem.table.rows[0])])
@@ -147,14 +146,7 @@ def search_by_optuna(sampler: str, problem: Problem, seed: int, trials: int) -> 
     places = np.array([[levels[column].index(value) for column, value in row.items()] for row in problem.table.rows])
     scale = np.maximum(places.max(axis=0), 1)
 
-    def limit(trial: optuna.trial.FrozenTrial) -> tuple[float]:
-        excess: float = trial.user_attrs["excess"]
-        return (excess if excess == excess else 1.0,)
-
-    make = SAMPLERS[sampler]
-    study = optuna.create_study(
-        directions=list(problem.directions.values()), sampler=make(seed, limit if problem.goal == "limit" else None)
-    )
+    study = optuna.create_study(directions=list(problem.directions.values()), sampler=SAMPLERS[sampler](seed))
     rows: list[int] = []
     for _ in range(trials):
         trial = study.ask()
@@ -163,7 +155,8 @@ def search_by_optuna(sampler: str, problem: Problem, seed: int, trials: int) -> 
         distance[rows] = np.inf
         rows.append(int(np.argmin(distance)))
         outcome = problem.table.outcome(rows[-1], problem.limit)
-        trial.set_user_attr("excess", outcome["excess"])
+        if problem.goal == "limit":  # Optuna has no unknown constraint
+            trial.set_constraint("memory", 1.0 if np.isnan(outcome["excess"]) else outcome["excess"])
         study.tell(trial, [outcome[name] for name in problem.directions])
     return rows
 

@@ -18,6 +18,7 @@ SHORT = {"epochs": 7, "learning_rate": 0.0123, "acquisition": "pi"}
 FEWER = {
     "dre-no-finetune": {"acquisition"},
     "hedged-prior": {"acquisition"},
+    "gp-mixture": {"acquisition"},
     "bohamiann": {"learning_rate", "acquisition"},
     "random": set(),
     "gcp-ts": set(),

@@ -19,6 +19,7 @@ from dre_jax.suggest.refinement import choose_starts, refine
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.engine_config import GP_SETTINGS
 from dre_jax.tuning.objectives.single import SingleObjective
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial
@@ -138,7 +139,9 @@ class Reference:
 
 
 def test_a_proposal_is_the_best_by_a_reference():
-    engine, points = Engine(CUBE, SingleObjective(direction="maximize"), seed=0), crowded(40)
+    objectives, points = SingleObjective(direction="maximize"), crowded(40)
+    vars(objectives)["method"] = find("gp").make(dict(GP_SETTINGS))  # one process, as the reference
+    engine = Engine(CUBE, objectives, seed=0)
     method, responses = engine._method, np.array([two_peaks(x) for x in points])
     with precision_of(method) as dtype:
         assert dtype is np.float64

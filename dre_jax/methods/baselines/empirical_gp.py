@@ -113,7 +113,7 @@ class EmpiricalGP(Checked):
 
     def abstract_params(self, n_columns: int) -> EmpiricalPrior:
         """Returns the shapes for one anchor."""
-        return EmpiricalPrior(*(jax.ShapeDtypeStruct((1, n), jnp.float32) for n in (n_columns, 2)))
+        return jax.eval_shape(lambda: EmpiricalPrior(jnp.zeros((1, n_columns)), jnp.zeros((1, 2))))
 
     @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> EmpiricalPrior:

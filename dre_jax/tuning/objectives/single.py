@@ -58,19 +58,19 @@ class SingleObjective:
     def require_standard_errors(self) -> None:
         """Raises `ConfigError` if the method cannot use standard errors of responses."""
         if not capabilities_of(self.method).heteroscedastic:
-            rule = "standard errors need a method that uses them, as hedged-prior, or gp without a surrogate"
+            rule = "standard errors need a method that uses them, as hedged-prior, or no surrogate"
             raise ConfigError(f"{rule}, but {self._method_name} does not: tell the value without stderr")
 
     def require_improvement(self) -> None:
         """Raises `ConfigError` if the method has no expected improvement of the objective's values."""
         if not gives_improvement(self.method):
-            rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
+            rule = "an expected gain needs hedged-prior, or no surrogate, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
     def require_predictions(self) -> None:
         """Raises `ConfigError` if the method does not declare ``predicts_components``."""
         if not capabilities_of(self.method).predicts_components:
-            rule = "predictions need hedged-prior, or gp without a surrogate"
+            rule = "predictions need hedged-prior, or no surrogate"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
     def order(self, values: np.ndarray) -> np.ndarray:

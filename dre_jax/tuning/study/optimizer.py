@@ -263,7 +263,7 @@ class Optimizer(StudyRecord):
         return math.inf if improvement is None else improvement
 
     def gain_is_below(self, threshold: float) -> bool:
-        """Returns whether the last ten suggestions each had an expected improvement below a threshold.
+        """Returns whether the last ten suggestions each had an expected improvement below a threshold, and gained less.
 
         Args:
           threshold: in units of the values.
@@ -273,7 +273,16 @@ class Optimizer(StudyRecord):
         """
         self._engine.objectives.require_improvement()
         check_positive(**{"the threshold of the expected gain": threshold})
-        return len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
+        little = len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
+        return little and self._latest_gain() < threshold
+
+    def _latest_gain(self) -> float:
+        """How much better the best value is than that of all trials but the last ten."""
+        sign = -1.0 if self.direction == "maximize" else 1.0
+        trials = [trial for trial in self._trials if trial.state == "complete" and trial.is_feasible]
+        losses = {trial.number: sign * float(trial.value) for trial in trials if trial.value is not None}
+        earlier = [loss for number, loss in losses.items() if number < len(self._trials) - _PATIENCE]
+        return min(earlier) - min(losses.values()) if earlier else 0.0
 
     def optimize(
         self,

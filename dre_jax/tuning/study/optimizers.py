@@ -53,8 +53,9 @@ class _Study:
     design: StudyDesign
     asked: dict[int, np.ndarray] = field(default_factory=dict)
     """Points of the trials without an outcome, by number."""
-    points: list[np.ndarray] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
+    points: dict[int, np.ndarray] = field(default_factory=dict)
+    """Points of the trials with a value, by number."""
+    values: dict[int, float] = field(default_factory=dict)
     failures: list[np.ndarray] = field(default_factory=list)
     best: tuple[float, Params] | None = None
 
@@ -199,8 +200,7 @@ class Optimizers:
             if math.isnan(value):
                 study.failures.append(point)
                 continue
-            study.points.append(point)
-            study.values.append(value)
+            study.points[trial.number], study.values[trial.number] = point, value
             if study.best is None or self._sign * value > self._sign * study.best[0]:
                 study.best = value, trial.params
 
@@ -232,14 +232,15 @@ class Optimizers:
 
 def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
     """Returns a study as arrays, padded to a capacity."""
-    completed, pending = study.points, list(study.asked.values())
+    numbers, pending = sorted(study.points), list(study.asked.values())  # in the order of `Optimizer.trials`
+    completed, values = [study.points[number] for number in numbers], [study.values[number] for number in numbers]
 
     def rows(points: Sequence[np.ndarray]) -> Any:
         padded = np.zeros((capacity, len(study.design.sequence.shift[0])), dtype)
         padded[: len(points)] = np.reshape(points, (-1, padded.shape[1]))
         return padded
 
-    responses: Any = np.pad(sign * np.array(study.values, np.float64), (0, capacity - len(completed))).astype(dtype)
+    responses: Any = np.pad(sign * np.array(values, np.float64), (0, capacity - len(completed))).astype(dtype)
     counts: Any = (np.int32(len(one)) for one in (completed, pending, study.failures))
     n, n_pending, n_failed = counts
     return StudyState(rows([*completed, *pending]), responses, n, n_pending, rows(study.failures), n_failed)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dre_jax import Categorical, ConfigError, DataError, EngineConfig, Float, Int, RandomSearch, Space, Surrogate, Trial
+from dre_jax.methods import find
 from dre_jax.runtime import jit, kept_programs
 from dre_jax.suggest.proposals import propose
 from dre_jax.tuning.engine.engine import Engine
@@ -21,6 +22,7 @@ from tests.known_trials import complete_trial, failed_trials
 SPACE = Space(
     {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}
 )
+GP = Surrogate(SPACE, "gp", find("gp").make(), None)
 DRAWS = Surrogate(SPACE, "random", RandomSearch(), None)
 
 
@@ -169,7 +171,7 @@ test_pending_strategies_are_checked_before_the_first_trial = error_table(
     ConfigError,
     (lambda: EngineConfig(pending_strategy="best"), "must be one of min, mean, max, believer, draw, none"),
     (
-        lambda: Engine(Space({"x": Float(0.0, 1.0)}), config=EngineConfig(pending_strategy="draw")),
+        lambda: Engine(SPACE, SingleObjective(GP), config=EngineConfig(pending_strategy="draw")),
         "draws need a method that has several models, but got GaussianProcess",
     ),
     (

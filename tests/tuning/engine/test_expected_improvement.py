@@ -69,8 +69,10 @@ def test_a_search_of_equal_values_ends(others):
     optimizer.optimize(lambda trial: others.get(trial.number, 1.0), 60, stop_when_gain_below=1e-3)
     assert len(optimizer.trials) == 30
     assert optimizer.expected_improvement() == 0.0
+    assert optimizer.gain_is_below(1e-3)
     optimizer.add({"x": 0.5}, 0.5)
-    assert optimizer.expected_improvement() > 1e-3
+    assert not optimizer.gain_is_below(1e-3)
+    assert optimizer.expected_improvement() > 0.0
 
 
 def test_a_search_with_many_ties_at_the_best_ends():

@@ -134,7 +134,7 @@ def test_predictions(optimizer):
     """Near the trials' values at the trials, mirrored for the other direction, and uncertain far from all trials."""
     values = np.array([trial.value for trial in optimizer.trials])
     mean, deviation = optimizer.predict([trial.params for trial in optimizer.trials])
-    np.testing.assert_allclose(mean[values < 5], values[values < 5], atol=0.01)  # far worse ones are clipped
+    np.testing.assert_allclose(mean[values < 5], values[values < 5], atol=0.05)  # far worse ones are clipped
     mirrored = Optimizer(SPACE, direction="maximize", seed=0)
     for trial in optimizer.trials:
         mirrored.add(trial.params, -trial.value)
@@ -153,7 +153,9 @@ def test_predictions_need_a_model_and_trials():
     studies = {str(t): [Evaluated({"x": i / 9}, abs(i / 9 - t / 3)) for i in range(10)] for t in range(3)}
     past = past_of(space, studies, direction="minimize")
     surrogate = Surrogate.fit(past, method=TaskMeans())
-    with pytest.raises(ConfigError, match=r"predictions need hedged-prior, or gp .* is tests.known_methods:TaskMeans"):
+    with pytest.raises(
+        ConfigError, match=r"predictions need hedged-prior, or no surrogate, but .* is tests.known_methods:TaskMeans"
+    ):
         Optimizer(space, surrogate).predict([{"x": 0.5}])
 
 

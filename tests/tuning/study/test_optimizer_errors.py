@@ -34,7 +34,7 @@ test_configurations = error_table(
     (lambda: Optimizer(LINE).optimize(None, 1), "the objective must be a function of a trial, but got None"),
     (
         lambda: Optimizer(LINE, NEAR).tell(0, 0.5, stderr=1),
-        "or gp without a surrogate, but near does not: tell the value",
+        "or no surrogate, but near does not: tell the value",
     ),
     (lambda: Optimizer(LINE).optimize(len), "optimize needs n_trials, timeout or both"),
     (lambda: Optimizer(LINE).optimize(len, 1, n_jobs=0), "n_jobs must be positive, but got 0"),
