@@ -1,4 +1,4 @@
-"""Searches a second: ``python -m benchmarks.many [--only many loop botorch optuna-gp optuna-tpe ask]``.
+"""Searches a second: ``python -m benchmarks.many [--only many many-mixture loop botorch optuna-gp optuna-tpe ask]``.
 
 Prints, for searches of 50 trials of Hartmann's function of six columns without past studies: the wall and processor
 time of a search and the mean of the best values, for ``optimize_functions``, a loop of ``Optimizer``, BoTorch's
@@ -28,7 +28,9 @@ import numpy as np
 from dre_jax import Optimizer, Optimizers, optimize_functions
 from dre_jax.functions import unit_space
 from dre_jax.functions.formulas import branin, hartmann
+from dre_jax.methods import find
 from dre_jax.runtime.devices import cores
+from dre_jax.tuning.engine.engine_config import GP_SETTINGS
 
 TRIALS, COLUMNS = 50, 6
 SPACE = unit_space(COLUMNS)
@@ -53,16 +55,23 @@ def value(point: Any) -> float:
     return float(_evaluate(np.asarray(point, np.float32)))
 
 
-def many(n: int) -> np.ndarray:
+def many(method: str, n: int) -> np.ndarray:
     """`optimize_functions`."""
-    return optimize_functions(hartmann_task, None, COLUMNS, n_trials=TRIALS, seeds=n).best[0, :, -1]
+    return optimize_functions(hartmann_task, None, COLUMNS, n_trials=TRIALS, seeds=n, method=method).best[0, :, -1]
+
+
+def single(seed: int) -> Optimizer:
+    """An `Optimizer` by `gp`, as the others."""
+    optimizer = Optimizer(SPACE, seed=seed)
+    vars(optimizer._engine.objectives)["method"] = find("gp").make(dict(GP_SETTINGS))
+    return optimizer
 
 
 def loop(n: int) -> np.ndarray:
     """One `Optimizer` after the other."""
     best = []
     for seed in range(n):
-        optimizer = Optimizer(SPACE, seed=seed)
+        optimizer = single(seed)
         optimizer.optimize(lambda trial: value([trial[name] for name in SPACE]), TRIALS)
         best.append(optimizer.best.value)
     return np.array(best, np.float64)
@@ -116,7 +125,8 @@ def _optuna_search(sampler: str, seed: int) -> Any:
 
 
 CONTESTANTS: dict[str, tuple[Callable[[int], np.ndarray], int]] = {
-    "many": (many, 1000),
+    "many": (partial(many, "gp"), 1000),
+    "many-mixture": (partial(many, "gp-mixture"), 100),
     "loop": (loop, 10),
     "botorch": (botorch, 2),
     "optuna-gp": (partial(optuna, "gp"), 4),
@@ -142,7 +152,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.branin:
         print("| searches | seconds | searches a second | mean regret | GiB at most |\n|---:|---:|---:|---:|---:|")
         for n in options.branin:
-            run = partial(optimize_functions, branin_task, None, 2, n_trials=30)
+            run = partial(optimize_functions, branin_task, None, 2, n_trials=30, method="gp")
             if not options.cold:
                 run(seeds=1)
             searches, wall, _ = clock(partial(run, seeds=n))
@@ -160,7 +170,7 @@ def contest(name: str, options: argparse.Namespace) -> str:
     """The row of a contestant."""
     run, n = CONTESTANTS[name]
     n = options.searches or n
-    if name in ("many", "loop") and not options.cold:
+    if name in ("many", "many-mixture", "loop") and not options.cold:
         run(1)
     best, wall, processor = clock(lambda: run(n))
     error = best.std() / np.sqrt(n)
@@ -171,8 +181,8 @@ def contest(name: str, options: argparse.Namespace) -> str:
 def ask_rows() -> Iterator[str]:
     """Suggestions of 64 studies after 12 trials of each, 4 of each study."""
     n, before, measured = 64, 12, 4
-    studies = Optimizers(SPACE, n)
-    singles = [Optimizer(SPACE, seed=seed) for seed in range(n)]
+    studies = Optimizers(SPACE, n, method="gp")
+    singles = [single(seed) for seed in range(n)]
 
     def step(_: int) -> None:
         trials = studies.ask()
