@@ -47,6 +47,11 @@ def _positive(name: str, value: Any) -> None:
         raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
 
 
+def _above_two(name: str, value: Any) -> None:
+    if not _holds(lambda: value > 2):
+        raise ConfigError(f"{name} > 2 must hold, but got {value}")
+
+
 def check_positive(**numbers: Any) -> None:
     """Arguments that must be positive, unless they are None.
 
@@ -91,6 +96,7 @@ Positive = Annotated[T, _positive]
 NonNegative = Annotated[T, partial(at_least, 0)]
 Share = Annotated[T, check_share]
 AtLeastOne = Annotated[T, partial(at_least, 1)]
+AboveTwo = Annotated[T, _above_two]
 AtLeastTwo = Annotated[T, partial(at_least, 2)]
 Layers = Annotated[tuple[int, ...], _layer_sizes]
 """Sizes of layers, one or more."""

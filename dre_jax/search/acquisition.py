@@ -111,6 +111,32 @@ def log_augmented_improvement(mean: Array, deviation: Array, incumbent: Array, n
     return log_expected_improvement(mean, deviation, incumbent) + log_factor
 
 
+def mixture_moments(log_weight: Array, means: Array, variances: Array) -> tuple[Array, Array]:
+    """Returns the means and variances f[m] of mixtures of C components f[C, m] with the log weights f[C]."""
+    share = jnp.exp(log_weight)[:, None]
+    # Accelerators round the inputs of matrix products, but not those of elementwise products and sums.
+    mean = jnp.sum(share * means, axis=0)
+    variance = jnp.sum(share * (variances + (means - mean[None, :]) ** 2), axis=0)
+    return mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
+
+
+def log_mixture_improvement(log_weight: Array, means: Array, variances: Array, incumbent: Array, noise: Array) -> Array:
+    """Returns the log augmented expected improvement of mixtures on the best response, f[m], higher is better.
+
+    It is the weighted sum over components. The improvement of one Gaussian with the moments of the mixture differs: a
+    component of little weight and another mean increases the variance everywhere.
+
+    Args:
+      log_weight: f[C]
+      means: f[C, m], of responses, higher is better.
+      variances: f[C, m]
+      incumbent: scalar, the best response.
+      noise: f[C], deviations of an observation's noise.
+    """
+    each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise[:, None])
+    return jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
+
+
 def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
     """Returns the log probability that a Gaussian rank is better than the incumbent's; arguments as above."""
     z = (incumbent - mean) / jnp.maximum(deviation, _SMALLEST_DEVIATION)

@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.checks import Checked
-from dre_jax.errors import ConfigError
+from dre_jax.checks import AboveTwo, Checked
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.response_scale import ResponseScale, ResponseTransform, best_response, scale_responses
 from dre_jax.methods.baselines.shared import NoMetaLearning
@@ -29,8 +28,13 @@ from dre_jax.methods.hedged_prior.task_process import (
     log_shares,
 )
 from dre_jax.runtime.blocks import by_blocks
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
-from dre_jax.search.acquisition import log_augmented_improvement as log_improvement
+from dre_jax.search.acquisition import (
+    EXPECTED_IMPROVEMENT,
+    AcquisitionConfig,
+    acquire_by_response,
+    log_mixture_improvement,
+    mixture_moments,
+)
 from dre_jax.search.history import Candidates, Components, History
 from dre_jax.search.method import Capabilities
 
@@ -62,7 +66,7 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
 
     processes: TaskProcessConfig = field(default_factory=TaskProcessConfig)
     """The fixed and the fitted processes."""
-    degrees_of_freedom: float = 5.0
+    degrees_of_freedom: AboveTwo[float] = 5.0
     """nu > 2 of the variance scale of the task; see `dre_jax.gp.student`."""
     response_scale: ResponseScale = "standardised"
     """Scale of the responses; see `scale_responses`."""
@@ -79,11 +83,6 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
         predicts_components=True,
         transforms_responses=True,
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.degrees_of_freedom > 2.0:
-            raise ConfigError(f"degrees_of_freedom > 2 must hold, but got {self.degrees_of_freedom}")
 
     def response_transform(self, history: History) -> ResponseTransform:
         """Returns the function from the history's responses to the scale of predictions."""
@@ -108,22 +107,18 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
         fitted = FittedMixture(trials, processes, log_weight, best_response(y, where))
         if noise_var is None:
             return fitted
-        means, _ = component_moments(fitted, x)
-        return fitted._replace(incumbent=best_response(jnp.exp(log_weight) @ means, where))
+        means, _ = mixture_moments(log_weight, *component_moments(fitted, x))
+        return fitted._replace(incumbent=best_response(means, where))
 
     def score_candidates(self, fitted_params: FittedMixture, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the mixture."""
         log_weight, noise = fitted_params.log_weight, jnp.sqrt(fitted_params.processes.noise_variances())
 
         def values(rows: Array) -> Array:
-            means, variances = component_moments(fitted_params, rows)
-            deviations = jnp.sqrt(variances)
+            moments = component_moments(fitted_params, rows)
             if self.acquisition.function.is_expected_improvement:
-                each = log_improvement(-means, deviations, -fitted_params.incumbent, noise[:, None])
-                return jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
-            weight = jnp.exp(log_weight)[:, None]
-            mean = jnp.sum(weight * means, axis=0)
-            variance = jnp.sum(weight * (variances + (means - mean[None, :]) ** 2), axis=0)
+                return log_mixture_improvement(log_weight, *moments, fitted_params.incumbent, noise)
+            mean, variance = mixture_moments(log_weight, *moments)
             return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), fitted_params.incumbent)
 
         return by_blocks(values, candidates.x)

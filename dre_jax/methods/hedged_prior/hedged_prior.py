@@ -57,7 +57,7 @@ from dre_jax.search.acquisition import (
     EXPECTED_IMPROVEMENT,
     AcquisitionConfig,
     acquire_by_response,
-    log_augmented_improvement,
+    log_mixture_improvement,
 )
 from dre_jax.search.history import Candidates, Components, History
 from dre_jax.search.method import Capabilities
@@ -270,9 +270,6 @@ def mean_and_improvement(
 ) -> tuple[Array, Array]:
     """Returns the mean of the mixture and the log of its expected improvement at new configurations, two f[m].
 
-    The expected improvement is the weighted sum over components. The improvement of one Gaussian with the moments of
-    the mixture differs: a component of little weight and another mean increases the variance everywhere.
-
     Args:
       config: sizes of the learned priors.
       posterior: the mixture given a history.
@@ -281,12 +278,11 @@ def mean_and_improvement(
       log_weight: f[J H + C + K], the weights in the expected improvement (`improvement_weights`).
     """
     share = jnp.exp(posterior.log_weight)[:, None]
-    noise = posterior.noise_deviations[:, None]
+    noise = posterior.noise_deviations
 
     def block(rows: Array) -> tuple[Array, Array]:
         means, variances = component_moments(config, posterior, rows)
-        each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise)
-        improvement = jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
+        improvement = log_mixture_improvement(log_weight, means, variances, incumbent, noise)
         return jnp.sum(share * means, axis=0), improvement
 
     return by_blocks(block, new)

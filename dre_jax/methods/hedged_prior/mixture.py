@@ -56,6 +56,7 @@ from dre_jax.methods.hedged_prior.task_process import (
 from dre_jax.optim.mixture_weights import fit_mixture_weights
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
+from dre_jax.search.acquisition import mixture_moments
 
 Floats = npt.NDArray[np.float64]
 
@@ -252,16 +253,9 @@ def component_moments(config: LearnedPriorConfig, posterior: HedgedPosterior, ne
 
 def predict_mixture(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array) -> tuple[Array, Array]:
     """Returns the mean and variance of the mixture at any number of new configurations f[m, D]; two f[m]."""
-    share = jnp.exp(posterior.log_weight)[:, None]
-
-    def block(rows: Array) -> tuple[Array, Array]:
-        means, variances = component_moments(config, posterior, rows)
-        # Accelerators round the inputs of matrix products, but not those of elementwise products and sums.
-        mean = jnp.sum(share * means, axis=0)
-        variance = jnp.sum(share * (variances + (means - mean[None, :]) ** 2), axis=0)
-        return mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
-
-    return by_blocks(block, new)
+    return by_blocks(
+        lambda rows: mixture_moments(posterior.log_weight, *component_moments(config, posterior, rows)), new
+    )
 
 
 def sample_responses(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, key: Array) -> Array:

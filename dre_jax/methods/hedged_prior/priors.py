@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from dre_jax.checks import Checked, Layers, NonNegative, Positive
+from dre_jax.checks import AboveTwo, Checked, Layers, NonNegative, Positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
@@ -73,15 +73,10 @@ class LearnedPriorConfig(Checked):
     """Layers of phi; the last are the features."""
     members: Positive[int] = 2
     """Number of priors, each with its own initial weights and training histories."""
-    degrees_of_freedom: float = 5.0
+    degrees_of_freedom: AboveTwo[float] = 5.0
     """nu > 2, so that predictions have a variance. A small nu means an uncertain variance scale of the task."""
     response_scale: ResponseScale = "compressed"
     """Scale of the responses, of past tasks and of a history; see `scale_responses`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.degrees_of_freedom > 2.0:
-            raise ConfigError(f"degrees_of_freedom > 2 must hold, but got {self.degrees_of_freedom}")
 
     @property
     def trend_network(self) -> mlp.MLPConfig:
