@@ -281,8 +281,9 @@ class Optimizer(StudyRecord):
         sign = -1.0 if self.direction == "maximize" else 1.0
         trials = [trial for trial in self._trials if trial.state == "complete" and trial.is_feasible]
         losses = {trial.number: sign * float(trial.value) for trial in trials if trial.value is not None}
-        earlier = [loss for number, loss in losses.items() if number < len(self._trials) - _PATIENCE]
-        return min(earlier) - min(losses.values()) if earlier else 0.0
+        best = min(losses.values(), default=math.inf)
+        first = min((loss for n, loss in losses.items() if n < len(self._trials) - _PATIENCE), default=best)
+        return 0.0 if first == best else first - best  # of infinite ones too
 
     def optimize(
         self,

@@ -75,6 +75,14 @@ def test_a_search_of_equal_values_ends(others):
     assert optimizer.expected_improvement() > 0.0
 
 
+def test_a_search_of_infinite_values_ends():
+    optimizer = Optimizer(SPACE, direction="minimize", seed=0)
+    optimizer.optimize(lambda trial: math.inf, 60, stop_when_gain_below=1e-3)
+    assert len(optimizer.trials) == 30
+    optimizer.add({"x": 0.5}, 0.5)
+    assert not optimizer.gain_is_below(1e-3)
+
+
 def test_a_search_with_many_ties_at_the_best_ends():
     """More than half of the trials have the best value, which no trial exceeds."""
     optimizer = Optimizer(SPACE, direction="minimize", seed=0)
