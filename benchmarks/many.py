@@ -28,9 +28,8 @@ import numpy as np
 from dre_jax import Optimizer, Optimizers, optimize_functions
 from dre_jax.functions import unit_space
 from dre_jax.functions.formulas import branin, hartmann
-from dre_jax.methods import find
 from dre_jax.runtime.devices import cores
-from dre_jax.tuning.engine.engine_config import GP_SETTINGS
+from dre_jax.tuning import EngineConfig
 
 TRIALS, COLUMNS = 50, 6
 SPACE = unit_space(COLUMNS)
@@ -62,9 +61,7 @@ def many(method: str, n: int) -> np.ndarray:
 
 def single(seed: int) -> Optimizer:
     """An `Optimizer` by `gp`, as the others."""
-    optimizer = Optimizer(SPACE, seed=seed)
-    vars(optimizer._engine.objectives)["method"] = find("gp").make(dict(GP_SETTINGS))
-    return optimizer
+    return Optimizer(SPACE, seed=seed, config=EngineConfig(method="gp"))
 
 
 def loop(n: int) -> np.ndarray:

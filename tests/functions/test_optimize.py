@@ -12,7 +12,6 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions import optimize_functions, unit_space
 from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.functions.search_file import FinishedSearch, SearchFile
-from dre_jax.methods import find
 from dre_jax.tuning import Categorical, EngineConfig, Evaluated, Float, Int, Less, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD
 from tests.error_messages import error_table, raises_line
@@ -64,11 +63,9 @@ def surrogate_of(method, **settings):
     return Surrogate.fit(past, method=method, settings=settings or None)
 
 
-def study(function, centre, seed, n, surrogate=None, *, space=SQUARE, method=None, batch=1, config=None):
+def study(function, centre, seed, n, surrogate=None, *, space=SQUARE, method=DEFAULT_METHOD, batch=1, config=None):
     """The points of the trials of one `Optimizer`."""
-    optimizer = Optimizer(space, surrogate, seed=seed, config=config)
-    if method is not None:
-        vars(optimizer._engine.objectives)["method"] = find(method).make()  # in place of the default
+    optimizer = Optimizer(space, surrogate, seed=seed, config=config or EngineConfig(method=method))
     compiled = jax.jit(partial(function, centre))
     while len(optimizer.trials) < n:
         for trial in optimizer.ask(batch):
@@ -88,8 +85,7 @@ def assert_same(function, n, bound, *, space=2, batch=1, method=DEFAULT_METHOD, 
     searches = optimize_functions(function, CENTRES, space, n_trials=n, seeds=SEEDS, batch_size=batch, **options)
     for i, centre in enumerate(CENTRES):
         for j, seed in enumerate(SEEDS):
-            name = None if surrogate is not None or method == DEFAULT_METHOD else method
-            own = {"space": SQUARE if space == 2 else space, "method": name, "batch": batch, "config": config}
+            own = {"space": SQUARE if space == 2 else space, "method": method, "batch": batch, "config": config}
             points = study(function, centre, seed, n, surrogate, **own)
             np.testing.assert_allclose(searches.points[i, j], points, rtol=0.0, atol=bound)
             np.testing.assert_array_equal(searches.points[i, j, :n_exact], points[:n_exact])
@@ -261,7 +257,7 @@ test_bad_functions_get_one_line = error_table(
     (lambda: random_searches(batch_size=4), "n_trials must be a multiple of batch_size"),
     (lambda: random_searches(n_trials=6.0), "n_trials must be a whole number"),
     (lambda: random_searches(method="gcp"), "pass surrogate=Surrogate.fit"),
-    (lambda: random_searches(method="tpe"), "need a method in JAX, as gp and random, but got 'tpe'"),
+    (lambda: random_searches(method="tpe"), "must be one in JAX, as gp and random, but got 'tpe'"),
     (lambda: random_searches(space=2.0), "a space must map at least one name"),
     (lambda: random_searches(seeds=2.0), "seeds must be a whole number"),
     (lambda: random_searches(seeds=[]), "at least one seed"),

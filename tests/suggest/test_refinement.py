@@ -19,7 +19,6 @@ from dre_jax.suggest.refinement import choose_starts, refine
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.engine.engine_config import GP_SETTINGS
 from dre_jax.tuning.objectives.single import SingleObjective
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial
@@ -139,8 +138,7 @@ class Reference:
 
 
 def test_a_proposal_is_the_best_by_a_reference():
-    objectives, points = SingleObjective(direction="maximize"), crowded(40)
-    vars(objectives)["method"] = find("gp").make(dict(GP_SETTINGS))  # one process, as the reference
+    objectives, points = SingleObjective(direction="maximize", alone="gp"), crowded(40)  # one process, as the reference
     engine = Engine(CUBE, objectives, seed=0)
     method, responses = engine._method, np.array([two_peaks(x) for x in points])
     with precision_of(method) as dtype:

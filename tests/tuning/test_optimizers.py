@@ -92,5 +92,6 @@ test_errors = error_table(
 test_settings = error_table(
     ConfigError,
     (lambda: Optimizers(SQUARE, direction="up"), "direction"),
+    (lambda: random_studies().ask(1), r"needs a list of studies, but got 1: ask([1]) asks one study"),
     (lambda: Optimizers(SQUARE, method="gcp"), "pass surrogate=Surrogate.fit"),
 )

@@ -10,14 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods import find
 from dre_jax.search.method import Method
 from dre_jax.suggest.candidates import default_candidates
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.sobol import ScrambledWords, scrambled_words
 from dre_jax.suggest.suggester import capacity_for
 from dre_jax.tuning.compiled.study import StudyConfig, StudyDesign
-from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, GP_SETTINGS, EngineConfig
+from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, EngineConfig, method_without_past
 from dre_jax.tuning.engine.initial_design import SEQUENCE, InitialDesign, n_first_trials, sequence_seed
 from dre_jax.tuning.engine.trial_record import ParamsEncoder
 from dre_jax.tuning.space.space import Params, Space
@@ -47,7 +46,10 @@ def study_config(space: Space, method: str | Method, surrogate: Surrogate | None
       ConfigError: for another space, a method that needs past tasks, or a strategy that the method does not support.
       DataError: for a surrogate of another space.
     """
-    method = _alone(method) if surrogate is None else surrogate.method
+    if surrogate is not None:
+        method = surrogate.method
+    elif isinstance(method, str):
+        method = method_without_past(method)
     if pending_strategy in ("believer", "draw"):
         check_pending_strategy(method, pending_strategy)
     layout = space.layout
@@ -62,18 +64,6 @@ def study_config(space: Space, method: str | Method, surrogate: Surrogate | None
     n_start = n_first_trials(len(space)) if surrogate is None else 0
     radius = EngineConfig().failed_radius
     return StudyConfig(method, layout, encoding, candidates, surrogate is not None, n_start, radius)
-
-
-def _alone(method: str | Method) -> Method:
-    """Returns a method without past tasks; the default one as `Optimizer` has it."""
-    if not isinstance(method, str):
-        return method
-    entry = find(method)
-    if entry.default is None:
-        raise ConfigError(f"many studies in one program need a method in JAX, as gp and random, but got {method!r}")
-    if entry.transfer:
-        raise ConfigError(f"{method} learns from past tasks: pass surrogate=Surrogate.fit(past, method={method!r})")
-    return entry.make(dict(GP_SETTINGS) if method == "gp" else None)
 
 
 def study_designs(space: Space, surrogate: Surrogate | None, seeds: Sequence[int], dtype: Any) -> StudyDesign:

@@ -34,13 +34,17 @@ class EngineConfig(Checked):
     """Settings of an engine.
 
     Raises:
-      ConfigError: for an unknown pending strategy, max_history < 2, or a weight below 0.
+      ConfigError: for a method that is unknown or needs past tasks, an unknown pending strategy, max_history < 2, or a
+        weight below 0.
 
     Example:
       >>> EngineConfig(pending_strategy="max").max_history
       192
     """
 
+    method: str = DEFAULT_METHOD
+    """What suggests where there is no surrogate: a method that learns from no past tasks, as "gp" (faster from 60
+    trials on), "random" or "dkgp"."""
     pending_strategy: PendingStrategy = "mean"
     """Stand-in for the responses of running trials: the min, mean or max of those so far (the constant liar), or what
     the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
@@ -66,6 +70,7 @@ class EngineConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        method_without_past(self.method)  # raises
         point = to_list(self.reference_point)
         if isinstance(point, Mapping):
             point = {name: plain_value(number) for name, number in point.items()}
@@ -83,6 +88,15 @@ def checked_config(config: EngineConfig | None) -> EngineConfig:
     return config
 
 
-def default_method() -> Method:
-    """Returns the method without past tasks."""
-    return find(DEFAULT_METHOD).make()
+def method_without_past(name: str) -> Method:
+    """Returns a method of the registry that learns from no past tasks, set for live functions.
+
+    Raises:
+      ConfigError: for an unknown name, a method that learns from past tasks, or one that is not in JAX.
+    """
+    entry = find(name)
+    if entry.default is None:
+        raise ConfigError(f"a method without past tasks must be one in JAX, as gp and random, but got {name!r}")
+    if entry.transfer:
+        raise ConfigError(f"{name} learns from past tasks: pass surrogate=Surrogate.fit(past, method={name!r})")
+    return entry.make(dict(GP_SETTINGS) if name == "gp" else None)

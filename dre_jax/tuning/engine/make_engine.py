@@ -60,7 +60,7 @@ def engine_of(
 ) -> Engine:
     """Returns the engine of one objective or several, which name surrogates and directions; see `Engine`."""
     config = checked_config(config)
-    parts = {name: SingleObjective(surrogates[name], direction) for name, direction in directions.items()}
+    parts = {name: SingleObjective(surrogates[name], each, config.method) for name, each in directions.items()}
     if len(parts) > 1:
         return Engine(space, SeveralObjectives(parts, config), seed=seed, config=config)
     if config.reference_point is not None:

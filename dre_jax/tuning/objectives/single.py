@@ -12,7 +12,7 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.weighting import gives_improvement
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, default_method
+from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, method_without_past
 from dre_jax.tuning.engine.infeasible_trials import rank_like_past
 from dre_jax.tuning.engine.initial_design import n_first_trials
 from dre_jax.tuning.study.trial import Trial
@@ -21,11 +21,13 @@ from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 @dataclass(frozen=True, eq=False)
 class SingleObjective:
-    """An objective with its method: a surrogate's, or the default."""
+    """An objective with its method: a surrogate's, or one without past tasks."""
 
     past: Surrogate | None = None
     """What is known of past tasks."""
     direction: str = "minimize"
+    alone: str = DEFAULT_METHOD
+    """The method without a surrogate."""
 
     @property
     def directions(self) -> Mapping[str, str]:
@@ -40,11 +42,11 @@ class SingleObjective:
     @cached_property
     def method(self) -> Method:
         """The method that values candidates."""
-        return default_method() if self.past is None else self.past.method
+        return method_without_past(self.alone) if self.past is None else self.past.method
 
     @property
     def _method_name(self) -> str:
-        return DEFAULT_METHOD if self.past is None else self.past.name
+        return self.alone if self.past is None else self.past.name
 
     @property
     def values_first_trial(self) -> bool:
@@ -58,19 +60,19 @@ class SingleObjective:
     def require_standard_errors(self) -> None:
         """Raises `ConfigError` if the method cannot use standard errors of responses."""
         if not capabilities_of(self.method).heteroscedastic:
-            rule = "standard errors need a method that uses them, as hedged-prior, or no surrogate"
+            rule = "standard errors need a method that uses them, as hedged-prior and gp-mixture"
             raise ConfigError(f"{rule}, but {self._method_name} does not: tell the value without stderr")
 
     def require_improvement(self) -> None:
         """Raises `ConfigError` if the method has no expected improvement of the objective's values."""
         if not gives_improvement(self.method):
-            rule = "an expected gain needs hedged-prior, or no surrogate, with the acquisition function 'ei'"
+            rule = "an expected gain needs hedged-prior, gp-mixture or gp, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
     def require_predictions(self) -> None:
         """Raises `ConfigError` if the method does not declare ``predicts_components``."""
         if not capabilities_of(self.method).predicts_components:
-            rule = "predictions need hedged-prior, or no surrogate"
+            rule = "predictions need hedged-prior, gp-mixture or gp"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
     def order(self, values: np.ndarray) -> np.ndarray:

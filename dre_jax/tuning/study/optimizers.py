@@ -153,8 +153,11 @@ class Optimizers:
 
         Raises:
           DataError: for a study that there is none of.
-          ConfigError: for a study with 192 trials, and if the method's values of all candidates are NaN.
+          ConfigError: for a single number in place of names, a study with 192 trials, and if the method's values of all
+            candidates are NaN.
         """
+        if studies is not None and not isinstance(studies, Iterable):
+            raise ConfigError(f"ask needs a list of studies, but got {studies!r}: ask([{studies!r}]) asks one study")
         names = self.studies if studies is None else list(dict.fromkeys(studies))
         longest = EngineConfig().max_history
         for name in names:

@@ -12,7 +12,7 @@ from dre_jax import ConfigError, Float, Optimizer, Space, Surrogate
 from dre_jax.methods import find
 from dre_jax.search import make_history
 from dre_jax.search.history import Candidates
-from dre_jax.tuning.engine.engine_config import default_method
+from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, method_without_past
 
 SPACE = Space({"x": Float(0.0, 1.0)})
 OBSERVED = np.array([0.05, 0.3, 0.5, 0.62, 0.95])
@@ -34,7 +34,7 @@ def test_expected_improvement_equals_a_search_on_a_grid():
     for x in OBSERVED:
         optimizer.add({"x": float(x)}, float(loss(x)))
     grid, values = np.linspace(0, 1, 2001), -loss(OBSERVED)
-    method = default_method()
+    method = method_without_past(DEFAULT_METHOD)
     with jax.enable_x64(True):
         history = make_history(OBSERVED[:, None], values, 32, np.float64)
         log_weight, mean, deviation = map(np.asarray, jax.jit(partial(predict, method))(history, grid[:, None]))

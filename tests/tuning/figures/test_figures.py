@@ -154,7 +154,7 @@ def test_predictions_need_a_model_and_trials():
     past = past_of(space, studies, direction="minimize")
     surrogate = Surrogate.fit(past, method=TaskMeans())
     with pytest.raises(
-        ConfigError, match=r"predictions need hedged-prior, or no surrogate, but .* is tests.known_methods:TaskMeans"
+        ConfigError, match=r"predictions need hedged-prior, gp-mixture or gp, but .* is tests.known_methods:TaskMeans"
     ):
         Optimizer(space, surrogate).predict([{"x": 0.5}])
 
