@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -56,8 +58,8 @@ class ResponseTransform(NamedTuple):
     """Scalar, the divisor after the compression: of an improvement on a response above the median, the divisor."""
     median: Array
     """Scalar, below which responses are compressed."""
-    spread: Array | None
-    """Scalar, the unit of the compression; None for none."""
+    spread: Array
+    """Scalar, the unit of the compression; infinite for none."""
 
     def apply(self, response: Array) -> Array:
         """Returns responses f[...] on the scale."""
@@ -65,8 +67,6 @@ class ResponseTransform(NamedTuple):
 
     def slope(self, response: Array) -> Array:
         """Returns the derivative of `apply` at responses f[...], to convert small errors."""
-        if self.spread is None:
-            return jnp.ones_like(response) / self.deviation
         return 1.0 / (1.0 + jnp.maximum(self.median - response, 0.0) / self.spread) / self.deviation
 
     def noise_var(self, noise_var: Array | None, response: Array) -> Array | None:
@@ -79,10 +79,9 @@ class ResponseTransform(NamedTuple):
         Below the median, the deviation is that of the linear function that touches the inverse at the mean.
         """
         mean, deviation = self.mean + self.deviation * mean, self.deviation * deviation
-        if self.spread is None:
-            return self.median + mean, deviation
         log_slope = jnp.minimum(jnp.maximum(-mean, 0.0) / self.spread, _MAX_LOG)
-        response = jnp.where(mean < 0.0, -self.spread * jnp.expm1(log_slope), mean)
+        is_compressed = (mean < 0.0) & jnp.isfinite(self.spread)
+        response = jnp.where(is_compressed, -self.spread * jnp.expm1(log_slope), mean)
         return self.median + response, deviation * jnp.exp(log_slope)
 
 
@@ -116,23 +115,63 @@ def scale_responses(scale: ResponseScale, response: Array, where: Array) -> Scal
     if scale == "standardised":
         y, deviation = standardise(response, where)
         zero = jnp.zeros((), response.dtype)
-        return ScaledResponses(y, ResponseTransform(masked_mean(response, where), deviation, zero, None))
+        return ScaledResponses(y, ResponseTransform(masked_mean(response, where), deviation, zero, zero + jnp.inf))
     median = masked_median(response, where)
-    centred = jnp.where(where, response - median, 0.0)
-    spread = _root_mean_square(centred, where & (centred > 0.0))
-    worst = _root_mean_square(centred, where & (centred < 0.0))
+    return _compress_and_standardise(response, where, median, _compression_unit(response - median, where))
+
+
+def scale_by_evidence(
+    response: Array, where: Array, log_density: Callable[[ScaledResponses], Array], linear_log_odds: float
+) -> ScaledResponses:
+    """Returns standardised or compressed responses (`scale_responses`), those of higher evidence.
+
+    The density of the responses is that of the scaled ones times the derivatives of the transform (Box and Cox 1964).
+
+    Args:
+      response: f[n], higher is better.
+      where: bool[n], the filled slots.
+      log_density: of scaled responses under a model, a scalar.
+      linear_log_odds: log-odds of the standardised ones before the first response.
+
+    Example:
+      >>> def normal(scaled):
+      ...     return -0.5 * jnp.sum(scaled.y**2)
+      >>> for worst in (-1e6, -1.0):
+      ...     y = jnp.array([worst, 0.0, 1.0, 2.0])
+      ...     bool(jnp.isinf(scale_by_evidence(y, jnp.ones(4, bool), normal, 2.0).transform.spread))
+      False
+      True
+    """
+    median = masked_median(response, where)
+    spread = _compression_unit(response - median, where)
+
+    def log_evidence(spread: Array) -> Array:
+        scaled = _compress_and_standardise(response, where, median, spread)
+        log_slopes = jnp.where(where, jnp.log(scaled.transform.slope(response)), 0.0)
+        return log_density(scaled) + jnp.sum(log_slopes)
+
+    spreads = jnp.stack([spread, jnp.full_like(spread, jnp.inf)])
+    evidence = jax.vmap(log_evidence)(spreads) + jnp.asarray([0.0, linear_log_odds], spread.dtype)
+    return _compress_and_standardise(response, where, median, spreads[jnp.argmax(evidence)])
+
+
+def _compression_unit(centred: Array, where: Array) -> Array:
+    """Returns the root mean square of the positive ones of deviations from the median f[n], a scalar."""
+    better, worse = (_root_mean_square(centred, where & side) for side in (centred > 0.0, centred < 0.0))
     # Where most responses share the best value, the others are the only ones that have a spread.
-    spread = jnp.where(spread > 1e-7 * worst, spread, jnp.where(worst > 0.0, worst, 1.0))
-    compressed = jnp.where(where, _compress(centred, spread), 0.0)
+    return jnp.where(better > 1e-7 * worse, better, jnp.where(worse > 0.0, worse, 1.0))
+
+
+def _compress_and_standardise(response: Array, where: Array, median: Array, spread: Array) -> ScaledResponses:
+    compressed = jnp.where(where, _compress(response - median, spread), 0.0)
     y, deviation = standardise(compressed, where)
     return ScaledResponses(y, ResponseTransform(masked_mean(compressed, where), deviation, median, spread))
 
 
-def _compress(centred: Array, spread: Array | None) -> Array:
+def _compress(centred: Array, spread: Array) -> Array:
     """Returns deviations from the median f[...], of which the negative ones are compressed."""
-    if spread is None:
-        return centred
-    return jnp.where(centred < 0.0, -spread * jnp.log1p(jnp.maximum(-centred, 0.0) / spread), centred)
+    is_compressed = (centred < 0.0) & jnp.isfinite(spread)
+    return jnp.where(is_compressed, -spread * jnp.log1p(jnp.maximum(-centred, 0.0) / spread), centred)
 
 
 def _root_mean_square(values: Array, where: Array) -> Array:

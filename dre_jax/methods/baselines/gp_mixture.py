@@ -8,7 +8,7 @@ are the processes without past tasks of `dre_jax.methods.hedged_prior`, on their
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,16 +16,20 @@ from jax import Array
 
 from dre_jax.checks import AboveTwo, Checked
 from dre_jax.gp.length_scale_prior import generic_prior
-from dre_jax.gp.response_scale import ResponseScale, ResponseTransform, best_response, scale_responses
+from dre_jax.gp.response_scale import ResponseTransform, ScaledResponses, best_response, scale_by_evidence
+from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior.priors import Trials
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
     TaskPosterior,
+    TaskProcess,
     TaskProcessConfig,
     condition_processes,
+    fixed_processes,
     log_shares,
+    task_covariance_and_residuals,
 )
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import (
@@ -68,8 +72,9 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
     """The fixed and the fitted processes."""
     degrees_of_freedom: AboveTwo[float] = 5.0
     """nu > 2 of the variance scale of the task; see `dre_jax.gp.student`."""
-    response_scale: ResponseScale = "standardised"
-    """Scale of the responses; see `scale_responses`."""
+    linear_log_odds: float = 2.0
+    """Log-odds, before the first trial, of a linear response scale; the other one compresses responses below the
+    median. The evidence of the fixed processes chooses one; see `scale_by_evidence`."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -86,7 +91,29 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
 
     def response_transform(self, history: History) -> ResponseTransform:
         """Returns the function from the history's responses to the scale of predictions."""
-        return scale_responses(self.response_scale, history.response, history.where).transform
+        return self._scale(history)[1]
+
+    def _scale(self, history: History) -> tuple[Trials, ResponseTransform]:
+        """Returns the trials on the scale of higher evidence."""
+        where, dtype = history.where, history.response.dtype
+        x = jnp.where(where[:, None], history.x, 0.0)
+        fixed = fixed_processes(self.processes, _hyperpriors(x.shape[1], dtype))
+        nu = jnp.asarray(self.degrees_of_freedom, dtype)
+
+        def trials_of(scaled: ScaledResponses) -> Trials:
+            noise_var = scaled.transform.noise_var(history.noise_var, history.response)
+            return Trials(x, scaled.y, where, noise_var, jnp.zeros_like(scaled.y))
+
+        def log_density(scaled: ScaledResponses) -> Array:
+            trials = trials_of(scaled)
+
+            def of_process(process: TaskProcess) -> Array:
+                return log_student_t_density(*task_covariance_and_residuals(process, trials), where, nu)
+
+            return jax.nn.logsumexp(jax.vmap(of_process)(fixed))
+
+        scaled = scale_by_evidence(history.response, where, log_density, self.linear_log_odds)
+        return trials_of(scaled), scaled.transform
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Values the candidates by the mixture, whose processes are fitted anew."""
@@ -94,20 +121,17 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
 
     def fit_history(self, params: None, history: History, key: Array) -> FittedMixture:
         """Returns the processes, fitted to the scaled responses and conditioned on them."""
-        x, where = history.x, history.where
-        y, transform = scale_responses(self.response_scale, history.response, where)
-        noise_var = transform.noise_var(history.noise_var, history.response)
-        trials = Trials(jnp.where(where[:, None], x, 0.0), y, where, noise_var, jnp.zeros_like(y))
-        prior = jax.tree.map(lambda a: a.astype(y.dtype), generic_prior(x.shape[1]))
-        # No past task has a trend, so the process that would have it is one more with the generic prior.
-        processes = condition_processes(self.processes, TaskHyperpriors(prior, prior), trials, self.degrees_of_freedom)
+        trials, _ = self._scale(history)
+        y, where = trials.y, trials.where
+        hyperpriors = _hyperpriors(trials.x.shape[1], y.dtype)
+        processes = condition_processes(self.processes, hyperpriors, trials, self.degrees_of_freedom)
         # Equal responses do not identify the variance scale, so they must not change the weights.
         evidence = jnp.where(jnp.any(y != 0.0), processes.log_density, 0.0)
         log_weight = jax.nn.log_softmax(log_shares(self.processes, y.dtype) + evidence)
         fitted = FittedMixture(trials, processes, log_weight, best_response(y, where))
-        if noise_var is None:
+        if trials.noise_var is None:
             return fitted
-        means, _ = mixture_moments(log_weight, *component_moments(fitted, x))
+        means, _ = mixture_moments(log_weight, *component_moments(fitted, trials.x))
         return fitted._replace(incumbent=best_response(means, where))
 
     def score_candidates(self, fitted_params: FittedMixture, history: History, candidates: Candidates) -> Array:
@@ -139,6 +163,12 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
         chosen = jax.random.categorical(process_key, fitted.log_weight)
         function = jax.tree.map(lambda a: a[chosen], fitted.processes).sample(fitted.trials, function_key)
         return by_blocks(lambda rows: function(rows, jnp.zeros(len(rows), rows.dtype)), candidates.x)
+
+
+def _hyperpriors(n_columns: int, dtype: Any) -> TaskHyperpriors:
+    """Returns the generic prior for all processes: without past tasks, that with a trend is one more of them."""
+    prior = jax.tree.map(lambda a: a.astype(dtype), generic_prior(n_columns))
+    return TaskHyperpriors(prior, prior)
 
 
 def component_moments(fitted: FittedMixture, new: Array) -> tuple[Array, Array]:
