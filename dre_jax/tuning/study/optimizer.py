@@ -26,14 +26,7 @@ from dre_jax.tuning.engine.predicted_responses import Prediction
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.study_file import (
-    Stamp,
-    Study,
-    origin_of,
-    read_study,
-    resume_surrogates,
-    write_study,
-)
+from dre_jax.tuning.study.study_file import Stamp, Study, origin_of, read_study, resume_surrogates, write_study
 from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials

@@ -21,13 +21,7 @@ from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import precision_of, with_precision
-from dre_jax.tuning.compiled.designs import (
-    candidate_words,
-    history_capacity,
-    stack_words,
-    study_config,
-    study_designs,
-)
+from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, stack_words, study_config, study_designs
 from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
 from dre_jax.tuning.compiled.study import StudyDesign, StudyState
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
