@@ -58,15 +58,8 @@ def run_bench(
     """Runs a method on families, and writes ``METHOD.json``; finished searches are kept, and a killed call goes on.
 
     The incumbents of a run are 1 minus the regret of the trial with the best value so far: 1 at the optimum, 0 at the
-    median random point or beyond, and before the first trial. Past studies, of other tasks of the family, are random.
-
-    Args:
-      method: name; one that learns from past tasks is fitted to past studies of each family.
-      families: of functions.
-      folder: of the result file.
-      config: numbers of searches.
-      execution: how devices are used.
-      quiet: show no progress.
+    median random point or beyond, and before the first trial. A method that learns from past tasks is fitted to random
+    past studies of other tasks of each family.
     """
     name = real_name(method)
     traces: dict[str, Mapping[str, Mapping[str, np.ndarray]]] = {}

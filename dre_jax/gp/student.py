@@ -43,14 +43,8 @@ class ConditionedStudentT(NamedTuple):
     def condition_sample(self, at_trials: Array, noise_var: Array, key: Array) -> Callable[[Array, Array], Array]:
         """Conditions a sample of the prior on the history (Matheron's rule), given its values f[n] there.
 
-        Args:
-          at_trials: f[n], values of the sample at the observations.
-          noise_var: noise variance of the observations, a scalar or f[n].
-          key: for the noise.
-
-        Returns:
-          A function that maps the covariance f[n, m] of the observations and other points, and the sample's values
-          f[m] there, to those of the posterior, f[m].
+        Returns a function that maps the covariance f[n, m] of the observations and other points, and the sample's
+        values f[m] there, to those of the posterior, f[m].
         """
         gp, deviation = self.gp, jnp.sqrt(self.variance_scale)
         noise = jnp.sqrt(noise_var) * jax.random.normal(key, at_trials.shape, at_trials.dtype)

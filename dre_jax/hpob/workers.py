@@ -45,11 +45,9 @@ class WorkerDeath(NamedTuple):
 
 
 class Pool:
-    """Processes that are started as items need them, and stay until `close`.
+    """Processes that are started as items need them, at most ``count``, and stay until `close`.
 
-    Args:
-      make: makes, in each process, the function that is called with items. It must pickle.
-      count: processes at most.
+    ``make`` makes, in each process, the function that is called with items. It must pickle.
     """
 
     def __init__(self, make: Callable[[], Work], count: int) -> None:

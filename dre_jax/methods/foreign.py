@@ -74,11 +74,6 @@ def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, A
 
     Raises:
       ConfigError: for an argument that the constructor does not take, or a value of another type.
-
-    Example:
-      >>> from dre_jax.methods.baselines.tpe import TPE
-      >>> arguments_of(TPE, {"startup": "20"}, "tpe")
-      {'startup': 20}
     """
     if not settings:
         return {}
@@ -103,13 +98,8 @@ def arguments_by_name(function: Callable[..., Any]) -> dict[str, Parameter]:
 def import_object(name: str, what: str = "method") -> Any:
     """Returns the object of a name, `package.module:Name` or `path/to/file.py:Name`.
 
-    Args:
-      name: of the object.
-      what: what it is, for messages.
-
-    Raises:
-      ConfigError: if it cannot be imported.
-      MissingExtraError: as raised by the module.
+    Raises `ConfigError`, whose message calls it ``what``, if it cannot be imported, and `MissingExtraError` as the
+    module does.
     """
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:

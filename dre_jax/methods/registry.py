@@ -74,12 +74,7 @@ for _module in _MODULES:
 
 
 def real_name(name: str) -> str:
-    """Returns the method's own name for an alias, and any other name unchanged.
-
-    Example:
-      >>> real_name("recommended"), real_name("dre"), real_name("their.py:Method")
-      ('hedged-prior', 'dre', 'their.py:Method')
-    """
+    """Returns the method's own name for an alias, and any other name unchanged."""
     return ALIASES.get(name, name)
 
 
@@ -145,10 +140,6 @@ def entry_of(method: Method) -> Entry:
 
     Raises:
       ConfigError: for what `check_entry` refuses.
-
-    Example:
-      >>> entry_of(find("dre").make({"fine_tuning.epochs": 3})).name
-      'dre'
     """
     alike = [entry for entry in METHODS.values() if type(entry.default) is type(method)]
     if not alike:
@@ -188,10 +179,6 @@ def host_of(method: object) -> type[HostMethod] | None:
     Raises:
       ConfigError: as `find` does, for `package.module:Name` or `path/to/file.py:Name`; for a class without
         `observe_and_suggest`.
-
-    Example:
-      >>> host_of("dre"), host_of("tpe")
-      (None, <class 'dre_jax.methods.baselines.tpe.TPE'>)
     """
     if isinstance(method, str):
         entry = find(method) if is_foreign(method) else registered_entry(method)

@@ -53,11 +53,6 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
 
     Raises:
       ConfigError: for an unknown field, or a value of another type or out of range.
-
-    Example:
-      >>> from dre_jax.search import AcquisitionConfig
-      >>> configure(AcquisitionConfig(), {"kind": "lcb", "beta": "2"}, name="it")
-      AcquisitionConfig(kind='lcb', beta=2.0)
     """
     return _replace(config, {tuple(path.split(".")): value for path, value in settings.items()}, name, "", tuple(short))
 
@@ -67,11 +62,6 @@ def config_to_json(config: Any) -> dict[str, Any]:
 
     Raises:
       TypeError, ValueError: for values that JSON does not have.
-
-    Example:
-      >>> from dre_jax.search import AcquisitionConfig
-      >>> config_to_json(AcquisitionConfig())
-      {'kind': 'lcb', 'beta': 1.0}
     """
     text = json.dumps(dataclasses.asdict(config), allow_nan=False, default=np.generic.item)
     content: dict[str, Any] = json.loads(text)
@@ -95,12 +85,7 @@ def leaves(config: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def to_text(value: object) -> str:
-    """Returns the text of a field's value, which `configure` reads as that value.
-
-    Example:
-      >>> to_text((32, 32)), to_text(None), to_text(False), to_text("ei")
-      ('32,32', 'none', 'false', 'ei')
-    """
+    """Returns the text of a field's value, which `configure` reads as that value."""
     if isinstance(value, tuple):
         return ",".join(map(to_text, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
@@ -111,10 +96,6 @@ def convert(kind: Any, value: object, field: str) -> Any:
 
     Raises:
       ConfigError: for a value of another type; the message names the field.
-
-    Example:
-      >>> convert(tuple[int, ...], "32,32", "layers"), convert(int | None, "none", "patience")
-      ((32, 32), None)
     """
     try:
         return _read(kind, value)

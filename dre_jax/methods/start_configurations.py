@@ -32,12 +32,6 @@ def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarra
 
     Returns:
       f32[n, D], or fewer where fewer are different.
-
-    Example:
-      >>> x = np.array([[0.0], [0.5], [1.0]], np.float32)
-      >>> tasks = {"a": Task("a", x, np.array([1.0, 0.9, 0.0])), "b": Task("b", x, np.array([0.0, 0.9, 1.0]))}
-      >>> start_rows(tasks, 1, seed=0).tolist()
-      [[0.5]]
     """
     n = (4 if len(tasks) == 1 else 2) if n is None else n
     random = np.random.default_rng(seed)

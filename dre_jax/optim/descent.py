@@ -97,12 +97,6 @@ def maximise(
       steps: number of points that are evaluated, the start included; at least one is.
       learning_rate: at the start; a cosine decays it to zero.
       project: maps a point to the domain of the objective.
-
-    Example:
-      >>> hill = lambda a: -((a - 2.0) ** 2)
-      >>> best, value = maximise(hill, jnp.float32(0.0), steps=99, learning_rate=0.1, project=abs)
-      >>> float(best.round(1))
-      2.0
     """
     rates, numbers = optax.cosine_decay_schedule(learning_rate, max(steps, 1)), jnp.arange(max(steps, 1))
     descent = begin(start, keep_best=True)

@@ -126,15 +126,10 @@ def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[s
 def published_files(folder: str | os.PathLike[str], own: Mapping[str, Results]) -> dict[str, ResultFile]:
     """Returns the runs of a user's results by published methods that have all of them, by the method's name.
 
-    Args:
-      folder: holds files of `PUBLISHED`.
-      own: the user's results; those of a continuous search are compared with methods of that protocol.
+    ``folder`` holds files of `PUBLISHED`. Results of a continuous search are compared with methods of that protocol.
 
-    Raises:
-      DataError: as `read_published`, or if no method has all runs.
-
-    Warns:
-      DataWarning: of the methods that lack runs, and are left out.
+    Raises `DataError` as `read_published`, or if no method has all runs; warns of the methods that lack some, which are
+    left out.
     """
     is_continuous = any("continuous" in str(results.meta.get("protocol")) for results in own.values())
     all_results = read_published(folder, "continuous" if is_continuous else "discrete")

@@ -68,12 +68,9 @@ def all_devices() -> Devices:
 
 
 def dividing_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
-    """Returns the shape of a mesh that divides both axes of work evenly, the outer axis first.
+    """Returns the shape of a mesh of at most ``n_devices`` that divides both axes of work evenly, the outer axis first.
 
-    Args:
-      n_devices: at most so many are used.
-      outer: how much there is of what is independent; nothing is exchanged along this axis.
-      inner: how much there is of what is averaged.
+    Nothing is exchanged along the outer axis, whose entries are independent; the inner axis is averaged over.
 
     Example:
       >>> dividing_shape(8, 10, 1), dividing_shape(8, 10, 100), dividing_shape(4, 10, 16), dividing_shape(4, 1, 100)
@@ -88,10 +85,6 @@ def covering_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
     """Returns the shape of a mesh of all devices with the least work on the busiest device; outer axis first.
 
     Work that the mesh does not divide is filled up.
-
-    Example:
-      >>> [covering_shape(n, tasks, 5) for n, tasks in ((4, 4), (4, 3), (4, 6), (8, 4), (4, 1))]
-      [(4, 1), (4, 1), (2, 2), (4, 2), (1, 4)]
     """
     shapes = [(n, n_devices // n) for n in range(n_devices, 0, -1) if n_devices % n == 0]
     return min(shapes, key=lambda shape: -(-outer // shape[0]) * -(-inner // shape[1]))

@@ -76,9 +76,7 @@ def broadcast_from_first(tree: T) -> T:
 def spread(tree: T, shardings: Any) -> T:
     """Puts arrays, which every process holds as a whole, on the devices of all processes, in one transfer.
 
-    Args:
-      tree: arrays.
-      shardings: of the leaves, a tree that may end before that of the arrays does.
+    The tree of shardings may end before that of the arrays does.
     """
     if count() == 1:
         return jax.device_put(tree, shardings)

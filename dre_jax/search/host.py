@@ -52,13 +52,6 @@ def run_host(
 
     Raises:
       MethodError: for an answer that is no index of a pending row. What the method itself raises is let through.
-
-    Example:
-      >>> class First:
-      ...     def observe_and_suggest(self, X_obs, y_obs, X_pen):
-      ...         return 0
-      >>> run_host(First(), np.eye(4), np.array([3.0, 1.0, 5.0, 4.0]), np.array([1]), 3).tolist()
-      [0.0, 0.5, 1.0, 1.0]
     """
     name = name or type(method).__name__
     x = np.asarray(x, np.float64)

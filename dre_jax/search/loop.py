@@ -34,12 +34,7 @@ class SearchTask(NamedTuple):
 
 
 def segments(n_design: int, n_trials: int) -> Iterator[tuple[int, int]]:
-    """Yields capacities of the growing history, and the number of trials of each.
-
-    Example:
-      >>> list(segments(5, 25))
-      [(16, 12), (29, 13)]
-    """
+    """Yields capacities of the growing history, and the number of trials of each."""
     most = max(n_design + n_trials - 1, 1)
     n_filled, remaining, capacity = n_design, n_trials, FIRST_BUCKET
     while remaining > 0:

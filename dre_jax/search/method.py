@@ -165,12 +165,7 @@ def learns_from_past(method: object, default: bool = True) -> bool:
 
 
 def decisions_of(method: Method, params: Any) -> dict[str, str]:
-    """Returns the decisions of `fit` and their reasons, by subject; empty for a method without `explain_fit`.
-
-    Example:
-      >>> decisions_of(cast(Method, object()), None)
-      {}
-    """
+    """Returns the decisions of `fit` and their reasons, by subject; empty for a method without `explain_fit`."""
     return dict(cast(CapableMethod, method).explain_fit(params)) if capabilities_of(method).explains_fit else {}
 
 

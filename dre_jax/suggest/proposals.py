@@ -110,17 +110,10 @@ def propose(
     inputs: SuggestionInputs,
     n: int = 1,
 ) -> Proposals:
-    """Returns the points that a method values most, in the precision of ``inputs.even``.
+    """Returns the K points that a method values most, in the precision of ``inputs.even``.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
-    is random search.
-
-    Args:
-      method: static.
-      layout: the space, static.
-      config: which points are drawn, static.
-      inputs: the arrays.
-      n: K, static: how many.
+    is random search. All but the inputs are static.
     """
     trials = inputs.trials
     # A program of its own, as it is the same for histories of all sizes.

@@ -229,12 +229,7 @@ _CHAIN = SGHMCConfig(burn_in=200, samples=40, keep_every=10, step_size=3e-3)
 
 @dataclass(frozen=True, kw_only=True)
 class Bohamiann(ByResponse, NoMetaLearning):
-    """A Bayesian neural network, sampled anew before every trial.
-
-    Example:
-      >>> Bohamiann(chain=PAPER_CHAIN).chain.steps
-      13000
-    """
+    """A Bayesian neural network, sampled anew before every trial."""
 
     network: MLPConfig = _NETWORK
     """The paper's sizes."""

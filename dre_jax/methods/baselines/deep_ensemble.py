@@ -38,10 +38,6 @@ class DeepEnsemble(ByResponse, NoMetaLearning, Checked):
 
     Raises:
       ConfigError: where a number is out of range.
-
-    Example:
-      >>> DeepEnsemble(members=10).fitting.steps
-      200
     """
 
     members: AtLeastOne[int] = 5

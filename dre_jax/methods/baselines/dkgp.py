@@ -188,12 +188,7 @@ _TUNING = HistoryFitConfig(steps=200, learning_rate=0.01)
 
 @dataclass(frozen=True, kw_only=True)
 class DeepKernelGP(ByResponse, NoMetaLearning):
-    """A deep kernel fitted from random weights before every trial, without past tasks.
-
-    Example:
-      >>> DeepKernelGP().model.layers
-      (32, 32, 32, 32)
-    """
+    """A deep kernel fitted from random weights before every trial, without past tasks."""
 
     model: DeepKernelConfig = field(default_factory=DeepKernelConfig)
     """Sizes; the default is that of HPO-B's DGP."""

@@ -97,11 +97,6 @@ def random_scale(y: Array, where: Array, limits: Array) -> Array:
     """Puts responses f32[..., B] on a random scale (Wistuba and Grabocka 2021, equation 11), 0 in empty slots.
 
     The limits f32[..., 2], l and u in any order, are kept a twentieth of the range apart.
-
-    Example:
-      >>> y = random_scale(jnp.array([0.0, 0.5, 1.0]), jnp.ones(3, bool), jnp.array([0.75, 0.25]))
-      >>> y.tolist()
-      [-0.5, 0.5, 1.5]
     """
     low, high = jnp.min(limits, axis=-1, keepdims=True), jnp.max(limits, axis=-1, keepdims=True)
     return jnp.where(where, (y - low) / jnp.maximum(high - low, _NARROWEST), 0.0)
@@ -167,12 +162,7 @@ _TUNING = HistoryFitConfig(steps=50, learning_rate=1e-4)
 
 @dataclass(frozen=True, kw_only=True)
 class FewShotBO(ByResponse):
-    """A deep kernel, meta-trained on past tasks and fine-tuned before every trial.
-
-    Example:
-      >>> FewShotBO(tuning=HistoryFitConfig(steps=500, learning_rate=0.03)).tuning.steps
-      500
-    """
+    """A deep kernel, meta-trained on past tasks and fine-tuned before every trial."""
 
     model: DeepKernelConfig = field(default_factory=DeepKernelConfig)
     """Sizes."""

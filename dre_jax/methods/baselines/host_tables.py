@@ -15,10 +15,6 @@ def best_row(values: np.ndarray) -> int:
 
     Raises:
       MethodError: where nothing can be compared.
-
-    Example:
-      >>> best_row(np.array([0.1, 0.7, 0.3]))
-      1
     """
     if np.isnan(values).any():
         raise MethodError(f"a method must give every row a value, but gave {int(np.isnan(values).sum())} of them NaN")

@@ -64,10 +64,6 @@ class Metis(NoMetaLearning, Checked):
 
     Raises:
       ConfigError: if a number is out of range.
-
-    Example:
-      >>> Metis(interval=1.96).better
-      0.25
     """
 
     fitting: GPConfig = field(default_factory=GPConfig)

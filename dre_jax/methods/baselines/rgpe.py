@@ -34,12 +34,7 @@ from dre_jax.search.history import Candidates, History
 
 @dataclass(frozen=True, kw_only=True)
 class RGPE(FromSources, ByResponse):
-    """Gaussian processes of past tasks and of the task at hand, weighted by how well they rank the trials.
-
-    Example:
-      >>> RGPE(samples=64).rows
-      100
-    """
+    """Gaussian processes of past tasks and of the task at hand, weighted by how well they rank the trials."""
 
     samples: int = 100
     """S"""
@@ -84,10 +79,6 @@ def ranking_weights(losses: Array, guard: float) -> Array:
     Of equal losses that of the task at hand counts, otherwise all in equal parts.
 
     Losses f[M, S], the task at hand last, and a percentile in [0, 1] -> f[M], in sum 1.
-
-    Example:
-      >>> ranking_weights(jnp.array([[0.1, 0.4], [0.3, 0.2], [0.3, 0.3]]), 0.95).tolist()
-      [0.5, 0.5, 0.0]
     """
     dilutes = jnp.median(losses, axis=1) > jnp.quantile(losses[-1], guard)
     dilutes = dilutes.at[-1].set(False)

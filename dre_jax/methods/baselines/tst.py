@@ -34,12 +34,7 @@ from dre_jax.search.history import Candidates, History
 
 @dataclass(frozen=True, kw_only=True)
 class TST(FromSources, ByResponse):
-    """Means of past tasks' Gaussian processes, weighted by how alike they rank the trials.
-
-    Example:
-      >>> TST(bandwidth=0.2).rows
-      100
-    """
+    """Means of past tasks' Gaussian processes, weighted by how alike they rank the trials."""
 
     bandwidth: float = 0.35
     """rho: share of misranked pairs from which on a past task has no weight; chosen on validation tasks, where the
@@ -64,12 +59,7 @@ def source_weights(sources: SourceProcesses, history: History, bandwidth: float)
 
 @dataclass(frozen=True, kw_only=True)
 class TAF(FromSources):
-    """Expected improvement on the task at hand, and improvements that past tasks predict, weighted.
-
-    Example:
-      >>> TAF(bandwidth=0.2).rows
-      100
-    """
+    """Expected improvement on the task at hand, and improvements that past tasks predict, weighted."""
 
     bandwidth: float = 0.5
     """rho: share of misranked pairs from which on a past task has no weight; chosen as for `tst`."""

@@ -75,12 +75,9 @@ class FittedMethod:
 def save_fitted(folder: str | Path, fitted_method: FittedMethod) -> None:
     """Writes a fitted method; an older one is replaced in one step, and stays if this process is killed.
 
-    Args:
-      folder: the search space's; ``metadata.json`` in it is a copy for people. Or a file, ``NAME.npz``.
-      fitted_method: of a registered method.
+    The folder is the search space's, and ``metadata.json`` in it is a copy for people; or it is a file, ``NAME.npz``.
 
-    Raises:
-      CheckpointError: for what `check_storable` refuses, or if the folder cannot be written.
+    Raises `CheckpointError` for what `check_storable` refuses, or if the folder cannot be written.
     """
     check_storable(fitted_method.name, fitted_method.method, fitted_method.params, fitted_method.n_columns)
     arrays = flatten(jax.device_put({"params": fitted_method.params, "extra": fitted_method.extra_arrays}))

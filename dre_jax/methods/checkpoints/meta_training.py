@@ -50,11 +50,6 @@ def configure_training(
     Raises:
       ConfigError: for a method that learns nothing from past tasks, settings that it does not take, and a preset or
         training where there is no ensemble.
-
-    Example:
-      >>> from dre_jax.methods import find
-      >>> configure_training(find("dre"), {}, training={"steps": 20}).training.evaluate_every
-      20
     """
     if not entry.transfer or entry.default is None:
         raise ConfigError(f"meta-training needs a method that learns from past tasks, but {entry.name} learns nothing")
@@ -157,19 +152,9 @@ def meta_train_ensembles(
 ) -> dict[Path, MetaTrainingResult]:
     """Meta-trains a ranking ensemble on several search spaces side by side, where a device gains by that.
 
-    Args:
-      name: the method's, as in `METHODS`.
-      method: its configuration, an ensemble's.
-      spaces: folder -> search space, and the JSON that its checkpoint keeps, as of `meta_train_method`.
-      key: PRNG key, as of `meta_train_method`.
-      report: as of `dre_jax.methods.dre.many_spaces.meta_train_side_by_side`.
-
-    Returns:
-      By folder, the trainings that were not complete; none where spaces are trained one after the other, which is left
-      to `meta_train_method`.
-
-    Raises:
-      DataError, CheckpointError: as `meta_train_method`.
+    Each space comes with its folder and the JSON that its checkpoint keeps; the other arguments and the errors are
+    those of `meta_train_method`. Returns the trainings that were not complete, by folder; none where spaces are trained
+    one after the other, which is left to `meta_train_method`.
     """
     ensemble: Any = method
     trainings = {}

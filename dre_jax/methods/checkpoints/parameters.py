@@ -35,14 +35,7 @@ def abstract_params(method: Method, n_columns: int) -> Any:
 
 
 def check_storable(name: str, method: Method, params: Any, n_columns: int) -> None:
-    """Raises `CheckpointError` if a checkpoint would not give a method and what it learned back as they are.
-
-    Args:
-      name: the method's, as in `METHODS`.
-      method: its configuration.
-      params: what it learned.
-      n_columns: D
-    """
+    """Raises `CheckpointError` if a checkpoint would not give a method and what it learned back as they are."""
     if name not in METHODS:
         raise CheckpointError(f"a method must be registered, but got {name!r}")
     check_configuration(name, method)

@@ -70,26 +70,12 @@ def meta_train_side_by_side(
 ) -> list[MetaTrainingResult]:
     """Meta-trains an ensemble a search space, all of them in each compiled call.
 
-    Checkpoints, resumption and losses of each space are those of `dre_jax.methods.dre.trainer.meta_train`.
-
-    Args:
-      trainings: the search spaces; any number of columns, tasks and rows.
-      model: sizes.
-      config: what training does, in all spaces.
-      key: PRNG key, the same for all spaces.
-      report: called after every portion of steps, with the progress of the space that is furthest behind.
+    Checkpoints, resumption and losses of each space are those of `dre_jax.methods.dre.trainer.meta_train`. The spaces
+    may differ in columns, tasks and rows. ``report`` gets the progress of the space that is furthest behind.
 
     Raises:
       DataError: without training tasks, or with patience but without validation tasks.
       CheckpointError: where a folder holds the checkpoint of another training; the message says what differs.
-
-    Example:
-      >>> from dre_jax.data import bundled
-      >>> config = MetaTrainConfig(steps=2, evaluate_every=2, n_query=5, n_support=2, evaluation_lists=2)
-      >>> model = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
-      >>> spaces = [SpaceTraining(bundled.load(name)) for name in ("svm", "random-forest")]
-      >>> [result.step for result in meta_train_side_by_side(spaces, model, config, key=jax.random.key(0))]
-      [2, 2]
     """
     for training in trainings:
         check_patience(config, training.space)

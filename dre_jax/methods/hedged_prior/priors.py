@@ -105,14 +105,7 @@ class Trials(NamedTuple):
 
 
 def observe(trials: Trials, signal: Array, mean: Array, log_noise_var: Array) -> tuple[Array, Array]:
-    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n].
-
-    Args:
-      trials: the observations.
-      signal: f[n, n], prior covariance of the signal.
-      mean: f[n], prior mean.
-      log_noise_var: scalar, log E.
-    """
+    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n]."""
     matrix = add_noise(signal, observation_noise(log_noise_var, trials.noise_var), trials.where)
     return matrix, jnp.where(trials.where, trials.y - mean, 0.0)
 
@@ -213,11 +206,9 @@ class LearnedPrior(NamedTuple):
         )
 
     def fix_columns(self, is_fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
-        """Returns the prior with networks that ignore some columns, with their outputs at constant values there.
+        """Returns the prior with networks that ignore some columns, bool[D], with their outputs at values f[D] there.
 
-        Args:
-          is_fixed: bool[D], the columns. Members may be in front of each array of the prior.
-          values: f[D], their values.
+        Members may be in front of each array of the prior.
         """
         if not is_fixed.any():
             return self

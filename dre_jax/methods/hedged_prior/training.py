@@ -312,17 +312,11 @@ def train_priors(
 ) -> PriorFit:
     """Trains priors on past tasks, for a number of steps that held-out trials choose by default.
 
-    Args:
-      config: sizes of the priors.
-      training: settings of the training.
-      tasks: past tasks, with trials in the order of their evaluation.
-      key: PRNG key.
-      lengths: prior from `fit_length_scale_prior` of these tasks, whose means are the initial length scales. A short
-        training hardly changes them.
-      common: a second model of the past tasks, whose share of the transfer probability is wanted.
+    ``lengths`` is the prior from `fit_length_scale_prior` of these tasks, whose means are the initial length scales: a
+    short training hardly changes them. ``common`` is a second model of the past tasks, whose share of the transfer
+    probability is wanted.
 
-    Raises:
-      DataError: if there are no tasks or they differ in the number of columns.
+    Raises `DataError` if there are no tasks or they differ in the number of columns.
     """
     start_key, step_key = jax.random.split(key)
     folds = make_folds(tasks, members=config.members, folds=training.folds, histories=_HISTORIES, rows=training.rows)

@@ -35,15 +35,7 @@ class Outcome(NamedTuple):
 
 
 class Command:
-    """A process of a trial.
-
-    Example:
-      >>> command = Command(["echo", "accuracy: 0.5"])
-      >>> while command.outcome is None:
-      ...     command.poll()
-      >>> command.outcome.value
-      0.5
-    """
+    """A process of a trial."""
 
     def __init__(
         self,

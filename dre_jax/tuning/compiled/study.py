@@ -135,14 +135,8 @@ def next_point(
 ) -> NextPoint:
     """Returns the point that `Optimizer` evaluates in the trial of a number, with what is pending.
 
-    Args:
-      config: static.
-      params: what the method's `fit` returned.
-      state: the study.
-      design: what its seed decides.
-      even: of the trial's candidates.
-      number: i32 scalar.
-      capacity: static, slots of the history; at least all trials with a value, and the pending ones.
+    ``even`` are those of the trial's candidates. ``config`` and ``capacity`` are static; the history's slots hold at
+    least all trials with a value, and the pending ones.
     """
     state = state._replace(points=state.points[:capacity], responses=state.responses[:capacity])
     where = _slots(capacity) < state.n

@@ -75,12 +75,9 @@ class CurveModel:
     """Posterior of the curves of a study."""
 
     def __init__(self, curves: Sequence[Curve], past: PastCurves | None = None, *, error: float = 0.05) -> None:
-        """Learns from finished curves.
+        """Learns from finished curves; there are no forecasts with less than 6, or 3 with past studies.
 
-        Args:
-          curves: finished curves of the study. There are no forecasts with less than 6, or 3 with past studies.
-          past: curves of past studies.
-          error: share of best trials that may be stopped.
+        ``error`` is the share of best trials that may be stopped.
         """
         past = past or PastCurves()
         curves = [curve for curve in curves if len(curve) > 1][-_MAX_CURVES:]
@@ -120,10 +117,8 @@ class CurveModel:
     def forecast(self, curve: Curve, n_trials: int = 1, others: Sequence[Curve] = ()) -> Forecast | None:
         """Returns the forecast of a running trial; None before the first step of the grid, or from the horizon on.
 
-        Args:
-          curve: the reports of the trial.
-          n_trials: number of trials of the study so far.
-          others: curves of all other trials that ended, also of stopped ones, in order.
+        The study has ``n_trials`` trials so far, and ``others`` are the curves of all that ended, also of stopped ones,
+        in order.
         """
         if not self.is_ready or not curve:
             return None

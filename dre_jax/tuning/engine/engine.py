@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -34,6 +34,7 @@ from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
 from dre_jax.tuning.engine.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.engine.response_clipping import clip_responses, relative_errors
+from dre_jax.tuning.engine.suggestion import Suggestion
 from dre_jax.tuning.engine.suggestion_runtime import seed_key, suggestion_runtime
 from dre_jax.tuning.engine.trial_record import (
     EncodedTrials,
@@ -56,26 +57,8 @@ _N_PROPOSALS = 64
 _TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost", "_engines")
 
 
-class Suggestion(NamedTuple):
-    """A configuration to evaluate next, and what the method says of it."""
-
-    params: Params
-    improvement: float | None = None
-    """Expected improvement of the best candidate on the best response, in units of the responses, times the probability
-    that it is feasible; None if the method was not used or has none, or all responses are equal."""
-    past_weight: float | None = None
-    """Weight of the hypotheses that the past holds; None if the method was not used or does not weigh the past."""
-
-
 class Engine:
-    """Suggestions for studies of one search space and the same objectives.
-
-    Example:
-      >>> from dre_jax.tuning import Float, Space
-      >>> engine = Engine(Space({"x": Float(0.0, 1.0)}))
-      >>> sorted(engine.propose([], number=0).params)
-      ['x']
-    """
+    """Suggestions for studies of one search space and the same objectives."""
 
     def __init__(
         self,
@@ -85,13 +68,7 @@ class Engine:
         seed: int = 0,
         config: EngineConfig | None = None,
     ) -> None:
-        """Creates an engine.
-
-        Args:
-          space: the search space.
-          objectives: the objectives with their methods; by default one to minimise, without past tasks.
-          seed: seed of all suggestions.
-          config: settings.
+        """Creates an engine, by default of one objective to minimise, without past tasks.
 
         Raises:
           DataError: for a surrogate of another space; the message names the hyperparameters that differ.
@@ -329,11 +306,7 @@ class Engine:
         return history._replace(**jax.device_put(padded_fields))
 
     def predict(self, trials: Iterable[Trial], points: np.ndarray) -> Prediction:
-        """Predicts values of a single objective from the trials that have one.
-
-        Args:
-          trials: with values of the objective.
-          points: f64[n, P], of the unit cube, see `Space.point`.
+        """Predicts values of a single objective at points f64[n, P] of the unit cube, from the trials that have one.
 
         Raises:
           ConfigError: for several objectives, and a method that does not declare ``predicts_components``.

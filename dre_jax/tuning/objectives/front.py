@@ -15,10 +15,6 @@ def order_by_front(values: Floats) -> Floats:
 
     The fronts are those of non-dominated sorting, and the distance is the crowding distance of NSGA-II (Deb et al.
     2002). The first front has responses in [0, 1], the next one in [-2, -1], and so on.
-
-    Example:
-      >>> order_by_front(np.array([[0.0, 2.0], [2.0, 0.0], [1.0, 1.0], [0.0, 0.0]])).tolist()
-      [1.0, 1.0, 0.6666666666666666, -1.0]
     """
     beats = dominates(values)
     n_better = beats.sum(axis=0)

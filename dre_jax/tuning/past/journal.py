@@ -21,11 +21,7 @@ class WholeLineJournal(JournalFileBackend):
     """
 
     def __init__(self, path: str) -> None:
-        """Opens a journal, or creates it.
-
-        Args:
-          path: of the file.
-        """
+        """Opens a journal, or creates it."""
         self._path, self._own_lock = path, JournalFileSymlinkLock(path)
         super().__init__(path, self._own_lock)
 

@@ -64,13 +64,7 @@ def find_reader(name: str) -> PastReader:
 
 
 def check_options(reader: Callable[..., Any], label: str, options: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` for options that a reader does not take, or one that it needs and does not get.
-
-    Args:
-      reader: a reader.
-      label: how the user named it, for messages.
-      options: by name.
-    """
+    """Raises `ConfigError` for options that a reader does not take, or one that it needs and does not get."""
     further = dict([*arguments_by_name(reader).items()][2:])  # after the source and the space
     for name in options:
         if name not in further:

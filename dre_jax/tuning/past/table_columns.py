@@ -61,10 +61,8 @@ class TableColumns:
 def find_columns(headers: Iterable[Any], space: Space, renamed: Mapping[str, str]) -> TableColumns:
     """Returns the columns of a table; a column with the prefix of exports comes before one without.
 
-    Args:
-      headers: names; of a data frame with several levels of names, tuples.
-      space: the search space.
-      renamed: new names of columns by their old ones.
+    Headers are names; of a data frame with several levels of names, tuples. ``renamed`` has new names by their old
+    ones.
     """
     prefixed, plain = dict[str, list[int]](), dict[str, list[int]]()
     for i, header in enumerate(headers):

@@ -14,16 +14,8 @@ from dre_jax.tuning.surrogates.surrogate import Surrogate
 def pretrained_study(name: str, metric: str | None, space: Space | None) -> tuple[Space, Surrogate | None]:
     """Returns the space to search and the surrogate of a model, which is None if the model or the metric is unknown.
 
-    Args:
-      name: of the model.
-      metric: name of the score, or None.
-      space: the one to search; None for the default of the model.
-
-    Raises:
-      ConfigError: without a space, for an unknown model.
-
-    Warns:
-      DataWarning: if the model or the metric is unknown.
+    The space is by default that of the model. Raises `ConfigError` for an unknown model without a space, and warns with
+    a `DataWarning` if the model or the metric is unknown.
     """
     try:
         surrogate = Surrogate.pretrained(name, metric)
@@ -81,13 +73,7 @@ def pretrained_search(estimator: Any, space: Space | None, scoring: Any) -> tupl
 
 
 def score_name(scoring: Any) -> str:
-    """Returns the name of a score: of its function, for a scorer of `sklearn.metrics.make_scorer`.
-
-    Example:
-      >>> from sklearn.metrics import accuracy_score, make_scorer
-      >>> score_name("f1"), score_name(make_scorer(accuracy_score))
-      ('f1', 'accuracy_score')
-    """
+    """Returns the name of a score: of its function, for a scorer of `sklearn.metrics.make_scorer`."""
     if isinstance(scoring, str):
         return scoring
     function = getattr(scoring, "_score_func", scoring)

@@ -19,18 +19,7 @@ from dre_jax.tuning.space.space import Space
 def from_descriptor(descriptor: Mapping[str, Any]) -> Space:
     """The space that a descriptor with kinds and conditions describes, encoded as its tables are.
 
-    Args:
-      descriptor: of one search space; see `dre_jax.data.columns.read_descriptor`.
-
-    Raises:
-      DataError: for a descriptor without kinds, as HPO-B's own are; see `dre_jax.tuning.space.hpob`.
-
-    Example:
-      >>> from dre_jax.data import bundled
-      >>> from dre_jax.data.columns import read_descriptor
-      >>> space = from_descriptor(read_descriptor(bundled.path(), "svm"))
-      >>> space["degree"]
-      Int(low=2, high=5, when=(('kernel', ('poly',)),))
+    Raises `DataError` for a descriptor without kinds, as HPO-B's own are; see `dre_jax.tuning.space.hpob`.
     """
     try:
         columns = columns_of(descriptor)

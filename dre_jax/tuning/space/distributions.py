@@ -61,11 +61,6 @@ def distributions_of(space: Space | Mapping[str, Any] | Sequence[Mapping[str, An
 
     Raises:
       ConfigError: for anything else.
-
-    Example:
-      >>> from scipy.stats import loguniform, randint
-      >>> distributions_of({"C": loguniform(0.1, 10), "degree": randint(2, 5)}).space["degree"]
-      Int(low=2, high=4)
     """
     if isinstance(space, Space):
         return Distributions(space, {}, {}, is_alternative=False)

@@ -100,13 +100,8 @@ def layout_part(
 ) -> Number | Level:
     """Returns the coordinate of a hyperparameter and its encoding.
 
-    Args:
-      name: of the hyperparameter.
-      parameter: how it is searched.
-      theirs: the hyperparameter of the space that encodes it, of whose values it may have a part.
-      code: how it is encoded.
-      position: of columns, by name.
-      alternatives: conditions of which one must hold for it to be active.
+    ``theirs`` is the hyperparameter of the space that encodes it, of whose values it may have a part, ``position`` that
+    of columns by name; of the alternatives one must hold for it to be active.
     """
     columns = tuple(position[column.name] for column in columns_of(name, theirs, code))
     if isinstance(parameter, Categorical):

@@ -144,16 +144,6 @@ def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
     Raises:
       ConfigError: for a search space that is none of HPO-B's.
       DataError: for a descriptor that is not HPO-B's of this search space.
-
-    Example:
-      >>> ends = {"min_before_tf": 0.001, "max_before_tf": 1000.0}
-      >>> both = {"alpha": {"min_before_tf": 0.0, "max_before_tf": 1.0}, "lambda": ends}
-      >>> order = {"variables_order": ["alpha", "lambda"], "variables_to_apply_log": []}
-      >>> space = from_hpob("5860", {"variables": both} | order)
-      >>> space["lambda"]
-      Float(low=0.001, high=1000.0, log=True)
-      >>> space.encode({"alpha": 0.25, "lambda": 500.0}).round(3).tolist()
-      [0.25, 0.5]
     """
     name = _validate_name(space)
     table = _OWN.get(name, _LEARNERS[HPOB_SPACES[name]])

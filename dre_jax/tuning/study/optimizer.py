@@ -19,10 +19,10 @@ from dre_jax.checks import check_positive, check_seed
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.tuning.engine.engine import Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.make_engine import make_engine
 from dre_jax.tuning.engine.predicted_responses import Prediction
+from dre_jax.tuning.engine.suggestion import Suggestion
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space

@@ -182,11 +182,7 @@ def compare_sources(
 ) -> Sources:
     """Returns the past studies of a surrogate compared with trials; see `Surrogate.sources`.
 
-    Args:
-      surrogate: which keeps the studies.
-      trials: configurations and values.
-      direction: of the values.
-      weigh: whether the past is weighed; False leaves `past_weights` empty.
+    Without ``weigh``, `past_weights` is empty.
     """
     if direction is None:
         raise ConfigError("the surrogate has no direction: pass direction='minimize' or 'maximize'")

@@ -381,13 +381,7 @@ def _keep_and_compare(meta: SearchSpace, key: jax.Array) -> tuple[PastStudies, l
 
 
 def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:
-    """Returns a start design, see `dre_jax.methods.start_configurations.start_rows`.
-
-    Args:
-      past: tasks.
-      n: maximum number of configurations; None for the default.
-      seed: breaks ties.
-    """
+    """Returns a start design of at most n configurations, see `dre_jax.methods.start_configurations.start_rows`."""
     if n is not None and n < 1:
         return ()
     return tuple(past.space.decode(row, drop_absent=True) for row in start_rows(past.tasks, n, seed))

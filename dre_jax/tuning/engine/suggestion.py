@@ -1,0 +1,16 @@
+"""What an engine returns: a configuration, and what the method says of it."""
+
+from typing import NamedTuple
+
+from dre_jax.tuning.space.space import Params
+
+
+class Suggestion(NamedTuple):
+    """A configuration to evaluate next, and what the method says of it."""
+
+    params: Params
+    improvement: float | None = None
+    """Expected improvement of the best candidate on the best response, in units of the responses, times the probability
+    that it is feasible; None if the method was not used or has none, or all responses are equal."""
+    past_weight: float | None = None
+    """Weight of the hypotheses that the past holds; None if the method was not used or does not weigh the past."""
