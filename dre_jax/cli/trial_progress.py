@@ -86,8 +86,7 @@ class TrialsDisplay:
     def best(self) -> list[Trial]:
         """The best trial, or those of the front, by their first value.
 
-        Raises:
-          DataError: if no trial has a value; the message ends with the last failure.
+        Raises `DataError` if no trial has a value; the message ends with the last failure.
         """
         best = best_trials(self._optimizer.trials, self._optimizer.named_directions)
         if not best:

@@ -32,9 +32,8 @@ LARGE = 2**24
 def read_tables(path: str | os.PathLike[str]) -> Tables:
     """Returns the tables of a file by search space and dataset, in its order; nobody may change them.
 
-    Raises:
-      DataError: for a file that is missing, empty, cut off, not JSON or not made of objects, with a key that occurs
-        twice, and for a large one whose tables are not numbers.
+    Raises `DataError` for a file that is missing, empty, cut off, not JSON or not made of objects, with a key that
+    occurs twice, and for a large one whose tables are not numbers.
     """
     return _read(Path(path), stamp(path))
 

@@ -103,8 +103,7 @@ def sort_task(task: Task) -> SortedTask:
 def lay_out(tasks: Mapping[str, Task]) -> tuple[np.ndarray, np.ndarray]:
     """First row and number of rows of each task, i32[T] each, where tasks lie end to end.
 
-    Raises:
-      DataError: without tasks, with different numbers of columns, or with more rows than an int32 can count.
+    Raises `DataError` without tasks, with different numbers of columns, or with more rows than an int32 can count.
     """
     if not tasks:
         raise DataError("a task table needs at least one task, but got none")

@@ -37,11 +37,7 @@ _LOG_NOISE, _LARGE_LOG_NOISE = -6.0, -1.0  # the density often has a local maxim
 
 @dataclass(frozen=True, kw_only=True)
 class LengthScaleConfig(Checked):
-    """Settings of the fits to past tasks.
-
-    Raises:
-      ConfigError: if a number is out of range.
-    """
+    """Settings of the fits to past tasks. Raises `ConfigError` if a number is out of range."""
 
     rows: AtLeastTwo[int] = 64
     """Maximum number of trials of a task, drawn at random."""

@@ -64,9 +64,8 @@ class Objective(NamedTuple):
     ) -> Objective:
         """The surrogate of a task whose table has D columns; `ranges` are those of `read_ranges`.
 
-        Raises:
-          MissingExtraError: without xgboost.
-          DataError: where the model or its range is missing or malformed, or it has other columns than the table.
+        Raises `MissingExtraError` without xgboost, and `DataError` where the model or its range is missing or
+        malformed, or it has other columns than the table.
         """
         name = surrogate_name(space, dataset)
         low, high = _range(folder, name, ranges)

@@ -126,8 +126,7 @@ def _table_runs(plan: Plan, pending: PendingRuns) -> Iterator[PendingRun]:
 def surrogate_runs(plan: Plan, spaces: Mapping[str, Outline]) -> RunSource:
     """Returns the function that gives the runs of a search space on the surrogates of its tasks.
 
-    Raises:
-      MissingExtraError, DataError: without xgboost, and for surrogates that are missing.
+    Raises `MissingExtraError` and `DataError` without xgboost, and for surrogates that are missing.
     """
     import_extra(*XGBOOST)
     assert plan.surrogates is not None

@@ -26,8 +26,7 @@ _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true 
 def parse(texts: Iterable[str]) -> dict[str, object]:
     """Returns settings from texts `FIELD=VALUE`.
 
-    Raises:
-      ConfigError: for a text of another form, or a field that is named twice.
+    Raises `ConfigError` for a text of another form, or a field that is named twice.
 
     Example:
       >>> parse(["acquisition.beta=2"])
@@ -49,10 +48,8 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
 
     The configuration is a frozen dataclass; its fields may be dataclasses too, or tuples of them
     (`hypotheses.0.slope_mean`). The value of such a field may be JSON, as `config_to_json` returns it. Messages name
-    the method, and its other, ``short`` settings.
-
-    Raises:
-      ConfigError: for an unknown field, or a value of another type or out of range.
+    the method, and its other, ``short`` settings. Raises `ConfigError` for an unknown field, or a value of another type
+    or out of range.
     """
     return _replace(config, {tuple(path.split(".")): value for path, value in settings.items()}, name, "", tuple(short))
 
@@ -60,8 +57,7 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
 def config_to_json(config: Any) -> dict[str, Any]:
     """Returns every field of a configuration, as JSON that `configure` reads.
 
-    Raises:
-      TypeError, ValueError: for values that JSON does not have.
+    Raises `TypeError` and `ValueError` for values that JSON does not have.
     """
     text = json.dumps(dataclasses.asdict(config), allow_nan=False, default=np.generic.item)
     content: dict[str, Any] = json.loads(text)
@@ -94,8 +90,7 @@ def to_text(value: object) -> str:
 def convert(kind: Any, value: object, field: str) -> Any:
     """Returns a value, or its text, as an annotation says: int, float, bool, str, None, Literal, tuple, union, Any.
 
-    Raises:
-      ConfigError: for a value of another type; the message names the field.
+    Raises `ConfigError` for a value of another type; the message names the field.
     """
     try:
         return _read(kind, value)

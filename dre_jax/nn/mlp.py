@@ -23,8 +23,7 @@ _UNIFORM_DEVIATION = 1.0 / math.sqrt(12.0)
 class MLPConfig(Checked):
     """Sizes of a perceptron with a linear output.
 
-    Raises:
-      ConfigError: if a size is not positive or a name is unknown.
+    Raises `ConfigError` if a size is not positive or a name is unknown.
     """
 
     hidden: AnyLayers

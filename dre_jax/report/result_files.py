@@ -114,8 +114,7 @@ def warn_of_differences(files: Mapping[str, ResultFile], comparison: Comparison)
 def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[str, Results]:
     """Reads the files of published methods in a folder, by the method's name.
 
-    Raises:
-      DataError: for a folder without such a file, or a damaged file.
+    Raises `DataError` for a folder without such a file, or a damaged file.
     """
     paths = {name: path for name in PUBLISHED[protocol] if (path := Path(folder) / f"{name}.json").is_file()}
     if not paths:

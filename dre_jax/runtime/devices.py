@@ -23,10 +23,8 @@ _limit: int | None = None
 def use(count: int | None) -> None:
     """Limits each process to its first ``count`` devices; None removes the limit.
 
-    Like JAX's own settings this is the process's: results do not depend on it.
-
-    Raises:
-      ConfigError: where this process has fewer.
+    Like JAX's own settings this is the process's: results do not depend on it. Raises `ConfigError` where this process
+    has fewer.
 
     Example:
       >>> use(1)

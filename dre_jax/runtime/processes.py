@@ -44,8 +44,7 @@ def share(names: Sequence[str]) -> list[str]:
 def from_first(f: Callable[[], Any]) -> Any:
     """Calls ``f`` in the first process and returns the result, something that JSON holds, in all.
 
-    Raises:
-      DreError: in all processes, what ``f`` raised in the first.
+    Raises `DreError` in all processes, what ``f`` raised in the first.
 
     Example:
       >>> from_first(lambda: {"runs": 3})

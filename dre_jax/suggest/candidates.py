@@ -28,8 +28,7 @@ _MANY = 12
 class CandidateConfig:
     """Settings for drawing the points that a method values.
 
-    Raises:
-      ConfigError: for counts or widths that are not positive, or a number of even points that is no power of two.
+    Raises `ConfigError` for counts or widths that are not positive, or a number of even points that is no power of two.
     """
 
     even: int = 1024

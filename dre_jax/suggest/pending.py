@@ -62,8 +62,7 @@ def with_pending_trials(
 def with_mean_acquisition(method: Method) -> Any:
     """Returns the method with the mean of its predictions in place of its acquisition function.
 
-    Raises:
-      ConfigError: if it has no acquisition function.
+    Raises `ConfigError` if it has no acquisition function.
     """
     untyped_method: Any = method
     acquisition = getattr(method, "acquisition", None)

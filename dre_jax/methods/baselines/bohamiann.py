@@ -52,11 +52,7 @@ from dre_jax.search.history import Candidates, History
 
 @dataclass(frozen=True, kw_only=True)
 class PriorConfig(Checked):
-    """Prior of a network.
-
-    Raises:
-      ConfigError: where a deviation is not positive.
-    """
+    """Prior of a network. Raises `ConfigError` where a deviation is not positive."""
 
     weight_deviation: Positive[float] = 2.0
     """s: of a weight, times the root of the layer's inputs."""
@@ -110,11 +106,7 @@ _MOST = 10.0  # deviations of the gradient that a step follows; where V fits it 
 
 @dataclass(frozen=True, kw_only=True)
 class SGHMCConfig(Checked):
-    """Length and pace of a chain.
-
-    Raises:
-      ConfigError: where a number is out of range.
-    """
+    """Length and pace of a chain. Raises `ConfigError` where a number is out of range."""
 
     burn_in: NonNegative[int]
     """Steps that adapt scales and are thrown away."""

@@ -34,11 +34,7 @@ _FITTING = FullBatchConfig(steps=200, learning_rate=0.02)
 
 @dataclass(frozen=True, kw_only=True)
 class DeepEnsemble(ByResponse, NoMetaLearning, Checked):
-    """An ensemble fitted to the history before every trial.
-
-    Raises:
-      ConfigError: where a number is out of range.
-    """
+    """An ensemble fitted to the history before every trial. Raises `ConfigError` where a number is out of range."""
 
     members: AtLeastOne[int] = 5
     """M."""

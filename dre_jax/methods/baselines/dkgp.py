@@ -43,8 +43,7 @@ _FIRST_NOISE = math.log(1e-2)
 class DeepKernelConfig(Checked):
     """Sizes of the network and of the deep set.
 
-    Raises:
-      ConfigError: where a size is not positive, or the kernel is unknown.
+    Raises `ConfigError` where a size is not positive, or the kernel is unknown.
     """
 
     layers: Layers = (32, 32, 32, 32)

@@ -66,10 +66,7 @@ class KernelTraining(Checked):
 
     The steps take half a minute on a core, and are worth it: with 30,000 FSBO's regret at 10 trials on the validation
     tasks of `rbv2-xgboost` was 0.027, with these 0.017. HPO-B's code goes through all tasks 50,000 times or more, at a
-    rate of 0.0001.
-
-    Raises:
-      ConfigError: where a number is out of range.
+    rate of 0.0001. Raises `ConfigError` where a number is out of range.
     """
 
     steps: Positive[int] = 100_000

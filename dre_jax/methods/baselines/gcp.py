@@ -85,8 +85,7 @@ _LEAST_VARIANCE = 1e-4
 class QuantileConfig(Checked):
     """Sizes and training of the network (Salinas, Shen and Perrone 2020, section 4.1 and appendix).
 
-    Raises:
-      ConfigError: where a number is out of range.
+    Raises `ConfigError` where a number is out of range.
     """
 
     hidden: tuple[int, ...] = (50, 50, 50)

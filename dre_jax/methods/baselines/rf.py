@@ -28,11 +28,7 @@ from dre_jax.search.acquisition import log_expected_improvement
 
 @dataclass(frozen=True, kw_only=True)
 class RandomForest:
-    """A host method.
-
-    Raises:
-      MissingExtraError: without scikit-learn.
-    """
+    """A host method. Raises `MissingExtraError` without scikit-learn."""
 
     trees: int = 10
     """T."""

@@ -47,8 +47,7 @@ def write_archive(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping
 def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the metadata and the arrays of an archive by path, None for what is absent.
 
-    Raises:
-      CheckpointError: if there is none, or it is damaged or of another format.
+    Raises `CheckpointError` if there is none, or it is damaged or of another format.
     """
     try:
         with np.load(path, allow_pickle=False) as content:

@@ -19,8 +19,7 @@ from dre_jax.search.method import CapableMethod, Method, capabilities_of
 def abstract_params(method: Method, n_columns: int) -> Any:
     """Returns the tree of what `fit` of a method returns; shapes may differ in the numbers of tasks and rows.
 
-    Raises:
-      CheckpointError: if `fit` cannot be traced, and the method has no function that says what it returns.
+    Raises `CheckpointError` if `fit` cannot be traced, and the method has no function that says what it returns.
     """
     if capabilities_of(method).abstracts_params:
         return cast(CapableMethod, method).abstract_params(n_columns)

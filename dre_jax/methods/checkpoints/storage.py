@@ -73,8 +73,7 @@ class Steps:
     def complete(self, copies: Mapping[str, Any]) -> None:
         """Does what a process that was killed may not have done after its last step: copies, and the end of old steps.
 
-        Raises:
-          CheckpointError: if the folder cannot be written.
+        Raises `CheckpointError` if the folder cannot be written.
         """
         steps = sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdecimal())
         try:
@@ -96,8 +95,7 @@ class Steps:
     def metadata(self, step: int) -> dict[str, Any]:
         """Returns the metadata of a step.
 
-        Raises:
-          CheckpointError: if the step is damaged, of another format, or cannot be read.
+        Raises `CheckpointError` if the step is damaged, of another format, or cannot be read.
         """
         _check_digests(self._path(step))
         try:

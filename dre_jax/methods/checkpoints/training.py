@@ -31,8 +31,7 @@ STEPS = "steps"
 def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrainConfig]:
     """Returns the configurations in metadata; options that came after they were written have their defaults.
 
-    Raises:
-      KeyError, ConfigError: for fields or values that this version does not have.
+    Raises `KeyError` and `ConfigError` for fields or values that this version does not have.
     """
     fields = metadata["configuration"]
     model = configure(ModelConfig(), fields["model"], name="model")
@@ -58,8 +57,7 @@ class TrainingCheckpoint:
     def metadata(self) -> dict[str, Any]:
         """Returns the metadata of the last complete step.
 
-        Raises:
-          CheckpointError: without a complete step, or if it is damaged.
+        Raises `CheckpointError` without a complete step, or if it is damaged.
         """
         step = self.latest_step()
         if step is None:
@@ -124,8 +122,7 @@ class ResumableTraining(TrainingCheckpoint):
     def resume(self) -> TrainingRun | None:
         """Returns the run as it was last saved; None without a complete step.
 
-        Raises:
-          CheckpointError: if the folder holds another training, or a step that cannot be read.
+        Raises `CheckpointError` if the folder holds another training, or a step that cannot be read.
         """
         if self.latest_step() is None:
             return None

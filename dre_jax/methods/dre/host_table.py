@@ -46,8 +46,7 @@ class HostTable:
     def __init__(self, tasks: Mapping[str, Task]) -> None:
         """Sorts the responses of tasks; features are read when they are drawn, in any dtype that NumPy casts.
 
-        Raises:
-          DataError: as `build_table`.
+        Raises `DataError` as `build_table`.
         """
         self.start, self.size = lay_out(tasks)
         self._x = [task.X for task in tasks.values()]

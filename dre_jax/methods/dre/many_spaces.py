@@ -71,11 +71,9 @@ def meta_train_side_by_side(
     """Meta-trains an ensemble a search space, all of them in each compiled call.
 
     Checkpoints, resumption and losses of each space are those of `dre_jax.methods.dre.trainer.meta_train`. The spaces
-    may differ in columns, tasks and rows. ``report`` gets the progress of the space that is furthest behind.
-
-    Raises:
-      DataError: without training tasks, or with patience but without validation tasks.
-      CheckpointError: where a folder holds the checkpoint of another training; the message says what differs.
+    may differ in columns, tasks and rows. ``report`` gets the progress of the space that is furthest behind. Raises
+    `DataError` without training tasks, or with patience but without validation tasks, and `CheckpointError` where a
+    folder holds the checkpoint of another training; the message says what differs.
     """
     for training in trainings:
         check_patience(config, training.space)

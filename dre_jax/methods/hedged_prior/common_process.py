@@ -66,8 +66,7 @@ _IGNORE = 20.0  # log length scale of a column that does not matter
 class CommonProcessConfig(Checked):
     """Which past tasks have a common process, and how it is fitted.
 
-    Raises:
-      ConfigError: if a number is out of range.
+    Raises `ConfigError` if a number is out of range.
     """
 
     rows: NonNegative[int] = 400

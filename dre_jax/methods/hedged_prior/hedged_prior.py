@@ -77,8 +77,7 @@ class ConditionedPriors(NamedTuple):
 class HedgedPrior:
     """A mixture of learned priors under hypotheses about past tasks, and of processes of the task.
 
-    Raises:
-      ConfigError: if there is no hypothesis.
+    Raises `ConfigError` if there is no hypothesis.
     """
 
     prior: LearnedPriorConfig = field(default_factory=LearnedPriorConfig)

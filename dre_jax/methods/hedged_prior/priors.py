@@ -63,8 +63,7 @@ _LOG_LENGTHSCALE_STD = 1.0
 class LearnedPriorConfig(Checked):
     """Sizes of the networks, and the likelihood of responses.
 
-    Raises:
-      ConfigError: if a size is not positive or ``degrees_of_freedom`` is not above 2.
+    Raises `ConfigError` if a size is not positive or ``degrees_of_freedom`` is not above 2.
     """
 
     trend: Layers = (50, 50)
@@ -313,9 +312,8 @@ def sample_prior(prior: Prior, features: PriorFeatures, key: Array) -> Callable[
 class Hypothesis(Checked):
     """A change of a learned prior: the mean of its slope, and factors of its variances. The defaults change nothing.
 
-    Raises:
-      ConfigError: if the weight or the noise factor is not positive, another variance factor is negative, or a number
-        is not finite.
+    Raises `ConfigError` if the weight or the noise factor is not positive, another variance factor is negative, or a
+    number is not finite.
     """
 
     weight: Positive[float]

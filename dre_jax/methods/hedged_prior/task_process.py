@@ -60,11 +60,7 @@ _CAPACITIES = (32, 96, 192)
 
 @dataclass(frozen=True, kw_only=True)
 class TaskProcessConfig(Checked):
-    """Settings of the fixed and the fitted processes.
-
-    Raises:
-      ConfigError: if a number is out of range.
-    """
+    """Settings of the fixed and the fitted processes. Raises `ConfigError` if a number is out of range."""
 
     lengthscales: tuple[float, ...] = UNINFORMED_LENGTHSCALES
     """Length scales of the fixed processes, which have no trend, in units of the root of the number of columns."""

@@ -77,11 +77,7 @@ _INITIAL_LOG_ARD_VAR = -1.0  # of log F, if the initial length scales are those 
 
 @dataclass(frozen=True, kw_only=True)
 class PriorTraining(Checked):
-    """Settings of the training of priors.
-
-    Raises:
-      ConfigError: if a number is out of range.
-    """
+    """Settings of the training of priors. Raises `ConfigError` if a number is out of range."""
 
     steps: Positive[int] | None = None
     """Number of Adam steps; by default held-out trials choose it, up to 5000."""

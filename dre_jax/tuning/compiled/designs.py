@@ -37,10 +37,8 @@ def history_capacity(n: int) -> int:
 def study_config(space: Space, method: str | Method, surrogate: Surrogate | None, pending_strategy: str) -> StudyConfig:
     """Returns what all studies of a space share; the method is the surrogate's if there is one.
 
-    Raises:
-      ConfigError: for a space with rules or likely values, a method that needs past tasks, or a strategy that the
-        method does not support.
-      DataError: for a surrogate of another space.
+    Raises `ConfigError` for a space with rules or likely values, a method that needs past tasks, or a strategy that the
+    method does not support, and `DataError` for a surrogate of another space.
     """
     method = _alone(method) if surrogate is None else surrogate.method
     if pending_strategy in ("believer", "draw"):

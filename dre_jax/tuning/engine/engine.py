@@ -308,9 +308,8 @@ class Engine:
     def predict(self, trials: Iterable[Trial], points: np.ndarray) -> Prediction:
         """Predicts values of a single objective at points f64[n, P] of the unit cube, from the trials that have one.
 
-        Raises:
-          ConfigError: for several objectives, and a method that does not declare ``predicts_components``.
-          DataError: for fewer than two different responses.
+        Raises `ConfigError` for several objectives, and a method that does not declare ``predicts_components``, and
+        `DataError` for fewer than two different responses.
         """
         self.objectives.require_predictions()
         check_not_forked()

@@ -73,8 +73,7 @@ def encode_trials(
 ) -> EncodedTrials:
     """Returns the encoded trials; ``pending`` are configurations that will be evaluated beside those of running trials.
 
-    Raises:
-      DataError: for an invalid configuration.
+    Raises `DataError` for an invalid configuration.
     """
     observations = with_value(trials)
     running, failed = ([trial._params for trial in trials if trial.state == state] for state in ("running", "failed"))

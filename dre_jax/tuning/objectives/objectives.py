@@ -79,8 +79,7 @@ def by_objective(values: Any, directions: Mapping[str, str]) -> Mapping[str, Any
 def reference_point(point: Any, directions: Mapping[str, str]) -> npt.NDArray[np.float64]:
     """Returns a reference point f64[M] of the hypervolume as responses, higher is better.
 
-    Raises:
-      ConfigError: unless the point has a finite number of each of several objectives.
+    Raises `ConfigError` unless the point has a finite number of each of several objectives.
     """
     if len(directions) < 2:
         raise ConfigError(f"a reference point needs a study of several objectives, but got {point!r}")
@@ -95,9 +94,8 @@ def reference_point(point: Any, directions: Mapping[str, str]) -> npt.NDArray[np
 def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> dict[str, Surrogate | None]:
     """Returns a surrogate, or None, for each objective, from a mapping of some, or the surrogate of the only one.
 
-    Raises:
-      ConfigError: if there is no mapping for several objectives, or one with other names.
-      DataError: if a surrogate's direction is not that of its objective.
+    Raises `ConfigError` if there is no mapping for several objectives, or one with other names, and `DataError` if a
+    surrogate's direction is not that of its objective.
     """
     is_single = len(directions) == 1
     if surrogate is None or (is_single and not isinstance(surrogate, Mapping)):

@@ -20,9 +20,8 @@ from dre_jax.tuning.space.space import Space
 class SpaceChanges:
     """What changed between the search spaces of past tasks and a new one.
 
-    Raises:
-      DataError: for an unknown hyperparameter, or a value of `absent` that its hyperparameter does not take.
-      ConfigError: if two old names have the same new one, or for what is no mapping.
+    Raises `DataError` for an unknown hyperparameter, or a value of `absent` that its hyperparameter does not take, and
+    `ConfigError` if two old names have the same new one, or for what is no mapping.
     """
 
     space: Space
@@ -52,8 +51,7 @@ class SpaceChanges:
     def update_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration with new names and the values of `absent`, without unknown hyperparameters.
 
-        Raises:
-          DataError: if it is no mapping, or has a hyperparameter by its old and its new name.
+        Raises `DataError` if it is no mapping, or has a hyperparameter by its old and its new name.
         """
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")

@@ -59,9 +59,8 @@ def level_code(parameter: Categorical, *, can_be_missing: bool) -> LevelCode:
 def check_code(name: str, parameter: Parameter, code: Code) -> None:
     """Checks that a code encodes a hyperparameter.
 
-    Raises:
-      ConfigError: for the code of another kind, a scale that is none, a value that is not set without a flag for it, or
-        levels that are not one a choice or have no column.
+    Raises `ConfigError` for the code of another kind, a scale that is none, a value that is not set without a flag for
+    it, or levels that are not one a choice or have no column.
     """
     if isinstance(parameter, Categorical) and isinstance(code, LevelCode):
         if not len(parameter.choices) == len(code.names) == len(set(code.names) & set(code.columns)):

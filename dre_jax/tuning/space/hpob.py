@@ -141,9 +141,8 @@ def hpob_space(space: str | int, folder: str | os.PathLike[str], *, columns: str
 def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
     """One of HPO-B's search spaces from its descriptor alone; see `hpob_space`.
 
-    Raises:
-      ConfigError: for a search space that is none of HPO-B's.
-      DataError: for a descriptor that is not HPO-B's of this search space.
+    Raises `ConfigError` for a search space that is none of HPO-B's, and `DataError` for a descriptor that is not
+    HPO-B's of this search space.
     """
     name = _validate_name(space)
     table = _OWN.get(name, _LEARNERS[HPOB_SPACES[name]])

@@ -41,8 +41,7 @@ def to_json(space: Space) -> dict[str, Any]:
 def from_json(content: Any) -> Space:
     """Returns the space in the content of `to_json`, or in a plain mapping of names to parameters.
 
-    Raises:
-      ConfigError: for anything else; the message names the hyperparameter.
+    Raises `ConfigError` for anything else; the message names the hyperparameter.
     """
     if not isinstance(content, Mapping):
         raise ConfigError(f"a space must be a JSON object, but got {show(content)}")

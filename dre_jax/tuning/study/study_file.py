@@ -130,8 +130,7 @@ def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
 def read_study(path: Path) -> Study:
     """Returns the study in a file.
 
-    Raises:
-      DataError: if the file is truncated, of another version, or not a study; the message names the fault.
+    Raises `DataError` if the file is truncated, of another version, or not a study; the message names the fault.
     """
     content = read_json(path)
     if not isinstance(content, dict) or "dre_jax_study" not in content:

@@ -143,8 +143,7 @@ def checked_cost(cost: Any, subject: str = "the cost of a trial") -> float:
 def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
     """Returns the present state of a study's trial, by its number or an earlier state.
 
-    Raises:
-      DataError: if the trial is none of the study.
+    Raises `DataError` if the trial is none of the study.
     """
     number = trial.number if isinstance(trial, Trial) else trial
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
