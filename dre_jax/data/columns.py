@@ -93,11 +93,7 @@ def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any
 
 
 def differing_columns(ours: Sequence[Column], theirs: Sequence[Column]) -> list[str]:
-    """Differences between two lists of columns, a phrase a column; whole numbers count as numbers.
-
-    Args:
-      ours: of the data or the space at hand.
-      theirs: of the checkpoint.
+    """Differences of our columns from a checkpoint's, a phrase a column; whole numbers count as numbers.
 
     Example:
       >>> differing_columns([Column("C", "float", "C")], [Column("C", "float", "C", True), Column("d", "int", "d")])

@@ -216,21 +216,12 @@ def _precision(inverse: Array) -> Array:
 
 
 def sample_leave_one_out(params: GPParams, x: Array, y: Array, where: Array, signal: Array, noise: Array) -> Array:
-    """Draws joint samples, at all n trials, of n Gaussian processes, each of which is conditioned on n - 1 trials.
+    """Draws joint samples f[S, n, n], at all n trials, of n processes, each of which is conditioned on n - 1 trials.
 
-    Matheron's rule conditions a sample of the prior on the observations. The inverse without one row and column is a
-    rank-one update of the whole inverse (equation 5.12), so that one factorisation serves all n processes.
-
-    Args:
-      params: hyperparameters.
-      x: f[n, D].
-      y: f[n], responses.
-      where: bool[n], the filled slots.
-      signal: f[n, S], standard normal numbers for S samples of the prior.
-      noise: f[n, S], standard normal numbers for the noise of the observations.
-
-    Returns:
-      f[S, n, n]: sample s of the Gaussian process without trial j, at trial k.
+    Entry [s, j, k] is sample s of the process without trial j, at trial k. ``signal`` and ``noise``, f[n, S], are
+    standard normal numbers for S samples of the prior and for the noise of the observations. Matheron's rule conditions
+    a sample of the prior on the observations. The inverse without one row and column is a rank-one update of the whole
+    inverse (equation 5.12), so that one factorisation serves all n processes.
     """
     kernel, variance = signal_covariance(params, x, x), jnp.exp(params.log_noise)
     lower, _ = safe_cholesky(add_noise(kernel, jnp.zeros((), x.dtype), where), jnp.exp(params.log_scale))

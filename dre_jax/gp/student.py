@@ -55,13 +55,9 @@ class ConditionedStudentT(NamedTuple):
 def condition_student_t(
     matrix: Array, y: Array, where: Array, degrees_of_freedom: Array | float
 ) -> ConditionedStudentT:
-    """Conditions a Student-t process on observations.
+    """Conditions a Student-t process on observations f[n], 0 in empty slots, with a covariance f[n, n] of `add_noise`.
 
-    Args:
-      matrix: f[n, n], covariance of the observations, from `dre_jax.gp.regression.add_noise`.
-      y: f[n], observations, 0 in empty slots.
-      where: bool[n], the filled slots.
-      degrees_of_freedom: nu; predictions have a variance if nu > 2.
+    Predictions have a variance if the degrees of freedom are above 2.
 
     Example:
       >>> near = condition_student_t(jnp.eye(2), jnp.zeros(2), jnp.ones(2, bool), 4.0)

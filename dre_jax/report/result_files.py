@@ -40,15 +40,13 @@ class ResultFile(NamedTuple):
 
 
 def read_files(files: Files) -> dict[str, ResultFile]:
-    """Result files by method, in the order of the arguments.
+    """Result files by method, in the order of the arguments: paths by method, or paths, perhaps as a text "NAME=PATH".
 
-    Args:
-      files: paths by method, or paths, each of which may be a text "NAME=PATH". Without a name, a method is called what
-        its file says (`_meta.method`) where no other is called so, else after its file.
+    Without a name, a method is called what its file says (`_meta.method`) where no other is called so, else after its
+    file.
 
-    Raises:
-      ConfigError: without files, or where two methods have one name.
-      DataError: for a file that is no result file, naming what is wrong in it.
+    Raises `ConfigError` without files, or where two methods have one name, and `DataError` for a file that is no result
+    file; the message says what is wrong in it.
     """
     named_paths = list(files.items()) if isinstance(files, Mapping) else [_split(text) for text in files]
     if not named_paths:

@@ -40,16 +40,12 @@ def configure_training(
 ) -> Method:
     """Returns a method's configuration for meta-training.
 
-    Args:
-      entry: the method.
-      settings: of its fields.
-      preset: sizes and training of the ranking ensemble by name; its own without.
-      training: fields of its ensemble's `MetaTrainConfig`; None leaves one as it is. Where the method has none but a
-        companion, `Entry.companion`, preset and training are the companion's.
+    A preset names sizes and training of the ranking ensemble, and ``training`` has fields of its `MetaTrainConfig`,
+    None for those that stay. Where a method has no ensemble but a companion (`Entry.companion`), both are the
+    companion's.
 
-    Raises:
-      ConfigError: for a method that learns nothing from past tasks, settings that it does not take, and a preset or
-        training where there is no ensemble.
+    Raises `ConfigError` for a method that learns nothing from past tasks, settings that it does not take, and a preset
+    or training where there is no ensemble.
     """
     if not entry.transfer or entry.default is None:
         raise ConfigError(f"meta-training needs a method that learns from past tasks, but {entry.name} learns nothing")

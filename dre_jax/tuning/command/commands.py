@@ -48,16 +48,10 @@ class Command:
     ) -> None:
         """Starts the process, without a shell and without input.
 
-        Args:
-          arguments: the program and its arguments.
-          timeout: time limit in seconds.
-          metrics: names of the values, see `read_value`; without any, the only value.
-          logs: prefix of the files for its output, `LOGS.out` and `LOGS.err`.
-          curve: see `curve_pattern`.
+        The time limit is in seconds. ``metrics`` name the values, see `read_value`; without any, it is the only value.
+        The output is in `LOGS.out` and `LOGS.err`. For the curve see `curve_pattern`.
 
-        Raises:
-          ConfigError: if the process cannot be started.
-          DataError: if its output cannot be written.
+        Raises `ConfigError` if the process cannot be started, and `DataError` if its output cannot be written.
         """
         self.outcome: Outcome | None = None
         self._metrics, self._timeout, self.curve = metrics, timeout, curve

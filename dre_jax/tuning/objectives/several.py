@@ -46,15 +46,11 @@ class SeveralObjectives:
     values_first_trial = False
 
     def __init__(self, parts: Mapping[str, SingleObjective], config: EngineConfig) -> None:
-        """Joins objectives.
+        """Joins two or more objectives, by name.
 
-        Args:
-          parts: two or more objectives, by name.
-          config: settings of the engine.
-
-        Raises:
-          ConfigError: for surrogates of different spaces, a method without the capability ``predicts_components``, a
-            pending strategy that a method does not support, or a reference point of other objectives.
+        Raises `ConfigError` for surrogates of different spaces, a method without the capability
+        ``predicts_components``, a pending strategy that a method does not support, or a reference point of other
+        objectives.
         """
         self.parts = dict(parts)
         for name, part in self.parts.items():
