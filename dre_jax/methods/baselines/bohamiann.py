@@ -212,9 +212,6 @@ def sample_chain(config: SGHMCConfig, gradient_of: Gradient, position: Array, ke
     return positions, chain
 
 
-PAPER_CHAIN = SGHMCConfig(burn_in=3000, samples=100, keep_every=100)
-"""The length that the authors' code has: 13,000 steps before every trial."""
-
 _NETWORK = MLPConfig(hidden=(50, 50, 50))
 _CHAIN = SGHMCConfig(burn_in=200, samples=40, keep_every=10, step_size=3e-3)
 

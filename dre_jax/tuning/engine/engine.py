@@ -6,7 +6,6 @@ An engine has no state: the same trials, seed and number give the same suggestio
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -141,7 +140,8 @@ class Engine:
         candidates, improvement, past_weight = None, None, None
         # A trial that fills the space has the improvement that the method expects of another one.
         says_more = capabilities_of(self._method).improvement and not information.is_plateau
-        if self._can_value(study.observations) and (says_more or not fills_space):
+        can_value = study.observations or self.objectives.values_first_trial
+        if can_value and (says_more or not fills_space):
             left = share_left(self.config.budget, trials)
             candidates, improvement, past_weight = self._rank_candidates(study, design, left)
         if candidates is None or fills_space:
@@ -174,9 +174,6 @@ class Engine:
         """Returns the responses f64[n] that order the trials."""
         return self.objectives.order(values_of(observations, self.objectives.directions))
 
-    def _can_value(self, observations: Sequence[Trial]) -> bool:
-        return bool(observations) or self.objectives.values_first_trial
-
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
         return log_densities(self.space) if self.config.belief_weight else None
@@ -191,7 +188,7 @@ class Engine:
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
         """
-        with suggestion_runtime, self._precision() as dtype:
+        with suggestion_runtime, precision_of(self._method) as dtype:
             arrays = self._responses(study.observations), study.points, study.failed_points, study.pending_points
             outcomes, responses = feasibility_outcomes(self.config, study.observations, *arrays, dtype)
             responses = self.objectives.rank_like_past(study.observations, responses)
@@ -321,7 +318,7 @@ class Engine:
         if not spread:
             raise DataError("predictions need trials with different values")
         observed_points = np.array([self._encoder.encode(trial._params).point for trial in observations])
-        with suggestion_runtime, self._precision() as dtype:
+        with suggestion_runtime, precision_of(self._method) as dtype:
             history = self._history(observations, rows, observed_points, responses, len(rows), dtype)
             arrays = history, jax.device_put(points.astype(dtype)), seed_key(self.seed)
             moments = predict_responses(self._method, self._layout, self._params, *arrays)
@@ -334,7 +331,7 @@ class Engine:
         """Costs as learned from past studies; None without any."""
         if self._past is None or self._past.studies is None:
             return None
-        with self._precision() as dtype:
+        with precision_of(self._method) as dtype:
             return learn_past_cost(self._layout, self._past.studies, dtype)
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: Dtype) -> Any:
@@ -365,11 +362,8 @@ class Engine:
     def _params(self) -> Any:
         if self._past is None:
             return None
-        with self._precision() as dtype:
+        with precision_of(self._method) as dtype:
             return jax.device_put(with_precision(self._past.params, dtype))
-
-    def _precision(self) -> AbstractContextManager[Dtype]:
-        return precision_of(self._method)
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""

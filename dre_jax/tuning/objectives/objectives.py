@@ -125,7 +125,7 @@ def values_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> npt.NDA
 
 def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Trial, ...]:
     """Returns the complete, feasible trials that no other one dominates, in the order of their numbers."""
-    feasible = _feasible(trials)
+    feasible = feasible_trials(trials)
     if not feasible:
         return ()
     is_dominated = dominates(np.array([responses_of(trial, directions) for trial in feasible])).any(axis=0)
@@ -135,10 +135,11 @@ def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Tr
 def best_trials(trials: Sequence[Trial], directions: Mapping[str, str]) -> list[Trial]:
     """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective."""
     if len(directions) == 1:  # without comparing all pairs
-        return sorted(_feasible(trials), key=lambda trial: responses_of(trial, directions), reverse=True)[:1]
+        return sorted(feasible_trials(trials), key=lambda trial: responses_of(trial, directions), reverse=True)[:1]
     name, *_ = directions
     return sorted(front_of(trials, directions), key=lambda trial: trial.values[name])
 
 
-def _feasible(trials: Sequence[Trial]) -> list[Trial]:
+def feasible_trials(trials: Sequence[Trial]) -> list[Trial]:
+    """Returns the complete, feasible trials."""
     return [trial for trial in trials if trial.state == "complete" and trial.is_feasible]

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from dre_jax.checks import check_seed, check_whole, one_of
 from dre_jax.data.checks import show
@@ -124,7 +123,7 @@ class Optimizers:
         name = next(self._names)
         with precision_of(self._config.method) as dtype:
             designs = jax.device_get(study_designs(self.space, self._surrogate, [seed], dtype))
-        self._studies[name] = _Study(seed, jax.tree.map(lambda a: a[0], designs))
+        self._studies[name] = _Study(seed, _first(designs))
         return name
 
     def end(self, study: int) -> None:
@@ -241,11 +240,7 @@ def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
 
 
 def _stack(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: _join(leaves), *trees)
-
-
-def _join(leaves: Sequence[Any]) -> Array:
-    return jnp.stack([jnp.asarray(leaf) for leaf in leaves])
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
 
 
 def _first(tree: Any) -> Any:
