@@ -140,8 +140,7 @@ class Engine:
         candidates, improvement, past_weight = None, None, None
         # A trial that fills the space has the improvement that the method expects of another one.
         says_more = capabilities_of(self._method).improvement and not information.is_plateau
-        can_value = study.observations or self.objectives.values_first_trial
-        if can_value and (says_more or not fills_space):
+        if self._can_value(study.observations) and (says_more or not fills_space):
             left = share_left(self.config.budget, trials)
             candidates, improvement, past_weight = self._rank_candidates(study, design, left)
         if candidates is None or fills_space:
@@ -173,6 +172,9 @@ class Engine:
     def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the responses f64[n] that order the trials."""
         return self.objectives.order(values_of(observations, self.objectives.directions))
+
+    def _can_value(self, observations: Sequence[Trial]) -> bool:
+        return bool(observations) or self.objectives.values_first_trial
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
