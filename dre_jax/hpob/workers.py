@@ -1,7 +1,7 @@
 """Worker processes that work off items one by one, and whose deaths are results like any other.
 
-Each is a fresh interpreter on one thread. When a worker of `concurrent.futures` dies, all items that its pool holds are
-lost, and which of them killed it is not said: so each has a pool of its own, and one item at a time.
+Each is a fresh interpreter on one thread. When a worker of `concurrent.futures` dies, all items of its pool are lost,
+and nothing says which of them killed it: so each worker has a pool of its own, and one item at a time.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def local() -> Devices:
 
 
 def default() -> jax.Device:
-    """Returns the device on which JAX computes what nobody put on a device."""
+    """Returns the device on which JAX computes with arrays that are not put on a device."""
     (device,) = jax.device_put(np.int32(0)).devices()
     return device
 

@@ -74,7 +74,7 @@ def expand_points(words: ScrambledWords, n: int, xp: Any = np) -> Any:
 
 @cache
 def _directions(n_parts: int) -> Words | None:
-    """Returns direction numbers u32[P, 30]; None without SciPy's table of so many."""
+    """Returns direction numbers u32[P, 30]; None if SciPy's table has fewer."""
     table = _table()
     if table is None or n_parts > len(table[0]):
         return None

@@ -85,7 +85,7 @@ class Collection(NamedTuple):
     """Default target."""
     url: str
     sha256: str | None
-    """None for one that nobody knows."""
+    """None if it is unknown."""
     required: tuple[str, ...]
     """Stems, the smallest file first, so that a wrong address shows at once; it marks the folder inside an archive."""
     optional: Callable[[Path], Sequence[str]]

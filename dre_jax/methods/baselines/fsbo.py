@@ -78,7 +78,7 @@ class KernelTraining(Checked):
     rescale: bool = True
     """Puts responses on random scales; else they stay on the table's."""
     support: Positive[int] = 20
-    """At most so many rows feed the deep set, if there is one; sizes from 1 on are drawn, to match short histories."""
+    """Maximum number of rows that the deep set reads, if there is one; a number is drawn, to match short histories."""
 
 
 class Batches(NamedTuple):
@@ -108,7 +108,7 @@ def draw_batches(
     bits = jax.random.bits(rows_key, (*shape, 1 + n_support + config.batch), jnp.uint32)
     rows = sample_lists(table, bits, n_support=n_support, may_be_native=landmarks)
     if landmarks:
-        # A history may be short: the deep set gets only so many of the support, whichever they are.
+        # A history may be short: the deep set gets a random number of random rows of the support.
         most = jax.random.randint(keep_key, (*shape, 1), 1, config.support + 1)
         place = jnp.argsort(jax.random.bits(order_key, rows.support.shape, jnp.uint32), axis=-1)
         is_member = rows.support_where & (place < most)

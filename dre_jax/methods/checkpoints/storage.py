@@ -65,7 +65,7 @@ class Steps:
             raise CheckpointError(f"cannot write a checkpoint to {self.folder.parent}: {str(error)[:300]}") from error
 
     def _check_room(self, n_bytes: int) -> None:
-        """Checks that the disk has so many bytes left: where it has not, Orbax prints the traceback of every array."""
+        """Checks that the disk has room for the arrays: otherwise, Orbax prints the traceback of every array."""
         free = shutil.disk_usage(self.folder).free
         if free < n_bytes:
             raise OSError(f"{n_bytes / 1e6:.1f} MB are needed, but {free / 1e6:.1f} MB are free")

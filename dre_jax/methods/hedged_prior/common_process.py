@@ -73,7 +73,7 @@ class CommonProcessConfig(Checked):
     """Maximum number of past trials; of more, each task keeps its share: the best fourth of it, and random ones. 0
     disables the process."""
     task_rows: NonNegative[int] = 40
-    """There is no process if a task would keep fewer than so many trials, and not all: many trials train networks."""
+    """There is no process if a task would keep fewer trials than this, and not all: many trials train networks."""
     steps: NonNegative[int] = 60
     """Maximum number of points that the fit of the hyperparameters evaluates after its start."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES

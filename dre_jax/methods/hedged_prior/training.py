@@ -120,7 +120,7 @@ class PriorFit(NamedTuple):
     steps: Array
     """i32: number of Adam steps."""
     transfer_probability: Array
-    """f32 in (0, 1): probability that the past explains a new task better than processes without past tasks."""
+    """f32 in (0, 1): probability that past tasks explain a new task better than processes without them do."""
     common_share: float
     """Share of the common process in that probability; a half without held-out tasks."""
     held_out: HeldOutEvidence

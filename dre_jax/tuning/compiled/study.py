@@ -90,7 +90,7 @@ def _slots(n: int) -> Array:
 
 
 def empty_state(capacity: int, n_failures: int, n_parts: int, dtype: Any) -> StudyState:
-    """Returns a study without trials, which has room for so many."""
+    """Returns a study without trials, with room for ``capacity`` of them and for failures."""
     none = jnp.int32(0)
     points, failures = jnp.zeros((capacity, n_parts), dtype), jnp.zeros((n_failures, n_parts), dtype)
     return StudyState(points, jnp.zeros(capacity, dtype), none, none, failures, none)

@@ -10,7 +10,7 @@ only if the bound is above exp(-surprise). The bound is set so that this happens
 with surprises of a gamma distribution; its rate has a conjugate prior, which past studies inform.
 
 With past studies of the same kind, a trial is also stopped if more trials are ahead of it than were of the best trials
-of past studies at any step (`ranks`), with the same error, unless the finished curves contradict the past, or the
+of past studies at any step (`ranks`), with the same error, unless the finished curves contradict past studies, or the
 probability that it becomes the best is four times that of any trial. Ranks are the same in units and scales that the
 process fits badly.
 """
@@ -142,7 +142,7 @@ class CurveModel:
 
 
 def _quantile(count: float, total: float, shape: float, error: float) -> float:
-    """Returns the value that a gamma variable exceeds with probability `error`, after so many of this sum."""
+    """Returns the value that a gamma variable exceeds with probability `error`, given ``count`` others of this sum."""
     from scipy.special import betaincinv  # importing it takes a tenth of a second
 
     fraction = betaincinv(shape, shape * count, 1.0 - error)  # of the sum of all variables and a new one

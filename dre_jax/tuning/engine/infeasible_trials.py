@@ -1,4 +1,4 @@
-"""Trials that violate constraints, ranked below all others: one rule for every past study, and for trials beside it."""
+"""The rule that ranks trials that violate constraints below all others, in past studies and in the current one."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -27,7 +27,7 @@ MAX_TRIALS = 64
 def has_signal(points: Floats, values: Floats) -> bool:
     """Returns whether values f64[n] at points f64[n, P] of the unit cube are a signal rather than noise alone.
 
-    Of more than 64 trials, as many that are evenly spaced in time count.
+    Of more than 64 trials, 64 count, evenly spaced in time.
     """
     from scipy.special import ndtri  # importing it takes a tenth of a second
 

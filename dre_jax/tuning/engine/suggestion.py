@@ -13,4 +13,4 @@ class Suggestion(NamedTuple):
     """Expected improvement of the best candidate on the best response, in units of the responses, times the probability
     that it is feasible; None if the method was not used or has none, or all responses are equal."""
     past_weight: float | None = None
-    """Weight of the hypotheses that the past holds; None if the method was not used or does not weigh the past."""
+    """Total weight of the hypotheses that use past tasks; None if the method was not used or does not weigh them."""

@@ -86,7 +86,7 @@ class SeveralObjectives:
         return order_by_front(unit_values(values))
 
     def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
-        """Returns the responses: the past has no front."""
+        """Returns the responses: past tasks have no front."""
         return responses
 
     def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:
@@ -119,7 +119,7 @@ class SeveralObjectives:
         return ObjectiveParams(params or (None,) * len(self.parts), *jax.device_put(arrays))
 
     def _ranked_like_past(self, observations: Sequence[Trial], values: np.ndarray) -> np.ndarray:
-        """Returns values f64[n, M], of which those of infeasible trials are ranked like the past of each objective."""
+        """Returns values f64[n, M], of which infeasible trials are ranked like the past trials of each objective."""
         columns = zip(self.parts.values(), values.T, strict=True)
         return np.stack([part.rank_like_past(observations, column) for part, column in columns], axis=1)
 

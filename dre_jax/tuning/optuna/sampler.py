@@ -33,7 +33,7 @@ from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 _logger = get_logger(__name__)
 PAST_WEIGHT = "dre:past_weight"
-"""User attribute of a trial: the weight of the past when it was suggested, for methods that weigh the past."""
+"""User attribute of a trial: the weight of the past when it was suggested, for methods that weigh past tasks."""
 _TRIES = 16
 """Maximum number of suggestions while other workers make the same one."""
 

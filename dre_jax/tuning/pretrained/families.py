@@ -71,7 +71,7 @@ class Family:
         return from_json(self.parameters)
 
     def space_within(self, budget: int) -> Space:
-        """Returns the search space with at most so many trees, rounds or iterations of a fit.
+        """Returns the search space with at most ``budget`` trees, rounds or iterations of a fit.
 
         Raises:
           ConfigError: for a model without them, or fewer than the space has at least.

@@ -184,7 +184,7 @@ class Optimizer(StudyRecord):
     def predict(self, configurations: Iterable[Mapping[str, Any]], *, objective: str | None = None) -> Prediction:
         """Returns predicted values of configurations, given the trials so far and the past tasks.
 
-        If the past has trials that violate constraints, those of this study rank below all others, as they do there.
+        If past trials violate constraints, those of this study that do so rank below all others, too.
 
         Args:
           configurations: n of them, values by name.

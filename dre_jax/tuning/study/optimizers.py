@@ -152,7 +152,7 @@ class Optimizers:
         longest = EngineConfig().max_history
         for name in names:
             if self._study(name).number >= longest:
-                raise ConfigError(f"a study has at most {longest} trials, and study {name} has as many: end it")
+                raise ConfigError(f"a study has at most {longest} trials, and study {name} has all of them: end it")
         points: dict[int, np.ndarray] = {}
         by_capacity: dict[int, list[int]] = {}
         for name in names:
