@@ -111,14 +111,9 @@ def sample_lists(
 ) -> ListRows:
     """For each list a task uniformly, then K support and Q query rows of it, distinct and disjoint.
 
-    A task with fewer than K + Q rows gives shorter, masked lists: a fifth of it feeds the deep set.
-
-    Args:
-      table: the tasks.
-      bits: u32[..., 1 + K + Q], random.
-      most: i32[...], maximum numbers of query rows, up to Q; Q by default.
-      n_support: K.
-      may_be_native: as of `draw_without_replacement`.
+    A task with fewer than K + Q rows gives shorter, masked lists: a fifth of it feeds the deep set. Bits are random,
+    u32[..., 1 + K + Q], and ``most`` i32[...] are maximum numbers of query rows, by default Q. For ``may_be_native``
+    see `draw_without_replacement`.
     """
     if bits.ndim > 1:
         return jax.vmap(partial(sample_lists, table, n_support=n_support, may_be_native=may_be_native))(bits, most)

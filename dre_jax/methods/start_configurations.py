@@ -22,8 +22,8 @@ def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarra
     """Configurations f32[n, D] to try first: of those that were best on some task, the set of least regret on all.
 
     It grows by the configuration that lowers the mean most. Of a large task the best rows count and as many others as
-    can be searched in a moment. The default is two, as each costs a trial if past tasks mislead, and four after a single
-    past task: no other task tells whether it is like the new one, and the best of one task may be far from each other.
+    can be searched in a moment. The default is two, as each costs a trial if past tasks mislead, and four after a
+    single past task: no other task tells whether it is like the new one, and its best rows may be far from each other.
     The result has fewer rows if fewer are different. The seed breaks ties.
     """
     n = (4 if len(tasks) == 1 else 2) if n is None else n

@@ -112,18 +112,14 @@ class Engine:
     ) -> Suggestion:
         """Returns the configuration to evaluate next, and what the method says of it.
 
-        Args:
-          trials: of the study. Of those that failed, and of the constraints of the others, the engine learns where
-            trials succeed and are feasible; see `dre_jax.tuning.engine.feasibility`.
-          number: number of the trial in the study; another number gives another suggestion.
-          pending: configurations that will be evaluated, beside those of running trials.
-          fixed: values of hyperparameters that are not searched in this trial.
+        The engine also learns from failed trials, and from the constraints of the others, where trials succeed and are
+        feasible; see `dre_jax.tuning.engine.feasibility`. Another number of the trial gives another suggestion.
+        ``pending`` are configurations that will be evaluated, beside those of running trials, and ``fixed`` values of
+        hyperparameters that are not searched in this trial. Configurations are encoded once, so a mapping must not
+        change between calls.
 
-        Configurations are encoded once, so a mapping must not change between calls.
-
-        Raises:
-          DataError: for configurations of another space, or NaN.
-          ConfigError: if the method's values of all candidates are NaN.
+        Raises `DataError` for configurations of another space, or NaN, and `ConfigError` if the method's values of all
+        candidates are NaN.
         """
         check_not_forked()
         study = encode_trials(self._encoder, trials, pending)

@@ -30,18 +30,12 @@ def pretrained_study(name: str, metric: str | None, space: Space | None) -> tupl
 def pretrained_search(estimator: Any, space: Space | None, scoring: Any) -> tuple[Space, Surrogate | None]:
     """Returns the space to search, and the surrogate of an estimator if one of its model and score knows the space.
 
-    Args:
-      estimator: a model, or a pipeline that ends with one.
-      space: the one to search; None for the default of the model.
-      scoring: name of the score, a scorer, or None for the score of the estimator. The surrogate of a score that none
-        was made of is that of the nearest metric, or the model's first one; a line on standard error says so.
+    The estimator is a model, or a pipeline that ends with one; the space is by default that of the model. Scoring is
+    the name of a score, a scorer, or None for the score of the estimator. The surrogate of a score that none was made
+    of is that of the nearest metric, or the model's first one; a line on standard error says so.
 
-    Raises:
-      ConfigError: without a space, for an unknown model.
-
-    Warns:
-      DataWarning: if the model has no surrogate of the score's metric, or, without a space, the estimator sets
-        hyperparameters that are searched.
+    Raises `ConfigError` for an unknown model without a space. Warns with a `DataWarning` if the model has no surrogate
+    of the score's metric, or if, without a space, the estimator sets hyperparameters that are searched.
     """
     model = find_model(estimator)
     if model is None:
