@@ -16,7 +16,7 @@ from dre_jax.functions.families import FAMILIES, Family, FamilyTask, stack_tasks
 from dre_jax.functions.optimize import FunctionSearches, optimize_functions
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.registry import find, real_name
-from dre_jax.search.batch import ExecutionConfig, run_id
+from dre_jax.search.batch import run_id
 from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 
@@ -52,7 +52,6 @@ def run_bench(
     folder: Path,
     config: BenchConfig,
     *,
-    execution: ExecutionConfig | None = None,
     quiet: bool = True,
 ) -> Results:
     """Runs a method on families, and writes ``METHOD.json``; finished searches are kept, and a killed call goes on.
@@ -74,7 +73,6 @@ def run_bench(
             n_trials=config.n_trials,
             seeds=config.n_seeds,
             path=folder / "searches" / f"{name}-{family.name}.jsonl",
-            execution=execution,
             quiet=quiet,
             **options,
         )

@@ -1,22 +1,20 @@
 """HEBO's method on the library's Gaussian process (Cowen-Rivers et al. 2022).
 
-Three ideas on top of Bayesian optimisation. A power transform makes the responses approximately normal (Yeo-Johnson:
-standardised responses have both signs). Columns are warped by Kumaraswamy's distribution functions,
+It adds three ideas to Bayesian optimisation. A power transform makes the responses approximately normal (Yeo-Johnson,
+because standardised responses have both signs). Columns are warped by Kumaraswamy's distribution functions,
 
     k(x, x') = s m(|w(x) / l - w(x') / l|),     w_d(x) = 1 - (1 - x_d^a_d)^b_d,
 
-whose exponents maximise the marginal likelihood together with the other hyperparameters. And three acquisition
-functions are maximised at once (MACE, Lyu et al. 2018), with noise on the predictions:
-the confidence bound, the logarithm of the expected improvement and that of its probability,
+whose exponents maximise the marginal likelihood together with the other hyperparameters. Three acquisition functions
+are maximised at once (MACE, Lyu et al. 2018), with noise on the predictions: the confidence bound, and the logarithms
+of the expected improvement and of its probability,
 
     mean + n1 + kappa deviation,   log EI and log PI of mean + n2,   n1, n2 ~ N(0, 2 noise),
     kappa^2 = (4 + D) / 2 log t + log(pi^2 / delta),    delta = 0.01, t trials.
 
-One of the candidates that no other beats in all three is drawn. HEBO looks for these by an evolutionary algorithm; in a
-table they are looked up, see `pareto_front`.
-
-This is not the package of that name, whose Gaussian process has a linear and a Matern 3/2 kernel and begins with D + 1
-random points: here it is that of `gp` with its priors, and the run's design is all it begins with.
+One of the candidates that no other beats in all three is drawn. HEBO finds these by an evolutionary algorithm; in a
+table they are looked up, see `pareto_front`. The process and its priors are those of `gp`, whereas the package of that
+name adds a linear and a Matern 3/2 kernel and begins with D + 1 random points.
 """
 
 import math

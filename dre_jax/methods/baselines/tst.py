@@ -1,19 +1,18 @@
 """Transfer by ranking meta-features: two-stage surrogate (TST) and transfer acquisition function (TAF).
 
-Both have a Gaussian process of each past task, and one of the task at hand. `tst` (Wistuba, Schilling and
-Schmidt-Thieme 2016) weights their means by how near the tasks are,
+Both have a Gaussian process for each past task and one for the new task. `tst` (Wistuba, Schilling and Schmidt-Thieme
+2016) weights their means by the distances d_i of the tasks,
 
     mu(x) = sum_i w_i mu_i(x) / sum_i w_i,     w_i = K(d_i / rho),     K(t) = 3/4 (1 - t^2) for t <= 1, else 0
 
-(equations 8 and 9), where d_i is the share of pairs of trials that mu_i puts in the wrong order (equation 11). The task
-at hand has distance 0, so its weight is never zero, and the deviation is that of its own Gaussian process.
+(equations 8 and 9), where d_i is the share of pairs of trials that mu_i orders wrongly (equation 11). The new task has
+distance 0, so its weight is never zero, and the deviation is that of its own Gaussian process.
 
-`taf` (Wistuba, Schilling and Schmidt-Thieme 2018) weights acquisition functions, not predictions:
+`taf` (Wistuba, Schilling and Schmidt-Thieme 2018) weights acquisition functions with the same weights, not predictions:
 
     a(x) = (w_t EI_t(x) + sum_i w_i I_i(x)) / (w_t + sum_i w_i),     I_i(x) = max(0, mu_i(x) - max_j mu_i(x_j))
 
-(equations 17 and 18): what past task i predicts that x improves on the best of the trials x_j, as it predicts those
-too, with the same weights.
+(equations 17 and 18), where I_i is the improvement on the best of the trials x_j that past task i predicts.
 """
 
 from dataclasses import dataclass

@@ -13,14 +13,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.methods.checkpoints.fitted import (
-    FittedMethod,
-    has_checkpoint,
-    has_ensemble,
-    has_fitted,
-    load_fitted,
-    save_fitted,
-)
+from dre_jax.methods.checkpoints import fitted
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_configuration
 from dre_jax.methods.checkpoints.provenance import check_same_training, provenance
 from dre_jax.methods.dre import trainer
@@ -50,7 +43,7 @@ def configure_training(
     if not entry.transfer or entry.default is None:
         raise ConfigError(f"meta-training needs a method that learns from past tasks, but {entry.name} learns nothing")
     fields = {name: value for name, value in (training or {}).items() if value is not None}
-    if not has_ensemble(entry.default):
+    if not fitted.has_ensemble(entry.default):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in [*fields, *(["preset"] if preset else [])])
         if names and entry.companion is None:
             raise ConfigError(f"{names} train a ranking ensemble, but {entry.name} has none: --set sets its fields")
@@ -108,7 +101,7 @@ def meta_train_method(
     if _is_done(name, method, meta, facts, folder):
         return None
     extra = {**(extra or {}), "start_rows": _start_rows(meta, facts)}
-    if has_ensemble(method):
+    if fitted.has_ensemble(method):
         ensemble: Any = method
         return trainer.meta_train(
             meta,
@@ -123,7 +116,7 @@ def meta_train_method(
     on_fit()
     params = method.fit(meta, key)
     facts["decided"] = decisions_of(method, params)
-    fitted_method = FittedMethod(
+    fitted_method = fitted.FittedMethod(
         name=name,
         method=method,
         params=params,
@@ -134,7 +127,7 @@ def meta_train_method(
         extra=extra,
         extra_arrays=extra_arrays(),
     )
-    save_fitted(folder, fitted_method)
+    fitted.save_fitted(folder, fitted_method)
     return None
 
 
@@ -170,7 +163,7 @@ def _is_done(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, A
     """Returns whether a folder holds all that a method learns. Raises `CheckpointError` as `_is_complete`."""
     meta.require_train_tasks()
     # Until a method is fitted its folder may hold its companion alone.
-    exists = has_checkpoint(folder) if METHODS[name].companion is None else has_fitted(folder)
+    exists = fitted.has_checkpoint(folder) if METHODS[name].companion is None else fitted.has_fitted(folder)
     if exists and _is_complete(name, method, meta, facts, folder):
         return True
     check_configuration(name, method)
@@ -195,14 +188,14 @@ def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[st
     Raises:
       CheckpointError: if it holds another method, another space or other data. The trainer compares what it trains.
     """
-    ensemble = has_ensemble(method)
-    record = load_fitted(folder, ensemble=ensemble, with_params=False)
+    ensemble = fitted.has_ensemble(method)
+    record = fitted.load_fitted(folder, ensemble=ensemble, with_params=False)
     if "tasks" not in record.facts:  # the training of an ensemble alone
         return False
     ours = {"method": name, "space": meta.name, "columns": meta.n_columns}
     check_same_training(folder, ours, {"method": record.name, "space": record.space, "columns": record.n_columns})
     fields, saved_fields = dict(leaves(method)), dict(leaves(record.method))
-    if has_fitted(folder, ensemble=ensemble):
+    if fitted.has_fitted(folder, ensemble=ensemble):
         fields |= {fact: facts[fact] for fact in ("key", "fingerprint")}
         check_same_training(folder, fields, {**saved_fields, **record.facts}, meta.columns, record.columns)
         return True

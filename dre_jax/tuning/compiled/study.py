@@ -117,11 +117,11 @@ def tell_pending(state: StudyState, points: Array, responses: Array) -> StudySta
     )
 
 
-def round_to_values(layout: SpaceLayout, point: Any, xp: Any = jnp) -> Any:
+def round_to_values(layout: SpaceLayout, point: Array) -> Array:
     """Returns the point f[..., P] of the configuration at a point: that of its values, 0.5 where inactive."""
-    parts = zip(layout.parts, layout.values(point, xp), layout.active(point, xp), strict=True)
-    coordinates = [xp.where(active, part.coordinates(values, xp), 0.5) for part, values, active in parts]
-    return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
+    parts = zip(layout.parts, layout.values(point, jnp), layout.active(point, jnp), strict=True)
+    coordinates = [jnp.where(active, part.coordinates(values, jnp), 0.5) for part, values, active in parts]
+    return jnp.clip(jnp.stack(coordinates, axis=-1), 0.0, 1.0)
 
 
 def next_point(

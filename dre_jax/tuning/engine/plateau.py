@@ -54,14 +54,11 @@ def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, h
     else:
         values = -np.array([[violation_of(trial)] for trial in trials])
     share = even_share(values)
-    is_noise = not share and not has_past and len(values) >= ENOUGH and not _any_has_signal(points, values)
+    is_noise = not share and not has_past and len(values) >= ENOUGH and not np.isnan(values).any()
+    is_noise = is_noise and not any(has_signal(points, column) for column in values.T)
     # What past tasks say remains while the values of this one say nothing.
     even = 1.0 if is_noise else min(share, 0.5 if has_past else 1.0)
     return Information(even, is_plateau=share == 1.0, is_long=len(values) >= _LONG)
-
-
-def _any_has_signal(points: Floats, values: Floats) -> bool:
-    return bool(np.isnan(values).any()) or any(has_signal(points, column) for column in values.T)
 
 
 def even_share(values: Floats) -> float:
