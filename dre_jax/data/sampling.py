@@ -47,9 +47,8 @@ def support_size(n: Array, at_most: int) -> Array:
 def uniform_below(bits: Array, bound: Array) -> Array:
     """Random i32[...] in [0, bound) from u32[...] bits: the high half of the product (Lemire 2019, without rejection).
 
-    Bounds below 1 count as 1. The chance of a value is off by at most bound / 2**32. One draw of bits, however large
-    the bound: `jax.random.randint` draws twice, and random bits are what sampling spends its time on, compiling and
-    running.
+    Bounds below 1 count as 1. The error of a probability is at most bound / 2**32. `jax.random.randint` draws bits
+    twice, and random bits take most of the time of sampling, to compile and to run.
     """
     range_ = jnp.maximum(bound, 1).astype(jnp.uint32)
     half = jnp.uint32(16)

@@ -54,7 +54,7 @@ def run_bench(
     *,
     quiet: bool = True,
 ) -> Results:
-    """Runs a method on families, and writes ``METHOD.json``; finished searches are kept, and a killed call goes on.
+    """Runs a method on families, and writes ``METHOD.json``; an interrupted call continues after the finished searches.
 
     The incumbents of a run are 1 minus the regret of the trial with the best value so far: 1 at the optimum, 0 at the
     median random point or beyond, and before the first trial. A method that learns from past tasks is fitted to random

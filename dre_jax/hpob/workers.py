@@ -1,7 +1,7 @@
-"""Worker processes that work off items one by one, and whose deaths are results like any other.
+"""Worker processes that process items one by one, and whose deaths are results like any other.
 
-Each is a fresh interpreter on one thread. When a worker of `concurrent.futures` dies, all items of its pool are lost,
-and nothing says which of them killed it: so each worker has a pool of its own, and one item at a time.
+Each is a fresh interpreter on one thread. Each worker has its own pool and one item at a time, because the death of a
+worker of `concurrent.futures` loses all items of its pool without telling which one caused it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Points moved to where the rules of a space allow them, as far as one rule after the other can tell.
+"""Projection of points to the rules of a space, one rule after the other.
 
-Numbers in orders and sums get their values one by one: each in the interval that leaves room for those that follow.
+Numbers in orders and sums get their values one by one, each in the interval that leaves room for the following ones.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def draw_rows(layout: SpaceLayout, points: Points, fixed: Points | None = None) 
 
 
 def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = None) -> Points:
-    """Returns points f[n, P], of which one number of each exact sum is what the others leave, if it can be."""
+    """Returns points f[n, P] with one number of each exact sum set to the remainder of the others, if possible."""
     points, sequence = points.copy(), _sequence(layout)
     for rule in layout.rules:
         if not isinstance(rule, Linear) or not rule.is_exact:

@@ -34,11 +34,10 @@ def configure_training(
     """Returns a method's configuration for meta-training.
 
     A preset names sizes and training of the ranking ensemble, and ``training`` has fields of its `MetaTrainConfig`,
-    None for those that stay. Where a method has no ensemble but a companion (`Entry.companion`), both are the
-    companion's.
+    None for the default. If a method has no ensemble but a companion (`Entry.companion`), both apply to the companion.
 
-    Raises `ConfigError` for a method that learns nothing from past tasks, settings that it does not take, and a preset
-    or training where there is no ensemble.
+    Raises `ConfigError` for a method that learns nothing from past tasks, for unknown settings, and for a preset or
+    training without an ensemble.
     """
     if not entry.transfer or entry.default is None:
         raise ConfigError(f"meta-training needs a method that learns from past tasks, but {entry.name} learns nothing")

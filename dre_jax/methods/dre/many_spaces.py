@@ -87,7 +87,7 @@ def meta_train_side_by_side(
 
 
 class _Batch:
-    """The trainings of some search spaces, padded. Those that have ended go on, but what they do is not used."""
+    """The trainings of several search spaces, padded. Finished ones continue, but their steps are discarded."""
 
     def __init__(
         self, trainings: Sequence[SpaceTraining], model: ModelConfig, config: MetaTrainConfig, key: Array

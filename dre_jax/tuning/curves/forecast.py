@@ -54,7 +54,7 @@ _CHANCE, _MARGIN = 4.0, 1
 
 
 class Forecast(NamedTuple):
-    """What the beginning of a curve says of its last value."""
+    """The prediction of a curve's last value from its beginning."""
 
     response: float
     """Posterior mean."""

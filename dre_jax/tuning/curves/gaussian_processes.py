@@ -52,7 +52,7 @@ def condition(prior: CurvePrior, curves: np.ndarray, weights: np.ndarray) -> Cur
 
 
 def predict_last(prior: CurvePrior, curves: np.ndarray) -> Predictions:
-    """Returns what each part of curves f64[..., G], one for each prior, says of the curve's last value.
+    """Returns the prediction of the last value by each beginning of curves f64[..., G], under each prior.
 
     With the Cholesky factor L of the covariance, the first t values determine the first t entries of the residuals L^-1
     (curve - mean), so one factor has the conditional distributions of all t. The last value does not count, nor do

@@ -165,9 +165,9 @@ def learn_cost(
 ) -> CostModel | None:
     """Returns the model of the finite costs; None for fewer than three, equal ones, or an exhausted budget.
 
-    With a model of past studies, one cost is enough, which says that costs count. Costs f64[n] are NaN where unknown;
-    ``left``, the share of the budget that is left, is the power of the cost, 1 without a budget. The process is
-    conditioned on ``max_trials`` of them at most.
+    With a model of past studies, one cost is enough. Costs f64[n] are NaN where unknown; ``left``, the remaining share
+    of the budget, 1 without one, is the power of the cost. The process is conditioned on ``max_trials`` of them at
+    most.
     """
     is_known = np.isfinite(costs)
     logs = np.log(costs[is_known])

@@ -1,8 +1,8 @@
-"""Trials whose values say nothing of where better ones are: the search then fills the space evenly.
+"""Trials whose values do not tell where better ones are: the search then fills the space evenly.
 
-While all values are equal (chance accuracy, a capped loss), the only content of an acquisition function is the
-posterior's deviation, which is greatest at the boundary: the search would try corners and edges. The same holds if one
-or two trials are worse than all others, since they only say where not to search, and without past tasks if noise alone
+While all values are equal (chance accuracy, a capped loss), an acquisition function consists of the posterior's
+deviation alone, which is greatest at the boundary: the search would try corners and edges. The same holds if one or two
+trials are worse than all others, since they only tell where not to search, and without past tasks if noise alone
 explains the values better than a signal (`dre_jax.tuning.engine.signal`). If one or two are better, or if most trials
 share the best value, every other pair of trials fills the space.
 """

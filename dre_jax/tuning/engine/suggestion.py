@@ -1,4 +1,4 @@
-"""What an engine returns: a configuration, and what the method says of it."""
+"""The result of an engine: a configuration and the values of the method for it."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from dre_jax.tuning.space.space import Params
 
 
 class Suggestion(NamedTuple):
-    """A configuration to evaluate next, and what the method says of it."""
+    """A configuration to evaluate next, and the values of the method for it."""
 
     params: Params
     improvement: float | None = None

@@ -32,7 +32,7 @@ def from_studies(
 ) -> Past:
     """Returns past tasks from Optuna studies.
 
-    Every study has its own direction. Only complete trials count; `past_of` says how those that violate constraints do.
+    Every study has its own direction. Only complete trials count; see `past_of` for trials that violate constraints.
     Values of inactive hyperparameters are dropped. The cost of a trial is its duration in seconds.
 
     Args:

@@ -1,7 +1,7 @@
 """Search spaces from the descriptors of meta-datasets: `meta-dataset-descriptors.json`, HPO-B's form.
 
-A descriptor says of every number its range before and after the transformation ln(x + 1e-4), and of every categorical
-its levels. Descriptors of this library also say whether a number is whole, and when a hyperparameter is active.
+A descriptor gives the range of every number before and after the transformation ln(x + 1e-4), and the levels of every
+categorical. Descriptors of this library also say whether a number is whole, and when a hyperparameter is active.
 """
 
 from collections.abc import Mapping

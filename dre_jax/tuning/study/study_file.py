@@ -31,7 +31,7 @@ Stamp = tuple[int, ...]
 
 
 class Origin(NamedTuple):
-    """What a study file says of its surrogate."""
+    """The description of a surrogate in a study file."""
 
     fingerprint: str
     path: str | None
@@ -61,7 +61,7 @@ class Study(NamedTuple):
 
 
 def origin_of(surrogate: Surrogate | None) -> Origin | None:
-    """Returns what a study file says of a surrogate; None without one."""
+    """Returns the description of a surrogate in a study file; None without one."""
     if surrogate is None:
         return None
     configuration: dict[str, str] = {}
@@ -71,9 +71,9 @@ def origin_of(surrogate: Surrogate | None) -> Origin | None:
 
 
 def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Surrogate | None]:
-    """Returns the surrogates by objective that a study continues with; warns if one is another one than before.
+    """Returns the surrogates by objective that a study continues with; warns if one differs from the previous one.
 
-    ``surrogate`` is None for none, by objective if there are several, and `...` if the caller says nothing: then a
+    ``surrogate`` is None for none, by objective if there are several, and `...` if the caller did not pass any: then a
     study with a surrogate raises `DataError`, which says what to pass.
     """
     surrogates: dict[str, Any] = dict.fromkeys(study.directions, surrogate)

@@ -246,7 +246,7 @@ class Surrogate:
           renamed: new names of hyperparameters by their old ones.
 
         Raises:
-          DataError: if it keeps no studies, as those of tables and those that ship; and as `past_of`.
+          DataError: if it keeps no studies, such as a surrogate of tables or a shipped one; and as `past_of`.
           ConfigError: as `past_of`.
         """
         if self.studies is None:
