@@ -159,8 +159,7 @@ def check_seed(seed: object) -> None:
 def parse_names(text: str, option: str) -> list[str]:
     """Returns the parts of a comma-separated list.
 
-    Raises:
-      ConfigError: if there is no name, or one occurs twice.
+    Raises `ConfigError` if there is no name, or one occurs twice.
 
     Example:
       >>> parse_names("test0, test1", "--seeds")

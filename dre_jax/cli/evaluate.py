@@ -91,8 +91,7 @@ class Evaluate(options.OnDevices):
 def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
     """Runs a plan with progress on standard error and a closing line on standard output.
 
-    Raises:
-      MethodError: at the end, after one line per failed run, if a host method failed.
+    Raises `MethodError` at the end, after one line per failed run, if a host method failed.
     """
     if not is_first():  # only the first process prints
         quiet = True

@@ -146,8 +146,7 @@ class MetaTrain(options.OnDevices):
     def _past_source(self) -> tuple[PastReader, str, dict[str, str | None]] | None:
         """Returns a reader of past tasks, its source and its options; None for tables in HPO-B's layout.
 
-        Raises:
-          ConfigError: for options that do not name one source of past tasks, or do not go with it.
+        Raises `ConfigError` for options that do not name one source of past tasks, or do not go with it.
         """
         sources = {"data": self.data, **{f"from-{name}": getattr(self, f"from_{name}") for name in _BUILT_IN}}
         sources["from"] = self.from_reader

@@ -86,8 +86,7 @@ class TrialsDisplay:
     def best(self) -> list[Trial]:
         """The best trial, or those of the front, by their first value.
 
-        Raises:
-          DataError: if no trial has a value; the message ends with the last failure.
+        Raises `DataError` if no trial has a value; the message ends with the last failure.
         """
         best = best_trials(self._optimizer.trials, self._optimizer.named_directions)
         if not best:
@@ -136,12 +135,7 @@ def signals_as_interrupts() -> Iterator[None]:
 
 
 def format_json(params: Mapping[str, object], stream: TextIO | None = None) -> str:
-    """Returns a configuration as JSON, with escapes for the characters that a stream cannot print.
-
-    Args:
-      params: values by name.
-      stream: None for standard output.
-    """
+    """Returns values by name as JSON, with escapes for characters that a stream (standard output) cannot print."""
     text = json.dumps(params, ensure_ascii=False)
     try:
         text.encode((stream or sys.stdout).encoding or "ascii")

@@ -53,8 +53,7 @@ def split_level(column: str) -> tuple[str, str] | None:
 def columns_of(descriptor: Mapping[str, Any]) -> tuple[Column, ...]:
     """The columns that a search space's descriptor lists, in its order.
 
-    Raises:
-      KeyError, TypeError: for a descriptor that is none of HPO-B's form.
+    Raises `KeyError` and `TypeError` for a descriptor that is none of HPO-B's form.
 
     Example:
       >>> columns_of({"variables": {}, "variables_order": ["C", "C.na"], "variables_to_apply_log": ["C"]})[0]
@@ -76,8 +75,7 @@ def _column(name: str, variable: Mapping[str, Any], log: bool) -> Column:
 def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any] | None:
     """A search space's descriptor from the folder of its tables; None where the folder has none of it.
 
-    Raises:
-      DataError: for a file that cannot be read.
+    Raises `DataError` for a file that cannot be read.
     """
     path = existing_json(folder, DESCRIPTORS)
     if path is None:
@@ -95,11 +93,7 @@ def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any
 
 
 def differing_columns(ours: Sequence[Column], theirs: Sequence[Column]) -> list[str]:
-    """Differences between two lists of columns, a phrase a column; whole numbers count as numbers.
-
-    Args:
-      ours: of the data or the space at hand.
-      theirs: of the checkpoint.
+    """Differences of our columns from a checkpoint's, a phrase a column; whole numbers count as numbers.
 
     Example:
       >>> differing_columns([Column("C", "float", "C")], [Column("C", "float", "C", True), Column("d", "int", "d")])

@@ -1,7 +1,7 @@
-"""Files in and out: plain or gzip, and written so that a crash never leaves half a file.
+"""Reading and writing of files, plain or gzip, such that a crash never leaves half a file.
 
-A writer fills a temporary file beside the target and renames it over the target at the end. Whoever reads sees the old
-file or the new one, nothing between. Every failure of the file system becomes a one-line `DataError`.
+A writer fills a temporary file in the folder of the target and renames it at the end, so that a reader sees either the
+old file or the new one. Every failure of the file system becomes a one-line `DataError`.
 """
 
 import contextlib

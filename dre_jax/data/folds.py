@@ -69,17 +69,9 @@ def group_by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
 
 
 def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories: int, rows: int) -> Folds:
-    """Splits past tasks into folds.
+    """Splits past tasks, with trials in the order of their evaluation, into K folds for each of J members.
 
-    Args:
-      tasks: past tasks, with trials in the order of their evaluation.
-      members: J.
-      folds: K.
-      histories: H.
-      rows: n, the maximum number of trials of a history.
-
-    Raises:
-      DataError: as `build_table`.
+    Each task has H histories of n trials at most. Raises `DataError` as `build_table`.
     """
     count, by_rows = len(tasks), len(tasks) <= _MAX_SPLIT_TASKS
     entries = {str(i): task for i, task in enumerate(tasks.values())}

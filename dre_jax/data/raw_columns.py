@@ -47,12 +47,7 @@ def fixed_descriptor(space: str, descriptor: Mapping[str, Any]) -> dict[str, Any
 def fix_columns(folder: str | os.PathLike[str], space: SearchSpace) -> SearchSpace:
     """Returns a search space with logarithms of the columns in `RAW`, scaled to [0, 1]; others stay as they are.
 
-    Args:
-      folder: of the descriptors, which have the ranges of the hyperparameters.
-      space: as published.
-
-    Raises:
-      DataError: if the folder has no descriptor of the search space, or one without the ranges.
+    Raises `DataError` if the folder has no descriptor of the search space, or one without the ranges.
     """
     if space.name not in RAW:
         return space

@@ -45,17 +45,10 @@ def support_size(n: Array, at_most: int) -> Array:
 
 
 def uniform_below(bits: Array, bound: Array) -> Array:
-    """Random integers in [0, bound): the high half of the product with 32 random bits (Lemire 2019, without rejection).
+    """Random i32[...] in [0, bound) from u32[...] bits: the high half of the product (Lemire 2019, without rejection).
 
-    The chance of a value is off by at most bound / 2**32. One draw of bits, however large the bound:
-    `jax.random.randint` draws twice, and random bits are what sampling spends its time on, compiling and running.
-
-    Args:
-      bits: u32[...].
-      bound: i32[...], from 1; values below count as 1.
-
-    Returns:
-      i32[...].
+    Bounds below 1 count as 1. The error of a probability is at most bound / 2**32. `jax.random.randint` draws bits
+    twice, and random bits take most of the time of sampling, to compile and to run.
     """
     range_ = jnp.maximum(bound, 1).astype(jnp.uint32)
     half = jnp.uint32(16)
@@ -117,22 +110,9 @@ def sample_lists(
 ) -> ListRows:
     """For each list a task uniformly, then K support and Q query rows of it, distinct and disjoint.
 
-    A task with fewer than K + Q rows gives shorter, masked lists: a fifth of it feeds the deep set.
-
-    Args:
-      table: the tasks.
-      bits: u32[..., 1 + K + Q], random.
-      most: i32[...], maximum numbers of query rows, up to Q; Q by default.
-      n_support: K.
-      may_be_native: as of `draw_without_replacement`.
-
-    Example:
-      >>> import numpy as np
-      >>> from dre_jax.data import Task
-      >>> from dre_jax.data.tasks import build_table
-      >>> table = build_table({"wine": Task("wine", np.zeros((12, 3), np.float32), np.arange(12.0))})
-      >>> sample_lists(table, jax.random.bits(jax.random.key(0), (4, 8)), n_support=2).query.shape
-      (4, 5)
+    A task with fewer than K + Q rows gives shorter, masked lists: a fifth of it feeds the deep set. Bits are random,
+    u32[..., 1 + K + Q], and ``most`` i32[...] are maximum numbers of query rows, by default Q. For ``may_be_native``
+    see `draw_without_replacement`.
     """
     if bits.ndim > 1:
         return jax.vmap(partial(sample_lists, table, n_support=n_support, may_be_native=may_be_native))(bits, most)

@@ -1,9 +1,9 @@
 """Reads files of tables, `{space: {dataset: {"X": [[..]], "y": [[..]]}}}`; a large one is converted to arrays once.
 
-HPO-B's training file is over a gigabyte of text, of which one search space is wanted. The first process that reads a
-file of more than 16 MB parses all of it, in about three times its size of memory, and writes the tables to `.NAME.npz`
-beside it. From there on, a search space is read in the time that its own arrays take. A file that has changed is
-converted again; where nothing can be written, it is parsed by every process.
+HPO-B's training file has over a gigabyte of text, but an evaluation needs one search space at a time. The first process
+that reads a file of more than 16 MB parses all of it, in about three times its size of memory, and writes the tables to
+`.NAME.npz` in the same folder. From then on, reading a search space takes the time of its own arrays. A file that has
+changed is converted again; in a folder without write access, every process parses it.
 """
 
 import contextlib
@@ -30,11 +30,10 @@ LARGE = 2**24
 
 
 def read_tables(path: str | os.PathLike[str]) -> Tables:
-    """Returns the tables of a file by search space and dataset, in its order; nobody may change them.
+    """Returns the tables of a file by search space and dataset, in its order; they must not be modified.
 
-    Raises:
-      DataError: for a file that is missing, empty, cut off, not JSON or not made of objects, with a key that occurs
-        twice, and for a large one whose tables are not numbers.
+    Raises `DataError` for a file that is missing, empty, truncated, not JSON or without the objects, with a key that
+    occurs twice, and for a large one whose tables are not numbers.
     """
     return _read(Path(path), stamp(path))
 

@@ -50,18 +50,7 @@ class TaskTable(NamedTuple):
 
 
 def unit_scale(y: np.ndarray) -> np.ndarray:
-    """Min-max of responses in float64, as HPO-B's handler does it; 0.5 throughout if constant.
-
-    Args:
-      y: f64[n].
-
-    Returns:
-      f64[n] in [0, 1].
-
-    Example:
-      >>> unit_scale(np.array([3.0, 1.0, 2.0])).tolist()
-      [1.0, 0.0, 0.5]
-    """
+    """Min-max of responses f64[n] to [0, 1] in float64, as HPO-B's handler does it; 0.5 throughout if constant."""
     low, high = float(y.min()), float(y.max())
     # Halving first keeps the spread finite when the responses span the whole range of a float.
     spread = high / 2.0 - low / 2.0
@@ -84,12 +73,7 @@ def clip_tail(y: np.ndarray) -> np.ndarray:
 
 
 def tie_levels(y: np.ndarray) -> np.ndarray:
-    """Dense rank of responses, 0 the best, ties equal; f64[n] -> i32[n].
-
-    Example:
-      >>> tie_levels(np.array([0.2, 0.9, 0.2, 0.5])).tolist()
-      [2, 0, 2, 1]
-    """
+    """Dense rank of responses, 0 the best, ties equal; f64[n] -> i32[n]."""
     return np.unique(-y, return_inverse=True)[1].reshape(y.shape).astype(np.int32)
 
 
@@ -119,8 +103,7 @@ def sort_task(task: Task) -> SortedTask:
 def lay_out(tasks: Mapping[str, Task]) -> tuple[np.ndarray, np.ndarray]:
     """First row and number of rows of each task, i32[T] each, where tasks lie end to end.
 
-    Raises:
-      DataError: without tasks, with different numbers of columns, or with more rows than an int32 can count.
+    Raises `DataError` without tasks, with different numbers of columns, or with more rows than an int32 can count.
     """
     if not tasks:
         raise DataError("a task table needs at least one task, but got none")

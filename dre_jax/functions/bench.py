@@ -16,7 +16,7 @@ from dre_jax.functions.families import FAMILIES, Family, FamilyTask, stack_tasks
 from dre_jax.functions.optimize import FunctionSearches, optimize_functions
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.registry import find, real_name
-from dre_jax.search.batch import ExecutionConfig, run_id
+from dre_jax.search.batch import run_id
 from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 
@@ -52,21 +52,13 @@ def run_bench(
     folder: Path,
     config: BenchConfig,
     *,
-    execution: ExecutionConfig | None = None,
     quiet: bool = True,
 ) -> Results:
-    """Runs a method on families, and writes ``METHOD.json``; finished searches are kept, and a killed call goes on.
+    """Runs a method on families, and writes ``METHOD.json``; an interrupted call continues after the finished searches.
 
     The incumbents of a run are 1 minus the regret of the trial with the best value so far: 1 at the optimum, 0 at the
-    median random point or beyond, and before the first trial. Past studies, of other tasks of the family, are random.
-
-    Args:
-      method: name; one that learns from past tasks is fitted to past studies of each family.
-      families: of functions.
-      folder: of the result file.
-      config: numbers of searches.
-      execution: how devices are used.
-      quiet: show no progress.
+    median random point or beyond, and before the first trial. A method that learns from past tasks is fitted to random
+    past studies of other tasks of each family.
     """
     name = real_name(method)
     traces: dict[str, Mapping[str, Mapping[str, np.ndarray]]] = {}
@@ -81,7 +73,6 @@ def run_bench(
             n_trials=config.n_trials,
             seeds=config.n_seeds,
             path=folder / "searches" / f"{name}-{family.name}.jsonl",
-            execution=execution,
             quiet=quiet,
             **options,
         )

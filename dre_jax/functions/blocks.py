@@ -38,8 +38,7 @@ class SearchBlocks:
     def run(self, places: Sequence[Place]) -> Iterator[list[tuple[Place, FinishedSearch]]]:
         """Yields the searches of blocks as these are finished.
 
-        Raises:
-          ConfigError: if the method's values of all candidates are NaN.
+        Raises `ConfigError` if the method's values of all candidates are NaN.
         """
         if not places:
             return

@@ -24,12 +24,7 @@ _HARTMANN_P = {  # in units of 1e-4
 
 
 def branin(x: Array) -> Array:
-    """Returns Branin's function of a point f[2] of [-5, 10] x [0, 15] (Dixon and Szego 1978).
-
-    Example:
-      >>> round(float(branin(jnp.array([math.pi, 2.275]))), 4)
-      0.3979
-    """
+    """Returns Branin's function of a point f[2] of [-5, 10] x [0, 15] (Dixon and Szego 1978)."""
     a = x[1] - 5.1 / (4 * math.pi**2) * x[0] ** 2 + 5 / math.pi * x[0] - 6
     return a**2 + 10 * (1 - 1 / (8 * math.pi)) * jnp.cos(x[0]) + 10
 

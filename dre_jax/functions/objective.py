@@ -52,8 +52,7 @@ class Objective:
     def check(self, task: Any, key: Array) -> str:
         """Returns a digest of the function's program, with the arrays that it closes over.
 
-        Raises:
-          ConfigError: if it cannot be traced, calls the host, or returns anything but one number.
+        Raises `ConfigError` if it cannot be traced, calls the host, or returns anything but one number.
         """
         name = getattr(self.function, "__name__", repr(self.function))
         rule = f"the function must compute one number by JAX, but {name}"

@@ -95,7 +95,7 @@ def optimize_functions(
       key: for noise: the function's third argument is then a key of task, seed and trial.
       batch_size: trials that are suggested before any of them is evaluated.
       pending_strategy: as `EngineConfig.pending_strategy`.
-      path: file of finished searches, a line each. A call that was killed goes on from what the file has.
+      path: file of finished searches, one line each, from which an interrupted call continues.
       execution: how devices are used.
       quiet: show no progress.
 

@@ -96,17 +96,10 @@ def _advance(
     *,
     capacity: int,
 ) -> Progress:
-    """Returns the progress after further batches of trials.
+    """Returns the progress of B searches after the batches of trials from ``start`` to ``stop``.
 
-    Args:
-      config: static.
-      params: what the method's `fit` returned.
-      searches: B of them.
-      progress: theirs.
-      count: i32 scalar, the number of searches that are wanted; the others are padding.
-      start: i32 scalar, the first batch.
-      stop: i32 scalar, the batch before which the loop ends.
-      capacity: static, slots of a history.
+    Only ``count`` of the searches are wanted, the others are padding. ``config`` and ``capacity``, the slots of a
+    history, are static.
     """
 
     def one(params: Any, search: Searches, progress: Progress) -> Progress:

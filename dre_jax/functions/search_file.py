@@ -1,4 +1,4 @@
-"""A file of finished searches, a line each: what a killed call had written, the next one goes on from."""
+"""A file of finished searches, one line each, from which an interrupted call continues."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Place = tuple[int, int]
 
 
 class SearchFile:
-    """Finished searches in a file; without a path, nowhere.
+    """Finished searches in a file, or in memory alone without a path.
 
-    The first line says what was searched. A line that was cut short does not count.
+    The first line describes what was searched. An incomplete line does not count.
     """
 
     def __init__(self, path: Path | None, origin: Mapping[str, Any]) -> None:

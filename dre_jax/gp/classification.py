@@ -88,10 +88,7 @@ class _Search(NamedTuple):
 def find_mode(matrix: Array, labels: Array, where: Array) -> Mode:
     """Returns the mode of the signal's posterior by Newton steps (algorithm 3.1), the longest that improve it.
 
-    Args:
-      matrix: f[n, n], covariance of the signal.
-      labels: f[n], 1 or -1.
-      where: bool[n], the filled slots.
+    ``matrix`` f[n, n] is the covariance of the signal, and labels f[n] are 1 or -1 in the filled slots.
     """
     shares = jnp.asarray(_SHARES, matrix.dtype)
 
@@ -157,12 +154,9 @@ log_evidence.defvjp(_forward, _backward)
 
 
 def fit_classifier(x: Array, labels: Array, where: Array) -> GPParams:
-    """Returns the hyperparameters of the highest posterior density; the noise variance is not used.
+    """Returns the hyperparameters of the highest posterior density, for labels f[n] of 1 or -1 at x f[n, D].
 
-    Args:
-      x: f[n, D].
-      labels: f[n], 1 or -1.
-      where: bool[n], the filled slots.
+    The noise variance is not used.
     """
     mean, deviation = _LOG_SCALE_PRIOR
 

@@ -76,14 +76,9 @@ _MAX_STEP, _TOLERANCE = 2.0, 1e-3  # of BFGS, in units of log hyperparameters an
 def log_hyperprior(
     params: GPParams, density_of: DensityOf = "length", log_noise: tuple[float, float] = GPConfig.log_noise_prior
 ) -> Array:
-    """Returns the log prior density of the hyperparameters up to a constant, a scalar.
+    """Returns the log prior density of the hyperparameters up to a constant, a scalar; arguments as in `GPConfig`.
 
     With ``density_of="logarithm"`` a fit to ten trials in six columns is almost linear and overconfident.
-
-    Args:
-      params: hyperparameters.
-      density_of: as `GPConfig.density_of`.
-      log_noise: as `GPConfig.log_noise_prior`.
     """
     # The prior mean of a log length scale is that of Hvarfner et al. 2024, equation 5.
     prior_mean = math.sqrt(2.0) + 0.5 * math.log(max(params.log_length.shape[-1], 1))
@@ -114,12 +109,8 @@ def maximise_from_starts(
 ) -> T:
     """Returns the best of the maxima from two starts: short length scales with little noise, long ones with much.
 
-    Args:
-      config: the optimiser and its starts.
-      objective: of the parameters, a scalar.
-      start_at: makes the initial parameters from those of a Gaussian process.
-      project: maps parameters to the nearest valid ones.
-      x: f[n, D], of which only D and the dtype are used.
+    ``start_at`` makes the initial parameters from those of a Gaussian process, and ``project`` maps parameters to the
+    nearest valid ones. Only D and the dtype of x f[n, D] are used.
     """
     n_columns = x.shape[-1]
     lengths = [min(math.log(a * math.sqrt(n_columns)), _LOG_LENGTH_BOUNDS[1]) for a in config.first_lengths]

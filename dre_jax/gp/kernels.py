@@ -46,10 +46,6 @@ def matern52(squared_distance: Array) -> Array:
     """Returns Matern 5/2: (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) (Rasmussen and Williams 2006, equation 4.17).
 
     Squared distances below 1e-12, negative ones included, count as 1e-12.
-
-    Example:
-      >>> float(matern52(jnp.float32(0.0)))
-      1.0
     """
     squared_distance = jnp.maximum(squared_distance, _MIN_SQUARED_DISTANCE)
     scaled_distance = jnp.sqrt(5.0 * squared_distance)

@@ -37,11 +37,7 @@ _LOG_NOISE, _LARGE_LOG_NOISE = -6.0, -1.0  # the density often has a local maxim
 
 @dataclass(frozen=True, kw_only=True)
 class LengthScaleConfig(Checked):
-    """Settings of the fits to past tasks.
-
-    Raises:
-      ConfigError: if a number is out of range.
-    """
+    """Settings of the fits to past tasks. Raises `ConfigError` if a number is out of range."""
 
     rows: AtLeastTwo[int] = 64
     """Maximum number of trials of a task, drawn at random."""
@@ -73,10 +69,6 @@ def generic_prior(n_columns: int) -> LengthScalePrior:
 
     Hvarfner et al. (2024) scale them alike. Short length scales with more noise predict tables of models better, long
     ones with less noise smooth functions; the prior is wide enough for both.
-
-    Example:
-      >>> float(jnp.exp(generic_prior(4).mean[0]).round(2))
-      0.6
     """
     length = math.log(GENERIC_LENGTHSCALE) + 0.5 * math.log(max(n_columns, 1))
     ones = jnp.ones(n_columns, jnp.float32)
@@ -119,13 +111,7 @@ def fit_length_scale_prior(
 ) -> LengthScalePrior:
     """Returns the prior estimated from past tasks; a task with equal responses has no weight.
 
-    Args:
-      config: settings of the fits, and the strength of the generic prior.
-      tasks: past tasks.
-      scale: of the responses.
-
-    Raises:
-      DataError: if there are no tasks or they differ in the number of columns.
+    Raises `DataError` if there are no tasks or they differ in the number of columns.
     """
     selected_tasks = dict(list(tasks.items())[: config.tasks])
     table = build_table(selected_tasks)

@@ -46,14 +46,9 @@ def signal_covariance(params: GPParams, a: Array, b: Array) -> Array:
 
 
 def add_noise(matrix: Array, noise: Array, where: Array) -> Array:
-    """Returns the covariance of observations, f[n, n].
+    """Returns the covariance f[n, n] of observations, from that of the signal and the noise variance, a scalar or f[n].
 
     Empty slots have the rows and columns of the identity, so that they do not change any result.
-
-    Args:
-      matrix: f[n, n], covariance of the signal.
-      noise: noise variance, a scalar or f[n].
-      where: bool[n], the filled slots.
     """
     n = where.shape[0]
     diagonal = jnp.where(where, jnp.broadcast_to(noise, (n,)), 1.0)
@@ -61,12 +56,7 @@ def add_noise(matrix: Array, noise: Array, where: Array) -> Array:
 
 
 def observation_noise(log_noise_var: Array, noise_var: Array | None) -> Array:
-    """Returns the noise variance of the observations: that of the process, a scalar, or f[n] with known errors.
-
-    Args:
-      log_noise_var: scalar, logarithm of the process's noise variance.
-      noise_var: f[n], known error variances of single responses; None for none.
-    """
+    """Returns the noise variance of observations: that of the process, a scalar, or f[n] with known error variances."""
     noise = jnp.exp(log_noise_var)
     return noise if noise_var is None else noise + noise_var
 
@@ -75,12 +65,8 @@ def observation_noise(log_noise_var: Array, noise_var: Array | None) -> Array:
 def log_gaussian_density(matrix: Array, y: Array, where: Array) -> Array:
     """Returns the log-density of observations under a Gaussian of mean zero (equation 5.8), a scalar.
 
-    The gradient uses the factor of the forward pass with its jitter, and costs one inverse.
-
-    Args:
-      matrix: f[n, n], covariance of the observations, from `add_noise`.
-      y: f[n], observations, 0 in empty slots.
-      where: bool[n], the filled slots.
+    The covariance f[n, n] is that of `add_noise`, and the observations f[n] are 0 in empty slots. The gradient uses the
+    factor of the forward pass with its jitter, and costs one inverse.
     """
     return _forward(matrix, y, where)[0]
 
@@ -159,10 +145,8 @@ def prepare_gp(gp: ConditionedGP) -> PreparedGP:
 def predict_signal(prepared_gp: PreparedGP, cross: Array, prior: Array) -> tuple[Array, Array]:
     """Returns the posterior mean and variance of the signal at m points, two f[m] (equations 2.25 and 2.26).
 
-    Args:
-      prepared_gp: the process conditioned on n observations.
-      cross: f[n, m], prior covariance of the observed and the new points.
-      prior: f[m], prior variance of the new points. The posterior variance is at least this times the machine epsilon.
+    ``cross`` f[n, m] is the prior covariance of the n observed and the new points, and ``prior`` f[m] the prior
+    variance of the new points. The posterior variance is at least this times the machine epsilon.
     """
     cross = jnp.where(prepared_gp.where[:, None], cross, 0.0)
     reduction = jnp.sum(apply_inverse_factor(prepared_gp.factor, cross) ** 2, axis=0)
@@ -232,21 +216,12 @@ def _precision(inverse: Array) -> Array:
 
 
 def sample_leave_one_out(params: GPParams, x: Array, y: Array, where: Array, signal: Array, noise: Array) -> Array:
-    """Draws joint samples, at all n trials, of n Gaussian processes, each of which is conditioned on n - 1 trials.
+    """Draws joint samples f[S, n, n], at all n trials, of n processes, each of which is conditioned on n - 1 trials.
 
-    Matheron's rule conditions a sample of the prior on the observations. The inverse without one row and column is a
-    rank-one update of the whole inverse (equation 5.12), so that one factorisation serves all n processes.
-
-    Args:
-      params: hyperparameters.
-      x: f[n, D].
-      y: f[n], responses.
-      where: bool[n], the filled slots.
-      signal: f[n, S], standard normal numbers for S samples of the prior.
-      noise: f[n, S], standard normal numbers for the noise of the observations.
-
-    Returns:
-      f[S, n, n]: sample s of the Gaussian process without trial j, at trial k.
+    Entry [s, j, k] is sample s of the process without trial j, at trial k. ``signal`` and ``noise``, f[n, S], are
+    standard normal numbers for S samples of the prior and for the noise of the observations. Matheron's rule conditions
+    a sample of the prior on the observations. The inverse without one row and column is a rank-one update of the whole
+    inverse (equation 5.12), so that one factorisation serves all n processes.
     """
     kernel, variance = signal_covariance(params, x, x), jnp.exp(params.log_noise)
     lower, _ = safe_cholesky(add_noise(kernel, jnp.zeros((), x.dtype), where), jnp.exp(params.log_scale))

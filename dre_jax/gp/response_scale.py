@@ -95,16 +95,11 @@ class ScaledResponses(NamedTuple):
 
 @jit_eager_calls("scale")
 def scale_responses(scale: ResponseScale, response: Array, where: Array) -> ScaledResponses:
-    """Standardises responses, "compressed" ones after a logarithm below their median; equal responses become 0.
+    """Standardises responses f[n], "compressed" ones after a logarithm below their median; equal responses become 0.
 
     A response that is d below the median becomes s log(1 + d / s) below it, with s the root mean square of how far the
     better half is above it. Diverged or bad trials therefore do not decide the scale of the good ones, on which the
     compression leaves improvements as they are.
-
-    Args:
-      scale: static.
-      response: f[n], higher is better.
-      where: bool[n], the filled slots.
 
     Example:
       >>> response = jnp.array([-1e6, 1.0, 2.0, 3.0])

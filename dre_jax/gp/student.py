@@ -43,14 +43,8 @@ class ConditionedStudentT(NamedTuple):
     def condition_sample(self, at_trials: Array, noise_var: Array, key: Array) -> Callable[[Array, Array], Array]:
         """Conditions a sample of the prior on the history (Matheron's rule), given its values f[n] there.
 
-        Args:
-          at_trials: f[n], values of the sample at the observations.
-          noise_var: noise variance of the observations, a scalar or f[n].
-          key: for the noise.
-
-        Returns:
-          A function that maps the covariance f[n, m] of the observations and other points, and the sample's values
-          f[m] there, to those of the posterior, f[m].
+        Returns a function that maps the covariance f[n, m] of the observations and other points, and the sample's
+        values f[m] there, to those of the posterior, f[m].
         """
         gp, deviation = self.gp, jnp.sqrt(self.variance_scale)
         noise = jnp.sqrt(noise_var) * jax.random.normal(key, at_trials.shape, at_trials.dtype)
@@ -61,13 +55,9 @@ class ConditionedStudentT(NamedTuple):
 def condition_student_t(
     matrix: Array, y: Array, where: Array, degrees_of_freedom: Array | float
 ) -> ConditionedStudentT:
-    """Conditions a Student-t process on observations.
+    """Conditions a Student-t process on observations f[n], 0 in empty slots, with a covariance f[n, n] of `add_noise`.
 
-    Args:
-      matrix: f[n, n], covariance of the observations, from `dre_jax.gp.regression.add_noise`.
-      y: f[n], observations, 0 in empty slots.
-      where: bool[n], the filled slots.
-      degrees_of_freedom: nu; predictions have a variance if nu > 2.
+    Predictions have a variance if the degrees of freedom are above 2.
 
     Example:
       >>> near = condition_student_t(jnp.eye(2), jnp.zeros(2), jnp.ones(2, bool), 4.0)

@@ -2,14 +2,7 @@
 
 from dre_jax.hpob.evaluation import Evaluation, run_hpob
 from dre_jax.hpob.handler import HPOBHandler
-from dre_jax.hpob.jobs import (
-    BUNDLED,
-    Job,
-    collect,
-    data_folder,
-    make_jobs,
-    run_jobs,
-)
+from dre_jax.hpob.jobs import BUNDLED, Job, collect, data_folder, make_jobs, run_jobs
 from dre_jax.hpob.plan import FailedRun, FinishedRun, Plan
 from dre_jax.hpob.timing import Times, suggestion_times
 

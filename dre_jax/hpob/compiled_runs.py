@@ -26,10 +26,8 @@ from dre_jax.suggest.suggester import Suggester
 class CompiledRunner:
     """A plan's compiled method on each search space, the source of its parameters, and the loop on the tables.
 
-    `learns` is true if `fit` needs the training split; `together` if `run` takes all search spaces at once.
-
-    Raises:
-      CheckpointError, ConfigError: if checkpoints are missing or do not match the plan.
+    `learns` is true if `fit` needs the training split; `together` if `run` takes all search spaces at once. Raises
+    `CheckpointError` and `ConfigError` if checkpoints are missing or do not match the plan.
     """
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: ExecutionConfig | None = None) -> None:
@@ -78,8 +76,7 @@ class CompiledRunner:
     def method_and_params(self, space: SearchSpace) -> tuple[Method, Any]:
         """Returns the method and its parameters for a search space, from its checkpoint or from `fit`.
 
-        Raises:
-          CheckpointError: if the checkpoint has changed since the evaluation began.
+        Raises `CheckpointError` if the checkpoint has changed since the evaluation began.
         """
         method = self._methods[space.name]
         if self._root is None:

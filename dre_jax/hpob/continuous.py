@@ -64,9 +64,8 @@ class Objective(NamedTuple):
     ) -> Objective:
         """The surrogate of a task whose table has D columns; `ranges` are those of `read_ranges`.
 
-        Raises:
-          MissingExtraError: without xgboost.
-          DataError: where the model or its range is missing or malformed, or it has other columns than the table.
+        Raises `MissingExtraError` without xgboost, and `DataError` where the model or its range is missing or
+        malformed, or it has other columns than the table.
         """
         name = surrogate_name(space, dataset)
         low, high = _range(folder, name, ranges)
@@ -107,23 +106,13 @@ def run_continuous(
     counting: str,
     name: str | None = None,
 ) -> np.ndarray:
-    """One run, ended once the surrogate reaches its task's maximum.
+    """One run of T trials, ended once the surrogate reaches its task's maximum; returns the incumbents f64[T + 1].
 
-    Args:
-      method: its `observe_and_suggest(x_obs, y_obs)` returns a vector of D numbers in [0, 1], or [1, D].
-      surrogate: the objective.
-      x: f64[n0, D], the design.
-      y: f64[n0], its responses in the table.
-      n_trials: T.
-      counting: one of `COUNTINGS`.
-      name: of the method, for messages; its class by default.
+    The method's `observe_and_suggest(x_obs, y_obs)` returns a vector of D numbers in [0, 1], or [1, D]. The design x
+    f64[n0, D] has the responses y f64[n0] of the table. Messages name the method, by default its class.
 
-    Returns:
-      f64[T + 1], incumbents.
-
-    Raises:
-      MethodError: for an answer of another shape, not finite, or outside the box.
-      ConfigError: for another counting.
+    Raises `MethodError` for an answer of another shape, not finite, or outside the box, and `ConfigError` for a
+    counting that is not one of `COUNTINGS`.
     """
     one_of("counting", counting, COUNTINGS)
     name = name or type(method).__name__

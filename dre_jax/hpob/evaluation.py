@@ -30,20 +30,21 @@ from dre_jax.search.method import Method
 
 
 class Evaluation:
-    """Iterates over the runs that are not in the result file yet; each is in the file when it is handed out.
+    """Iterates over the runs that are missing from the result file, and writes each to the file before it yields it.
 
-    One search space is in memory at a time, and of it only the split that is evaluated, unless the method is fitted.
-    On an accelerator all are, where a method reads its parameters from checkpoints: their runs may be one program.
-    Several processes go through the same runs together; the first reads and writes the file. Evaluations that know
-    nothing of each other may write one file, of one method: each adds to what it finds there.
+    One search space is in memory at a time, with only the split that is evaluated, unless the method is fitted. On an
+    accelerator all search spaces are, if the method reads its parameters from checkpoints, because one program may
+    compute their runs. Several processes compute the same runs together, and the first reads and writes the file.
+    Independent evaluations of one method may write the same file: each adds its runs to those in the file.
 
     Args:
       plan: what is evaluated.
       out: the result file.
 
     Raises:
-      DataError, ConfigError, CheckpointError: before the first run, for anything that is missing or does not fit, as
-        far as can be seen without reading all tables; a table's own defects when its search space has its turn.
+      DataError, ConfigError, CheckpointError: before the first run, for anything that is missing or does not fit,
+        unless
+        only the tables show it; for a defect of a table, when its search space is read.
     """
 
     def __init__(self, plan: Plan, out: str | os.PathLike[str]) -> None:

@@ -45,13 +45,8 @@ RunSource = Callable[[PendingRuns], Iterator[PendingRun]]
 class HostRunner:
     """The class of a plan's host method, and runs of new objects of it, in this process or in worker processes.
 
-    Args:
-      plan: one with a host method.
-      pending_runs: the runs of a search space; by default the plain Python loop on the tables.
-
-    Raises:
-      ConfigError: if the class does not exist, or its constructor does not accept the settings.
-      MissingExtraError: if a package is missing.
+    Raises `ConfigError` if the class does not exist, or its constructor does not accept the settings, and
+    `MissingExtraError` if a package is missing.
     """
 
     learns = together = False  # see `CompiledRunner`
@@ -131,8 +126,7 @@ def _table_runs(plan: Plan, pending: PendingRuns) -> Iterator[PendingRun]:
 def surrogate_runs(plan: Plan, spaces: Mapping[str, Outline]) -> RunSource:
     """Returns the function that gives the runs of a search space on the surrogates of its tasks.
 
-    Raises:
-      MissingExtraError, DataError: without xgboost, and for surrogates that are missing.
+    Raises `MissingExtraError` and `DataError` without xgboost, and for surrogates that are missing.
     """
     import_extra(*XGBOOST)
     assert plan.surrogates is not None

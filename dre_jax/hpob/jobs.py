@@ -1,6 +1,6 @@
 """Jobs, each the evaluation of one method on one search space: their result files, costs, and worker processes.
 
-After an interruption, finished jobs are not done again.
+After an interruption, finished jobs are not repeated.
 """
 
 import contextlib

@@ -110,8 +110,7 @@ RunNames = Mapping[str, Mapping[str, tuple[str, ...]]]
 def check(plan: Plan) -> tuple[dict[str, Outline], RunNames]:
     """Returns the search spaces and the runs of a plan, without reading tables.
 
-    Raises:
-      ConfigError, DataError: if a split, space or design does not exist.
+    Raises `ConfigError` and `DataError` if a split, space or design does not exist.
     """
     if plan.split not in ("test", "validation"):
         raise ConfigError(f"the split must be test or validation, but got {plan.split!r}")

@@ -1,7 +1,7 @@
-"""Worker processes that work off items one by one, and whose deaths are results like any other.
+"""Worker processes that process items one by one, and whose deaths are results like any other.
 
-Each is a fresh interpreter on one thread. When a worker of `concurrent.futures` dies, all items that its pool holds are
-lost, and which of them killed it is not said: so each has a pool of its own, and one item at a time.
+Each is a fresh interpreter on one thread. Each worker has its own pool and one item at a time, because the death of a
+worker of `concurrent.futures` loses all items of its pool without telling which one caused it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,9 @@ class WorkerDeath(NamedTuple):
 
 
 class Pool:
-    """Processes that are started as items need them, and stay until `close`.
+    """Processes that are started as items need them, at most ``count``, and stay until `close`.
 
-    Args:
-      make: makes, in each process, the function that is called with items. It must pickle.
-      count: processes at most.
+    ``make`` makes, in each process, the function that is called with items. It must pickle.
     """
 
     def __init__(self, make: Callable[[], Work], count: int) -> None:

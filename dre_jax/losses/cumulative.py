@@ -1,12 +1,11 @@
 """Cumulative log-sum-exp along the last axis, exact at any range of scores; nothing is clipped, no epsilon is added.
 
-On a CPU, a shifted sum: the running sum of ``exp(x - shift)`` with one shift for the whole list is a product with a
-triangular matrix, but everything further than about 80 below the shift underflows. Items that underflowed are summed
-again with a shift of their own until none is left: one round for lists whose scores span less than 68, a few for lists
-that span thousands.
+On a CPU it is a shifted sum: the running sum of ``exp(x - shift)`` with one shift for the whole list is a product with
+a triangular matrix, but items more than about 80 below the shift underflow. These are summed again with another shift
+until none is left: one round for lists whose scores span less than 68, a few for lists that span thousands.
 
-Elsewhere every item has the shift of its own sum, and sums its items anew: n times the work, in three kernels. On a GPU
-the rounds are a loop that the host has to look at, in the middle of every epoch, and waiting for it takes longer.
+On other devices every item has its own shift and sums its items anew: n times the work, in three kernels. Rounds would
+be a loop whose condition the host reads in the middle of every epoch, and this wait takes longer.
 """
 
 import math

@@ -16,7 +16,7 @@ PositionWeights = Literal["inverse_log", "inverse_linear", "attention", "none"]
 
 
 class RankedList(NamedTuple):
-    """A list sorted by response, best first; batch dimensions may stand in front of n."""
+    """A list sorted by response, best first; batch dimensions may precede n."""
 
     response: Array
     """f32[..., n]: the responses."""

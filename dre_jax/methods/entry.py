@@ -118,9 +118,8 @@ class Entry:
 def check_entry(entry: Entry) -> None:
     """Checks that an entry has a method of the one protocol or a host method, with what the loops call.
 
-    Raises:
-      ConfigError: if a function of the protocol or of a declared capability is missing, if a capability is neither
-        true nor false, or if the method is no frozen dataclass with hashable fields.
+    Raises `ConfigError` if a function of the protocol or of a declared capability is missing, if a capability is
+    neither true nor false, or if the method is no frozen dataclass with hashable fields.
 
     Example:
       >>> from dre_jax.methods import find
@@ -156,8 +155,7 @@ def check_entry(entry: Entry) -> None:
 def check_capabilities(method: Any, name: str) -> None:
     """Checks that a method has the functions of its declared capabilities, which may depend on its configuration.
 
-    Raises:
-      ConfigError: if a function is missing, or if a capability is neither true nor false.
+    Raises `ConfigError` if a function is missing, or if a capability is neither true nor false.
     """
     capabilities = capabilities_of(method)
     for attribute in fields(capabilities):

@@ -43,11 +43,9 @@ def label_of(name: str) -> str:
 def load_method(name: str) -> Entry | Method:
     """Returns the method that a name points to: an `Entry`, one for a host method's class, or an object.
 
-    A class with `fit` and `acquire` is constructed without arguments.
-
-    Raises:
-      ConfigError: if it cannot be imported, or has neither `observe_and_suggest` nor `fit` and `acquire`.
-      MissingExtraError: as raised by the module, which says itself what to install.
+    A class with `fit` and `acquire` is constructed without arguments. Raises `ConfigError` if it cannot be imported, or
+    has neither `observe_and_suggest` nor `fit` and `acquire`, and `MissingExtraError` as raised by the module, which
+    says itself what to install.
     """
     target = import_object(name)
     if isinstance(target, Entry):
@@ -72,13 +70,7 @@ def summary_of(kind: type) -> str:
 def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, Any]:
     """Returns a host method's arguments, read by their annotations, or as literals of Python without annotations.
 
-    Raises:
-      ConfigError: for an argument that the constructor does not take, or a value of another type.
-
-    Example:
-      >>> from dre_jax.methods.baselines.tpe import TPE
-      >>> arguments_of(TPE, {"startup": "20"}, "tpe")
-      {'startup': 20}
+    Raises `ConfigError` for an argument that the constructor does not take, or a value of another type.
     """
     if not settings:
         return {}
@@ -103,13 +95,8 @@ def arguments_by_name(function: Callable[..., Any]) -> dict[str, Parameter]:
 def import_object(name: str, what: str = "method") -> Any:
     """Returns the object of a name, `package.module:Name` or `path/to/file.py:Name`.
 
-    Args:
-      name: of the object.
-      what: what it is, for messages.
-
-    Raises:
-      ConfigError: if it cannot be imported.
-      MissingExtraError: as raised by the module.
+    Raises `ConfigError`, whose message calls it ``what``, if it cannot be imported, and `MissingExtraError` as the
+    module does.
     """
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:

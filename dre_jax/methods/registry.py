@@ -74,20 +74,14 @@ for _module in _MODULES:
 
 
 def real_name(name: str) -> str:
-    """Returns the method's own name for an alias, and any other name unchanged.
-
-    Example:
-      >>> real_name("recommended"), real_name("dre"), real_name("their.py:Method")
-      ('hedged-prior', 'dre', 'their.py:Method')
-    """
+    """Returns the method's own name for an alias, and any other name unchanged."""
     return ALIASES.get(name, name)
 
 
 def registered_entry(name: str) -> Entry | None:
     """Returns the entry of a registered method, an alias, or an entry point; None for any other name.
 
-    Raises:
-      ConfigError: for an entry point that cannot be loaded, or is no `Entry` of its name.
+    Raises `ConfigError` for an entry point that cannot be loaded, or is no `Entry` of its name.
     """
     name = real_name(name)
     if name not in METHODS and not is_foreign(name):
@@ -141,14 +135,8 @@ def find(name: str) -> Entry:
 def entry_of(method: Method) -> Entry:
     """Returns the entry of a method that is an object: the registered one of its class, with the object as the default.
 
-    A class that no registered method has is registered as `module:Class`.
-
-    Raises:
-      ConfigError: for what `check_entry` refuses.
-
-    Example:
-      >>> entry_of(find("dre").make({"fine_tuning.epochs": 3})).name
-      'dre'
+    A class that no registered method has is registered as `module:Class`. Raises `ConfigError` for what `check_entry`
+    refuses.
     """
     alike = [entry for entry in METHODS.values() if type(entry.default) is type(method)]
     if not alike:
@@ -185,13 +173,8 @@ def entry_for(method: Method, name: str) -> Entry:
 def host_of(method: object) -> type[HostMethod] | None:
     """Returns the class of a host method: a name, or a class; None for methods of the one protocol and other objects.
 
-    Raises:
-      ConfigError: as `find` does, for `package.module:Name` or `path/to/file.py:Name`; for a class without
-        `observe_and_suggest`.
-
-    Example:
-      >>> host_of("dre"), host_of("tpe")
-      (None, <class 'dre_jax.methods.baselines.tpe.TPE'>)
+    Raises `ConfigError` as `find` does, for `package.module:Name` or `path/to/file.py:Name`; for a class without
+    `observe_and_suggest`.
     """
     if isinstance(method, str):
         entry = find(method) if is_foreign(method) else registered_entry(method)

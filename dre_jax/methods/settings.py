@@ -26,8 +26,7 @@ _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true 
 def parse(texts: Iterable[str]) -> dict[str, object]:
     """Returns settings from texts `FIELD=VALUE`.
 
-    Raises:
-      ConfigError: for a text of another form, or a field that is named twice.
+    Raises `ConfigError` for a text of another form, or a field that is named twice.
 
     Example:
       >>> parse(["acquisition.beta=2"])
@@ -49,15 +48,8 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
 
     The configuration is a frozen dataclass; its fields may be dataclasses too, or tuples of them
     (`hypotheses.0.slope_mean`). The value of such a field may be JSON, as `config_to_json` returns it. Messages name
-    the method, and its other, ``short`` settings.
-
-    Raises:
-      ConfigError: for an unknown field, or a value of another type or out of range.
-
-    Example:
-      >>> from dre_jax.search import AcquisitionConfig
-      >>> configure(AcquisitionConfig(), {"kind": "lcb", "beta": "2"}, name="it")
-      AcquisitionConfig(kind='lcb', beta=2.0)
+    the method, and its other, ``short`` settings. Raises `ConfigError` for an unknown field, or a value of another type
+    or out of range.
     """
     return _replace(config, {tuple(path.split(".")): value for path, value in settings.items()}, name, "", tuple(short))
 
@@ -65,13 +57,7 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
 def config_to_json(config: Any) -> dict[str, Any]:
     """Returns every field of a configuration, as JSON that `configure` reads.
 
-    Raises:
-      TypeError, ValueError: for values that JSON does not have.
-
-    Example:
-      >>> from dre_jax.search import AcquisitionConfig
-      >>> config_to_json(AcquisitionConfig())
-      {'kind': 'lcb', 'beta': 1.0}
+    Raises `TypeError` and `ValueError` for values that JSON does not have.
     """
     text = json.dumps(dataclasses.asdict(config), allow_nan=False, default=np.generic.item)
     content: dict[str, Any] = json.loads(text)
@@ -95,12 +81,7 @@ def leaves(config: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def to_text(value: object) -> str:
-    """Returns the text of a field's value, which `configure` reads as that value.
-
-    Example:
-      >>> to_text((32, 32)), to_text(None), to_text(False), to_text("ei")
-      ('32,32', 'none', 'false', 'ei')
-    """
+    """Returns the text of a field's value, which `configure` reads as that value."""
     if isinstance(value, tuple):
         return ",".join(map(to_text, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
@@ -109,12 +90,7 @@ def to_text(value: object) -> str:
 def convert(kind: Any, value: object, field: str) -> Any:
     """Returns a value, or its text, as an annotation says: int, float, bool, str, None, Literal, tuple, union, Any.
 
-    Raises:
-      ConfigError: for a value of another type; the message names the field.
-
-    Example:
-      >>> convert(tuple[int, ...], "32,32", "layers"), convert(int | None, "none", "patience")
-      ((32, 32), None)
+    Raises `ConfigError` for a value of another type; the message names the field.
     """
     try:
         return _read(kind, value)

@@ -19,25 +19,12 @@ _MOST_ROWS = 1000  # of a task, that are searched for the nearest
 
 
 def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarray:
-    """Configurations to try first: of those that were best on some task, the set that leaves the least regret on all.
+    """Configurations f32[n, D] to try first: of those that were best on some task, the set of least regret on all.
 
     It grows by the configuration that lowers the mean most. Of a large task the best rows count and as many others as
-    can be searched in a moment.
-
-    Args:
-      tasks: at least one.
-      n: how many, at most; by default two, as each costs a trial where the past misleads. After a single past task, of
-        which no other one tells whether it is like the new task, four: the best of one task may be far from each other.
-      seed: equally good ones fall by chance.
-
-    Returns:
-      f32[n, D], or fewer where fewer are different.
-
-    Example:
-      >>> x = np.array([[0.0], [0.5], [1.0]], np.float32)
-      >>> tasks = {"a": Task("a", x, np.array([1.0, 0.9, 0.0])), "b": Task("b", x, np.array([0.0, 0.9, 1.0]))}
-      >>> start_rows(tasks, 1, seed=0).tolist()
-      [[0.5]]
+    can be searched in a moment. The default is two, as each costs a trial if past tasks mislead, and four after a
+    single past task: no other task tells whether it is like the new one, and its best rows may be far from each other.
+    The result has fewer rows if fewer are different. The seed breaks ties.
     """
     n = (4 if len(tasks) == 1 else 2) if n is None else n
     random = np.random.default_rng(seed)

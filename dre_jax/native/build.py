@@ -45,13 +45,7 @@ def register() -> str:
 def load_library(name: str, source: Path, flags: Sequence[str] = ()) -> ctypes.CDLL:
     """Returns a library of C++ with XLA's headers, built with the flags unless it is kept from before.
 
-    Args:
-      name: of its file in the cache.
-      source: its file; the headers lie beside it.
-      flags: of the compiler, beside those that every library needs.
-
-    Raises:
-      OSError, subprocess.SubprocessError: where it cannot be built or loaded.
+    Raises `OSError` or `subprocess.SubprocessError` where it cannot be built or loaded.
     """
     compiler, folder = _compiler(), cache.folder()
     if folder is None:

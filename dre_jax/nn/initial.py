@@ -46,12 +46,7 @@ def unflatten(shapes: dict[str, Any], values: Array, start: int = 0) -> dict[str
 
 
 def add_inputs(kernel: Array, at: int, count: int) -> Array:
-    """Returns a kernel f[..., inputs, outputs] with additional inputs, whose weights are zero.
-
-    Args:
-      kernel: of one layer, or of the same layer of several networks.
-      at: number of inputs before the new ones.
-      count: number of new inputs.
+    """Returns a kernel f[..., inputs, outputs] with ``count`` more inputs after the first ``at``, of weight 0.
 
     Example:
       >>> add_inputs(jnp.ones((2, 1)), 1, 2).ravel().tolist()

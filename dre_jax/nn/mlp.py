@@ -23,12 +23,7 @@ _UNIFORM_DEVIATION = 1.0 / math.sqrt(12.0)
 class MLPConfig(Checked):
     """Sizes of a perceptron with a linear output.
 
-    Raises:
-      ConfigError: if a size is not positive or a name is unknown.
-
-    Example:
-      >>> MLPConfig(hidden=(50, 50, 50)).activation
-      'tanh'
+    Raises `ConfigError` if a size is not positive or a name is unknown.
     """
 
     hidden: AnyLayers
@@ -73,12 +68,9 @@ def pad_inputs(params: MLPParams, n_columns: int, width: int) -> MLPParams:
 
 
 def fix_columns(params: MLPParams, is_fixed: Array, values: Array) -> MLPParams:
-    """Returns one or several networks that ignore some columns, with the outputs of rows with constant values there.
+    """Returns one or several networks that ignore some columns, bool[D], with the outputs at values f[D] there.
 
-    Args:
-      params: the networks, for inputs of D columns.
-      is_fixed: bool[D], the columns to ignore.
-      values: f[D], their values as the network reads them; other entries are not used.
+    The values are as the network reads them; those of other columns are not used.
     """
     kernel_name = _first_kernel(params)
     bias_name = kernel_name.replace("kernel", "bias")

@@ -37,12 +37,7 @@ def zero_moments(params: Any) -> Moments:
 
 
 def step_sizes(learning_rate: optax.Schedule, steps: Array) -> StepSizes:
-    """Returns the scalars of steps i32[n], counted from 0; two f32[n].
-
-    Example:
-      >>> float(step_sizes(optax.constant_schedule(0.5), jnp.arange(2)).size[0].round(6))
-      0.158114
-    """
+    """Returns the scalars of steps i32[n], counted from 0; two f32[n]."""
     count = steps.astype(jnp.float32)  # optax adds integers and fractions, which strict promotion refuses
     rate = jax.vmap(lambda step: jnp.asarray(learning_rate(step), jnp.float32))(count)
     power = count + 1.0

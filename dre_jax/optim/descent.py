@@ -50,17 +50,11 @@ def descend(
 ) -> tuple[Descent[T], Array]:
     """Minimises a loss by Adam steps; elements of the gradient that are not finite count as 0.
 
-    Args:
-      loss: of parameters and the inputs of one step, a scalar.
-      descent: state from `begin` or from earlier steps.
-      rates: schedule of the learning rate.
-      steps: i32[n], numbers of the steps, counted from 0.
-      inputs: a tree whose leaves have n in front, one element for each step; None if the loss needs none.
-      project: maps parameters to the domain of the loss after every step.
-      unroll: number of steps in one iteration of the loop.
+    The loss is a scalar of parameters and the inputs of one step, of which a tree has n in front, or None. ``steps``
+    i32[n] are the numbers of the steps, counted from 0, and ``rates`` is the schedule of the learning rate. ``project``
+    maps parameters to the domain of the loss after every step.
 
-    Returns:
-      The state after n steps, and the loss before each step, f[n].
+    Returns the state after n steps, and the loss before each step, f[n].
     """
     value_and_gradient = jax.value_and_grad(loss)
 
@@ -87,22 +81,10 @@ def descend(
 def maximise(
     objective: Callable[[T], Array], start: T, *, steps: int, learning_rate: float, project: Callable[[T], T]
 ) -> tuple[T, Array]:
-    """Returns the best point of Adam with a cosine schedule, and the objective there.
+    """Returns the best point of Adam with a cosine schedule to a rate of zero, and the objective, a scalar, there.
 
-    Without a finite value it returns the start and -inf.
-
-    Args:
-      objective: of a point, a scalar.
-      start: the first point.
-      steps: number of points that are evaluated, the start included; at least one is.
-      learning_rate: at the start; a cosine decays it to zero.
-      project: maps a point to the domain of the objective.
-
-    Example:
-      >>> hill = lambda a: -((a - 2.0) ** 2)
-      >>> best, value = maximise(hill, jnp.float32(0.0), steps=99, learning_rate=0.1, project=abs)
-      >>> float(best.round(1))
-      2.0
+    ``steps`` points are evaluated, the start included, and at least one. ``project`` maps a point to the domain of the
+    objective. Without a finite value it returns the start and -inf.
     """
     rates, numbers = optax.cosine_decay_schedule(learning_rate, max(steps, 1)), jnp.arange(max(steps, 1))
     descent = begin(start, keep_best=True)

@@ -19,11 +19,7 @@ _UNROLL = 2  # steps in one iteration of the loop, as in fine-tuning
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryFitConfig(Checked):
-    """Fitting to a history.
-
-    Raises:
-      ConfigError: if a number is out of range or a name is unknown.
-    """
+    """Fitting to a history. Raises `ConfigError` if a number is out of range or a name is unknown."""
 
     steps: NonNegative[int]
     """Number of Adam steps before every trial."""

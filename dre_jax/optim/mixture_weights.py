@@ -16,17 +16,8 @@ def fit_mixture_weights(initial: Floats, log_likelihood: Floats, strength: float
 
         sum_a 1/S sum_s log sum_h pi_h E_ahs + C sum_h pi^0_h log pi_h.
 
-    Expectation-maximisation counts every task once and the initial weights pi^0 as C tasks.
-
-    Args:
-      initial: pi^0, f64[H].
-      log_likelihood: log E, f64[A, S, H], up to a constant for each history.
-      strength: C.
-
-    Example:
-      >>> likelihood = np.array([[[0.9, 0.1]], [[0.8, 0.2]]])
-      >>> fit_mixture_weights(np.array([0.5, 0.5]), np.log(likelihood), 2.0).round(2).tolist()
-      [0.72, 0.28]
+    Expectation-maximisation counts every task once and the initial weights pi^0, f64[H], as C tasks (``strength``). The
+    likelihoods f64[A, S, H] may lack a constant for each history.
     """
     from scipy.special import logsumexp  # importing it takes a tenth of a second
 

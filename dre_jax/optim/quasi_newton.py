@@ -74,13 +74,6 @@ def maximise_in_box(
       reach: the largest change of a coordinate in a step.
       tolerance: a search ends if the predicted improvement is smaller.
       movable: bool[S, P]: coordinates that may change; all by default.
-
-    Example:
-      >>> bowl = lambda x: (-jnp.sum((x - 2.0) ** 2, axis=1), -2.0 * (x - 2.0))
-      >>> box = {"low": jnp.zeros(2), "high": jnp.array([1.0, 5.0])}
-      >>> maxima = maximise_in_box(bowl, jnp.zeros((1, 2)), **box, steps=9, reach=1.0, tolerance=1e-6)
-      >>> maxima.points.round(3).tolist()
-      [[1.0, 2.0]]
     """
     free_to_move = jnp.ones(start.shape, bool) if movable is None else movable
     identity = jnp.broadcast_to(jnp.eye(start.shape[1], dtype=start.dtype), (*start.shape, start.shape[1]))

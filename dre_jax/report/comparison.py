@@ -21,7 +21,7 @@ from dre_jax.data import Results
 from dre_jax.errors import DataError
 
 DECIMALS = 8
-"""Regret is rounded to so many decimals before it is ranked, as HPO-B does."""
+"""Decimals to which regret is rounded before it is ranked, as in HPO-B."""
 
 Over = Literal["runs", "spaces"]
 Run = tuple[str, str, str]
@@ -137,7 +137,7 @@ class Comparison(NamedTuple):
         return self._error(self.ranks(), over)
 
     def win_tie_loss(self, method: str, trial: int) -> dict[str, WinTieLoss]:
-        """A method against each other one after so many trials, counted in runs; equal to 8 decimals is a tie.
+        """Compares a method with each other one after some trials, in runs; regrets equal to 8 decimals are a tie.
 
         Raises:
           ConfigError: for an unknown method.

@@ -32,16 +32,10 @@ def write_page(
 ) -> None:
     """Writes the page of a comparison.
 
-    Args:
-      path: of the page.
-      title: its heading.
-      comparison: the methods.
-      significances: by unit ("tasks", "runs") and trial.
-      figures: PNG files by name, as `draw_all` gives them.
-      summary: `summary.json`; read for the reference of wins and losses and for where the results come from.
+    ``significances`` are by unit ("tasks", "runs") and trial, and figures are PNG files by name, as `draw_all` returns
+    them. Of ``summary``, `summary.json`, the reference of wins and losses and where the results come from are read.
 
-    Raises:
-      DataError: where a figure cannot be read or the page cannot be written.
+    Raises `DataError` if a figure cannot be read or the page cannot be written.
     """
     at = sorted(significances["tasks"])
     several, reference = len(comparison.methods) > 1, summary["win_tie_loss"]["reference"]

@@ -40,15 +40,13 @@ class ResultFile(NamedTuple):
 
 
 def read_files(files: Files) -> dict[str, ResultFile]:
-    """Result files by method, in the order of the arguments.
+    """Result files by method, in the order of the arguments: paths by method, or paths, perhaps as a text "NAME=PATH".
 
-    Args:
-      files: paths by method, or paths, each of which may be a text "NAME=PATH". Without a name, a method is called what
-        its file says (`_meta.method`) where no other is called so, else after its file.
+    Without a name, a method is called what its file says (`_meta.method`) where no other is called so, else after its
+    file.
 
-    Raises:
-      ConfigError: without files, or where two methods have one name.
-      DataError: for a file that is no result file, naming what is wrong in it.
+    Raises `ConfigError` without files, or where two methods have one name, and `DataError` for a file that is no result
+    file; the message says what is wrong in it.
     """
     named_paths = list(files.items()) if isinstance(files, Mapping) else [_split(text) for text in files]
     if not named_paths:
@@ -114,8 +112,7 @@ def warn_of_differences(files: Mapping[str, ResultFile], comparison: Comparison)
 def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[str, Results]:
     """Reads the files of published methods in a folder, by the method's name.
 
-    Raises:
-      DataError: for a folder without such a file, or a damaged file.
+    Raises `DataError` for a folder without such a file, or a damaged file.
     """
     paths = {name: path for name in PUBLISHED[protocol] if (path := Path(folder) / f"{name}.json").is_file()}
     if not paths:
@@ -126,15 +123,10 @@ def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[s
 def published_files(folder: str | os.PathLike[str], own: Mapping[str, Results]) -> dict[str, ResultFile]:
     """Returns the runs of a user's results by published methods that have all of them, by the method's name.
 
-    Args:
-      folder: holds files of `PUBLISHED`.
-      own: the user's results; those of a continuous search are compared with methods of that protocol.
+    ``folder`` holds files of `PUBLISHED`. Results of a continuous search are compared with methods of that protocol.
 
-    Raises:
-      DataError: as `read_published`, or if no method has all runs.
-
-    Warns:
-      DataWarning: of the methods that lack runs, and are left out.
+    Raises `DataError` as `read_published`, or if no method has all runs; warns of the methods that lack some, which are
+    left out.
     """
     is_continuous = any("continuous" in str(results.meta.get("protocol")) for results in own.values())
     all_results = read_published(folder, "continuous" if is_continuous else "discrete")

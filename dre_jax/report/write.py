@@ -42,9 +42,6 @@ def write_report(
 
     Raises:
       ConfigError, DataError: before anything is written, unless writing itself fails.
-
-    Example:
-      >>> summary = write_report({"dre": "dre.json", "random": "random.json"}, "report")  # doctest: +SKIP
     """
     read = read_files(files)
     if published is not None:
@@ -80,9 +77,6 @@ def write_results_and_report(results: Mapping[str, Results], out: Path, at: Sequ
 
     Returns:
       What `summary.json` holds; see `write_report`.
-
-    Example:
-      >>> summary = write_results_and_report({"dre": dre, "gp": gp}, Path("out"), (25, 50))  # doctest: +SKIP
     """
     make_folder(out / "results")
     files = {name: out / "results" / f"{name.replace('/', '-')}.json" for name in results}

@@ -23,10 +23,8 @@ _limit: int | None = None
 def use(count: int | None) -> None:
     """Limits each process to its first ``count`` devices; None removes the limit.
 
-    Like JAX's own settings this is the process's: results do not depend on it.
-
-    Raises:
-      ConfigError: where this process has fewer.
+    Like JAX's own settings this is the process's: results do not depend on it. Raises `ConfigError` where this process
+    has fewer.
 
     Example:
       >>> use(1)
@@ -54,7 +52,7 @@ def local() -> Devices:
 
 
 def default() -> jax.Device:
-    """Returns the device on which JAX computes what nobody put on a device."""
+    """Returns the device on which JAX computes with arrays that are not put on a device."""
     (device,) = jax.device_put(np.int32(0)).devices()
     return device
 
@@ -68,12 +66,9 @@ def all_devices() -> Devices:
 
 
 def dividing_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
-    """Returns the shape of a mesh that divides both axes of work evenly, the outer axis first.
+    """Returns the shape of a mesh of at most ``n_devices`` that divides both axes of work evenly, the outer axis first.
 
-    Args:
-      n_devices: at most so many are used.
-      outer: how much there is of what is independent; nothing is exchanged along this axis.
-      inner: how much there is of what is averaged.
+    Nothing is exchanged along the outer axis, whose entries are independent; the inner axis is averaged over.
 
     Example:
       >>> dividing_shape(8, 10, 1), dividing_shape(8, 10, 100), dividing_shape(4, 10, 16), dividing_shape(4, 1, 100)
@@ -88,10 +83,6 @@ def covering_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
     """Returns the shape of a mesh of all devices with the least work on the busiest device; outer axis first.
 
     Work that the mesh does not divide is filled up.
-
-    Example:
-      >>> [covering_shape(n, tasks, 5) for n, tasks in ((4, 4), (4, 3), (4, 6), (8, 4), (4, 1))]
-      [(4, 1), (4, 1), (2, 2), (4, 2), (1, 4)]
     """
     shapes = [(n, n_devices // n) for n in range(n_devices, 0, -1) if n_devices % n == 0]
     return min(shapes, key=lambda shape: -(-outer // shape[0]) * -(-inner // shape[1]))

@@ -27,10 +27,8 @@ def start(distributed: bool, coordinator: str | None, processes: int | None, pro
     """Initialises `jax.distributed` if options or the environment ask for several processes.
 
     The first is at `coordinator`, HOST:PORT, and this one is number `process_id`, from 0; or the cluster says so
-    (`distributed`).
-
-    Raises:
-      ConfigError: where something is missing or wrong, no cluster is found, or the others do not come.
+    (`distributed`). Raises `ConfigError` where something is missing or wrong, no cluster is found, or the others do not
+    come.
     """
     options = {"--coordinator": coordinator, "--processes": processes, "--process-id": process_id}
     missing = [name for name, value in options.items() if value is None]

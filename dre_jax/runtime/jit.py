@@ -127,12 +127,9 @@ def jit_with_less_effort(
 def compile_ahead(function: Callable[..., object], *args: Any) -> None:
     """Begins to compile the programs that a function runs, side by side in other threads; the function waits for them.
 
-    Programs that are kept are loaded. Nothing happens where programs are not kept.
-
-    Args:
-      function: runs programs of `jit_with_less_effort`, and does nothing else with arrays than passing them on. It is
-        called with shapes in place of arrays.
-      args: its arguments.
+    The function runs programs of `jit_with_less_effort`, and does nothing else with arrays than passing them on; it is
+    called with shapes in place of arrays. Programs that are kept are loaded. Nothing happens where programs are not
+    kept.
     """
     if less_effort_options() and enabled_folder() is not None:
         function(*jax.tree.map(_shape_of, args))

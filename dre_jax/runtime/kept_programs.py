@@ -57,11 +57,8 @@ class _Entry(NamedTuple):
 class KeptPrograms:
     """The compiled programs of a function, in memory and in a folder.
 
-    Args:
-      jitted: what `jax.jit` made of the function.
-      function: of a module of the library; programs of any other are not kept.
-      static: names of the static arguments.
-      purpose: what the program computes, if a line on standard error is to say that it is compiled.
+    Programs of a function of any module outside of the library are not kept. With a ``purpose``, what the program
+    computes, a line on standard error says that it is compiled.
     """
 
     def __init__(self, jitted: Any, function: Callable[..., Any], static: tuple[str, ...], purpose: str = "") -> None:

@@ -36,10 +36,8 @@ def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
 def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
     """Marks a file as in use by this process, as long as the process lives; the mark is a lock on `.NAME.lock` beside.
 
-    The system ends the lock of a process that was killed.
-
-    Raises:
-      DataError: if another process uses the file; the message names the process.
+    The system ends the lock of a process that was killed. Raises `DataError` if another process uses the file; the
+    message names the process.
     """
     from filelock import FileLock, Timeout
 

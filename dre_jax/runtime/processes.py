@@ -44,8 +44,7 @@ def share(names: Sequence[str]) -> list[str]:
 def from_first(f: Callable[[], Any]) -> Any:
     """Calls ``f`` in the first process and returns the result, something that JSON holds, in all.
 
-    Raises:
-      DreError: in all processes, what ``f`` raised in the first.
+    Raises `DreError` in all processes, what ``f`` raised in the first.
 
     Example:
       >>> from_first(lambda: {"runs": 3})
@@ -76,9 +75,7 @@ def broadcast_from_first(tree: T) -> T:
 def spread(tree: T, shardings: Any) -> T:
     """Puts arrays, which every process holds as a whole, on the devices of all processes, in one transfer.
 
-    Args:
-      tree: arrays.
-      shardings: of the leaves, a tree that may end before that of the arrays does.
+    The tree of shardings may end before that of the arrays does.
     """
     if count() == 1:
         return jax.device_put(tree, shardings)

@@ -101,11 +101,8 @@ class Bar:
 def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | None = None) -> Iterator[None]:
     """Shows the reports of `dre_jax.runtime.reports` in one line of a terminal, which vanishes at the end.
 
-    Results stay. Without a terminal, a stage is a line of standard error if the line before is ten seconds old.
-
-    Args:
-      quiet: show nothing.
-      callback: gets the reports instead.
+    Results stay. Without a terminal, a stage is a line of standard error if the line before is ten seconds old. A
+    callback gets the reports instead.
 
     Example:
       >>> with show_reports(callback=lambda progress: print(progress.stage)):

@@ -1,4 +1,4 @@
-"""Reports of long computations on their progress, to whoever listens: a terminal, or a user's function."""
+"""Reports of long computations on their progress, to a listener: a terminal, or a user's function."""
 
 from __future__ import annotations
 

@@ -25,9 +25,7 @@ def prepare(
     settings, where given, are left alone.
 
     `count` is the number of devices that this process is to use; for the rest see `dre_jax.runtime.distributed.start`.
-
-    Raises:
-      ConfigError: where there are fewer devices, or the other processes cannot be joined.
+    Raises `ConfigError` where there are fewer devices, or the other processes cannot be joined.
     """
     # `jax.config.read` refuses the settings that have a context manager.
     n_devices: Any = getattr(jax.config, "jax_num_cpu_devices")  # noqa: B009

@@ -87,13 +87,7 @@ one_thread = SharedContext(_limit)
 
 
 def on_one_thread(compute: Callable[P, T]) -> Callable[P, T]:
-    """Returns the function with factorisations on one thread; it waits until its results are computed.
-
-    Example:
-      >>> import jax.numpy as jnp
-      >>> on_one_thread(jnp.linalg.cholesky)(jnp.eye(2)).shape
-      (2, 2)
-    """
+    """Returns the function with factorisations on one thread; it waits until its results are computed."""
 
     @wraps(compute)
     def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -117,13 +111,7 @@ def factorise_on_one_thread() -> None:
 
 @contextlib.contextmanager
 def beside(compute: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Iterator[Future[T]]:
-    """Yields the future result of a call in another thread, in the precision of this one.
-
-    Example:
-      >>> with beside(pow, 2, 3) as power:
-      ...     pow(3, 2) + power.result()
-      17
-    """
+    """Yields the future result of a call in another thread, in the precision of this one."""
     in_double_precision = jax.config.jax_enable_x64  # type: ignore[attr-defined]
 
     def call() -> T:

@@ -94,15 +94,10 @@ def _log_h(z: Any, xp: Any) -> Any:
 def log_augmented_improvement(mean: Array, deviation: Array, incumbent: Array, noise: Array) -> Array:
     """Returns the log augmented expected improvement, E[max(0, incumbent - r)] (1 - n / sqrt(s^2 + n^2)).
 
-    The factor (Huang et al. 2006) is small where the signal's deviation s is less than the noise's n: where a response
-    is known as well as its noise allows, another evaluation tells nothing. Noise of more than `RESOLUTION` counts as
-    that much, so the factor matters for searches that would go on at an optimum that they know, and not elsewhere.
-
-    Args:
-      mean: f[...], lower is better.
-      deviation: f[...], of the signal.
-      incumbent: f[...]
-      noise: f[...], deviation of an observation's noise.
+    Lower is better. The factor (Huang et al. 2006) is small where the signal's deviation s is less than the noise's n:
+    where a response is known as well as its noise allows, another evaluation tells nothing. Noise of more than
+    `RESOLUTION` counts as that much, so the factor matters for searches that would go on at an optimum that they know,
+    and not elsewhere.
     """
     deviation = jnp.maximum(deviation, _SMALLEST_DEVIATION)
     noise = jnp.minimum(noise, RESOLUTION)
@@ -123,15 +118,9 @@ def mixture_moments(log_weight: Array, means: Array, variances: Array) -> tuple[
 def log_mixture_improvement(log_weight: Array, means: Array, variances: Array, incumbent: Array, noise: Array) -> Array:
     """Returns the log augmented expected improvement of mixtures on the best response, f[m], higher is better.
 
-    It is the weighted sum over components. The improvement of one Gaussian with the moments of the mixture differs: a
-    component of little weight and another mean increases the variance everywhere.
-
-    Args:
-      log_weight: f[C]
-      means: f[C, m], of responses, higher is better.
-      variances: f[C, m]
-      incumbent: scalar, the best response.
-      noise: f[C], deviations of an observation's noise.
+    It is the sum over components, with weights f[C], means and variances f[C, m], and deviations f[C] of an
+    observation's noise. The improvement of one Gaussian with the moments of the mixture differs: a component of little
+    weight and another mean increases the variance everywhere.
     """
     each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise[:, None])
     return jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
@@ -239,12 +228,6 @@ def acquire_by_response(
     The incumbent is the best response so far; without one, minus infinity, the mean decides. "lcb" is here the upper
     confidence bound, and "mean_rank" the mean alone. With the deviation of the noise, the expected improvement
     is augmented by it.
-
-    Example:
-      >>> ei = AcquisitionConfig(kind="ei")
-      >>> values = acquire_by_response(ei, jnp.array([0.0, 0.0]), jnp.array([1.0, 2.0]), jnp.float32(0.0))
-      >>> bool(values[1] > values[0])
-      True
     """
     if config.function.is_expected_improvement and noise is not None:
         augmented_ei = _improvement(partial(log_augmented_improvement, noise=noise))

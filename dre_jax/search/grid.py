@@ -66,17 +66,11 @@ def run_grid(method: Method, params: Any, runs: GridRuns, config: GridConfig, ca
 
     Tasks and designs are sharded over the mesh. The runs of a task share its table, and devices exchange nothing. All
     arguments cross to the devices in one transfer, with the sharding of the program: so a later call finds the program
-    of the first one, whether its parameters are NumPy arrays or lie on some device.
+    of the first one, whether its parameters are NumPy arrays or lie on some device. Every device has a copy of
+    ``params``, which with ``params_by_task`` have tasks in front. The program has room for ``capacity`` tasks, so that
+    calls with fewer compile nothing new.
 
-    Args:
-      method: static.
-      params: what the method's `fit` returned; every device has a copy. With ``params_by_task`` tasks in front.
-      runs: NumPy arrays.
-      config: how.
-      capacity: tasks that the program has room for, at least A: calls with fewer compile nothing new.
-
-    Raises:
-      ConfigError: if the method's values of all candidates are NaN in a trial.
+    Raises `ConfigError` if the method's values of all candidates are NaN in a trial.
     """
     n_tasks, n_designs = runs.designs.shape[:2]
     shape = config.mesh.devices.shape
@@ -150,13 +144,7 @@ def grid(method: Method, params: Any, runs: GridRuns, counts: Array, config: Gri
 
 
 def run_keys(key_data: Array, run_ids: Array, impl: Any = None) -> Array:
-    """Returns the keys [A, B] of runs: each task's key with the identifiers of the task and of the design folded in.
-
-    Args:
-      key_data: u32[A, ...], of the tasks' keys.
-      run_ids: u32[A, B, 2].
-      impl: of the keys; JAX's default if None.
-    """
+    """Returns the keys [A, B] of runs: each task's key, with the identifiers u32[A, B, 2] of both folded in."""
 
     def run_key(key: Array, ids: Array) -> Array:
         # A loop, because the generator is unrolled into two hundred operations wherever it is called.

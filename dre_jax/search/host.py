@@ -34,31 +34,14 @@ class HostMethod(Protocol):
 def run_host(
     method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarray, n_trials: int, *, name: str | None = None
 ) -> np.ndarray:
-    """Does one run on a table as HPO-B's handler does: scaled with the table, up to its optimum.
+    """Does one run of T trials on a table as HPO-B's handler does; returns the incumbents f64[T + 1].
 
-    Like HPO-B's handler it looks for the optimum after each trial, so a method is asked once even where the design
-    holds it. A table with a constant response gives 0.5 throughout, as in `run_tasks`, where HPO-B has 0/0.
+    Responses are scaled with the table, and the run ends at its optimum. Like HPO-B's handler it looks for the optimum
+    after each trial, so a method is asked once even where the design holds it. A table with a constant response gives
+    0.5 throughout, as in `run_tasks`, where HPO-B has 0/0. A method that remembers anything must be an object of its
+    own for this run; messages name it, by default by its class.
 
-    Args:
-      method: an object of its own for this run, if it remembers anything.
-      x: [N, D].
-      y: [N] or [N, 1].
-      design: rows evaluated at the start.
-      n_trials: T.
-      name: of the method, for messages; its class by default.
-
-    Returns:
-      f64[T + 1], incumbents.
-
-    Raises:
-      MethodError: for an answer that is no index of a pending row. What the method itself raises is let through.
-
-    Example:
-      >>> class First:
-      ...     def observe_and_suggest(self, X_obs, y_obs, X_pen):
-      ...         return 0
-      >>> run_host(First(), np.eye(4), np.array([3.0, 1.0, 5.0, 4.0]), np.array([1]), 3).tolist()
-      [0.0, 0.5, 1.0, 1.0]
+    Raises `MethodError` for an answer that is no index of a pending row. What the method itself raises is let through.
     """
     name = name or type(method).__name__
     x = np.asarray(x, np.float64)

@@ -34,12 +34,7 @@ class SearchTask(NamedTuple):
 
 
 def segments(n_design: int, n_trials: int) -> Iterator[tuple[int, int]]:
-    """Yields capacities of the growing history, and the number of trials of each.
-
-    Example:
-      >>> list(segments(5, 25))
-      [(16, 12), (29, 13)]
-    """
+    """Yields capacities of the growing history, and the number of trials of each."""
     most = max(n_design + n_trials - 1, 1)
     n_filled, remaining, capacity = n_design, n_trials, FIRST_BUCKET
     while remaining > 0:
@@ -115,8 +110,8 @@ def run(
       key: the run's PRNG key.
       n_trials: T, static.
       stop_at_optimum: evaluate nothing more once the table's best response is reached, as HPO-B's handler does.
-      side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
-        A branch in its place would have vmap give every run a copy of the table.
+      side_by_side: whether it is vmapped over runs, which wait for each other: a finished one continues to compute,
+        because vmap would give every run a copy of the table for a branch.
       single_loop: compile one loop over trials, not one for each capacity of the history. A method with `fit_history`
         is fitted to the smallest capacity that holds all trials, see `dre_jax.search.stages`; side by side of every
         second capacity, because each is a branch to compile, for seconds on a GPU.

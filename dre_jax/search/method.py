@@ -143,8 +143,7 @@ _NO_CAPABILITIES = Capabilities()
 def capabilities_of(method: object) -> Capabilities:
     """Returns the capabilities that a method declares; none if it declares nothing.
 
-    Raises:
-      ConfigError: if its `capabilities` are not `Capabilities`, or cannot be read; for a name or a class.
+    Raises `ConfigError` if its `capabilities` are not `Capabilities`, or cannot be read; for a name or a class.
     """
     if isinstance(method, (str, type)):
         raise ConfigError(f"a method must be an object, such as find('dre').make(), but got {method!r}")
@@ -165,12 +164,7 @@ def learns_from_past(method: object, default: bool = True) -> bool:
 
 
 def decisions_of(method: Method, params: Any) -> dict[str, str]:
-    """Returns the decisions of `fit` and their reasons, by subject; empty for a method without `explain_fit`.
-
-    Example:
-      >>> decisions_of(cast(Method, object()), None)
-      {}
-    """
+    """Returns the decisions of `fit` and their reasons, by subject; empty for a method without `explain_fit`."""
     return dict(cast(CapableMethod, method).explain_fit(params)) if capabilities_of(method).explains_fit else {}
 
 
@@ -179,8 +173,7 @@ def value(
 ) -> Array:
     """Returns values f32[N] of the candidates; with ``sample``, the values of one sampled model.
 
-    Raises:
-      ConfigError: if the method cannot sample.
+    Raises `ConfigError` if the method cannot sample.
     """
     if sample:
         return as_posterior_sampling(method).sample_posterior(params, history, candidates, key)

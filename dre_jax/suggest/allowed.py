@@ -1,6 +1,6 @@
-"""Points moved to where the rules of a space allow them, as far as one rule after the other can tell.
+"""Projection of points to the rules of a space, one rule after the other.
 
-Numbers in orders and sums get their values one by one: each in the interval that leaves room for those that follow.
+Numbers in orders and sums get their values one by one, each in the interval that leaves room for the following ones.
 """
 
 from __future__ import annotations
@@ -20,17 +20,11 @@ Points = np.ndarray
 def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int, fixed: Points | None = None) -> Points:
     """Returns n points f[n, P] that the rules of a layout allow, the first of those drawn; repeated if there are fewer.
 
-    Rows of tables are drawn, and one number of an exact sum follows from the others. If few points are allowed, the
-    others are moved, see `move`.
+    ``draw`` returns points f[number, P] of a number of points, which like n is a power of two; ``fixed`` f[P] are
+    coordinates that all points have, NaN for the others. Rows of tables are drawn, and one number of an exact sum
+    follows from the others. If few points are allowed, the others are moved, see `move`.
 
-    Args:
-      layout: the space.
-      draw: function of a number of points, a power of two, that returns points f[number, P].
-      n: a power of two.
-      fixed: f[P], coordinates that all points have, NaN for the others; None without any.
-
-    Raises:
-      ConfigError: if no point of 64 n is allowed.
+    Raises `ConfigError` if no point of 64 n is allowed.
     """
     if not layout.rules:
         return draw(n)
@@ -64,7 +58,7 @@ def draw_rows(layout: SpaceLayout, points: Points, fixed: Points | None = None) 
 
 
 def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = None) -> Points:
-    """Returns points f[n, P], of which one number of each exact sum is what the others leave, if it can be."""
+    """Returns points f[n, P] with one number of each exact sum set to the remainder of the others, if possible."""
     points, sequence = points.copy(), _sequence(layout)
     for rule in layout.rules:
         if not isinstance(rule, Linear) or not rule.is_exact:
@@ -85,13 +79,9 @@ def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = No
 def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, spread: bool = False) -> Any:
     """Returns points f[..., P] in the nearest rows of tables, and with numbers within what orders and sums leave.
 
-    Args:
-      layout: the space.
-      points: f[..., P].
-      fixed: f[P], coordinates that stay, NaN for the others; None without any.
-      xp: NumPy or JAX.
-      spread: whether numbers are drawn from what is left, not only moved there. In a chain of real numbers with equal
-        bounds, and in a sum of such numbers, uniform points stay uniform.
+    Coordinates ``fixed`` f[P] stay, NaN for the others. With ``spread``, numbers are drawn from what is left, not only
+    moved there: in a chain of real numbers with equal bounds, and in a sum of such numbers, uniform points stay
+    uniform. ``xp`` is NumPy or JAX.
     """
     if all(isinstance(rule, Combination) for rule in layout.rules):
         return points

@@ -28,8 +28,7 @@ _MANY = 12
 class CandidateConfig:
     """Settings for drawing the points that a method values.
 
-    Raises:
-      ConfigError: for counts or widths that are not positive, or a number of even points that is no power of two.
+    Raises `ConfigError` for counts or widths that are not positive, or a number of even points that is no power of two.
     """
 
     even: int = 1024
@@ -78,12 +77,6 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
     corners. For a method that declares ``improvement`` and not ``weighs_past``, most candidates there are the best
     trials with one or two hyperparameters changed. While there are fewer trials than hyperparameters, half of them are
     changed: no single effect is known well then, and a change of one or two gains little.
-
-    Example:
-      >>> from dre_jax.methods import find
-      >>> from dre_jax.suggest.layout import unit_cube
-      >>> [default_candidates(find(name).make(), unit_cube(2)).even for name in ("gp", "random")]
-      [256, 1024]
     """
     capabilities = capabilities_of(method)
     if layout.n_parts > _MANY and capabilities.improvement and not capabilities.weighs_past:
@@ -150,14 +143,9 @@ def draw_step_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Ar
 def steps_from(
     layout: SpaceLayout, config: CandidateConfig, parents: Array, count: Array, numbers: StepNumbers
 ) -> Array:
-    """Returns points f[steps, P], one random step away from the best.
+    """Returns points f[steps, P], one random step away from the best of the parents f[B, P], best first.
 
-    Args:
-      layout: the space.
-      config: how many and how wide.
-      parents: f[B, P], best first.
-      count: i32 scalar, how many of them there are; without any, steps from the middle.
-      numbers: random.
+    Of the parents, the first ``count`` exist; without any, the steps start from the middle.
     """
     n = config.steps
     # Fewer parents than slots: those that there are serve in turn.

@@ -40,12 +40,7 @@ class Boxes(NamedTuple):
 
 
 def dominates(values: Floats) -> npt.NDArray[np.bool_]:
-    """Returns bool[n, n] for values f64[n, M]: whether row i equals or exceeds row j in all, and exceeds it in one.
-
-    Example:
-      >>> (~dominates(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])).any(axis=0)).tolist()
-      [True, True, False]
-    """
+    """Returns bool[n, n] for values f64[n, M]: whether row i equals or exceeds row j in all, and exceeds it in one."""
     no_worse = np.all(values[:, None] >= values[None], axis=2)
     better = np.any(values[:, None] > values[None], axis=2)
     return no_worse & better
@@ -56,10 +51,6 @@ def decompose(front: Floats, reference: Floats) -> Boxes:
 
     A sweep over the last objective, which merges boxes that stay: n + 1 boxes for two objectives, and at most 2 n + 1
     for three.
-
-    Example:
-      >>> len(decompose(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([-1.0, -1.0])).where)
-      3
     """
     front = np.unique(front[np.all(front > reference, axis=1)], axis=0)
     columns = [np.unique(np.append(column, low)) for column, low in zip(front.T, reference, strict=True)]
@@ -105,12 +96,7 @@ def pad_boxes(boxes: Boxes, n_thresholds: int, n_boxes: int) -> Boxes:
 
 
 def hypervolume(values: Floats, reference: Floats) -> float:
-    """Returns the hypervolume of values f64[n, M] above a reference point f64[M].
-
-    Example:
-      >>> hypervolume(np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros(2))
-      3.0
-    """
+    """Returns the hypervolume of values f64[n, M] above a reference point f64[M]."""
     boxes = decompose(values[~dominates(values).any(axis=0)], reference)
     corner = np.array([row[np.isfinite(row)].max() for row in boxes.thresholds])
     bounds = np.minimum(boxes.thresholds, corner[:, None])
@@ -129,11 +115,9 @@ def log_expected_excess(predictions: Components, thresholds: Array) -> Array:
 
 
 def log_hypervolume_improvement(boxes: Boxes, log_excess: Array) -> Array:
-    """Returns the log expected hypervolume improvement f[N] of candidates.
+    """Returns the log expected hypervolume improvement f[N] of candidates on what the front leaves.
 
-    Args:
-      boxes: those that the front leaves.
-      log_excess: f[M, N, T], from `log_expected_excess` at the thresholds of each objective.
+    ``log_excess`` f[M, N, T] is that of `log_expected_excess` at the thresholds of each objective.
     """
     total = jnp.zeros((log_excess.shape[1], len(boxes.where)), log_excess.dtype)
     for m, excess in enumerate(log_excess):

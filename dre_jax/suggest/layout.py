@@ -282,11 +282,6 @@ class SpaceLayout:
 
 
 def unit_cube(n_columns: int) -> SpaceLayout:
-    """Returns the layout of D numbers in [0, 1], which are their own columns.
-
-    Example:
-      >>> unit_cube(2).columns(np.array([[0.25, 0.5]])).tolist()
-      [[0.25, 0.5]]
-    """
+    """Returns the layout of D numbers in [0, 1], which are their own columns."""
     unit = Scale(0.0, 1.0)
     return SpaceLayout(tuple(Number(unit, 0.0, 0.0, 0, i, unit) for i in range(n_columns)), n_columns)

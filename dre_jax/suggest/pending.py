@@ -36,19 +36,10 @@ def with_pending_trials(
 
     The constant liar imputes the minimum, mean or maximum of the responses so far (minimum and mean spread a batch
     further than the maximum); the Kriging believer imputes the method's prediction of each. With "none" and "draw" the
-    pending trials are left out of the history; `dre_jax.search.method.value` samples.
+    pending trials are left out of the history; `dre_jax.search.method.value` samples. The pending trials x f32[C, D]
+    are in slots, bool[C], that are empty in the history. Method and strategy are static.
 
-    Args:
-      method: static.
-      params: what the method's `fit` returned.
-      history: the trials that have a response.
-      x: f32[C, D], configurations of the pending trials, in slots that are empty in the history.
-      pending: bool[C], those slots.
-      strategy: one of `PENDING_STRATEGIES`, static.
-      key: PRNG key, for the method.
-
-    Raises:
-      ConfigError: for a believer whose method has no acquisition function, and so no mean.
+    Raises `ConfigError` for a believer whose method has no acquisition function, and so no mean.
     """
     if strategy in ("none", "draw"):
         return history
@@ -62,8 +53,7 @@ def with_pending_trials(
 def with_mean_acquisition(method: Method) -> Any:
     """Returns the method with the mean of its predictions in place of its acquisition function.
 
-    Raises:
-      ConfigError: if it has no acquisition function.
+    Raises `ConfigError` if it has no acquisition function.
     """
     untyped_method: Any = method
     acquisition = getattr(method, "acquisition", None)

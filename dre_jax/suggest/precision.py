@@ -29,16 +29,7 @@ def supports_double(method: Method) -> bool:
 
 @contextmanager
 def precision_of(method: Method) -> Iterator[Dtype]:
-    """Sets the precision of this thread to that of a method; yields its dtype.
-
-    Example:
-      >>> from dre_jax.methods import find
-      >>> with precision_of(find("gp").make()) as dtype:
-      ...     print(jnp.zeros(1, dtype).dtype)
-      float64
-      >>> jnp.zeros(1).dtype
-      dtype('float32')
-    """
+    """Sets the precision of this thread to that of a method; yields its dtype."""
     double = supports_double(method)
     with jax.enable_x64(double):  # whatever the process has set for a model of its own
         yield np.float64 if double else np.float32

@@ -17,21 +17,12 @@ from dre_jax.search.history import Candidates, History
 from dre_jax.search.loop import trial_keys
 from dre_jax.search.method import Method, as_history_fit, capabilities_of
 from dre_jax.search.stages import Valuation, valuation
+from dre_jax.suggest import weighting
 from dre_jax.suggest.allowed import move
 from dre_jax.suggest.candidates import CandidateConfig, StepNumbers, canonicalize, draw_step_numbers, steps_from
 from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.pending import with_pending_trials
 from dre_jax.suggest.refinement import choose_starts, refine, supports_refinement
-from dre_jax.suggest.weighting import (
-    NO_WEIGHTS,
-    Weights,
-    gives_improvement,
-    response_transform,
-    tie_noise,
-    value_scale,
-    values_are_logarithms,
-    weigh,
-)
 
 _FEW_SLOTS = 32
 """Of a history, up to which a user waits for the compiler longer than for its programs."""
@@ -68,7 +59,7 @@ class SuggestionInputs(NamedTuple):
     """i32 scalar, the trial's number."""
     fixed_values: Array | None = None
     """f[P], values of fixed coordinates; NaN where they are searched."""
-    weights: Weights = NO_WEIGHTS
+    weights: weighting.Weights = weighting.NO_WEIGHTS
     """Factors of the method's values; see `dre_jax.suggest.weighting`."""
 
 
@@ -110,17 +101,10 @@ def propose(
     inputs: SuggestionInputs,
     n: int = 1,
 ) -> Proposals:
-    """Returns the points that a method values most, in the precision of ``inputs.even``.
+    """Returns the K points that a method values most, in the precision of ``inputs.even``.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
-    is random search.
-
-    Args:
-      method: static.
-      layout: the space, static.
-      config: which points are drawn, static.
-      inputs: the arrays.
-      n: K, static: how many.
+    is random search. All but the inputs are static.
     """
     trials = inputs.trials
     # A program of its own, as it is the same for histories of all sizes.
@@ -197,7 +181,7 @@ def _draw_rounds(
     """Returns the candidates after the last round."""
     trials, even, fixed_values, weights = inputs.trials, inputs.even, inputs.fixed_values, inputs.weights
     is_weighted = any(weight is not None for weight in weights)
-    is_log = values_are_logarithms(method, sample=config.pending_strategy == "draw")
+    is_log = weighting.values_are_logarithms(method, sample=config.pending_strategy == "draw")
     rate = _valuation(method, config, inputs.params, posterior, method_key)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
@@ -221,8 +205,8 @@ def _draw_rounds(
         values = jnp.where(has_value, values, -jnp.inf)
         scale = None
         if is_weighted:
-            scale = None if is_log else value_scale(values, candidates.where)
-            values = _weigh(layout, weights, values, scale, points) + tie_noise(values, coins)
+            scale = None if is_log else weighting.value_scale(values, candidates.where)
+            values = _weigh(layout, weights, values, scale, points) + weighting.tie_noise(values, coins)
         order = jnp.lexsort((coins, is_even, values))[::-1]
         points = points[order]
         parents, n_parents = points[: config.sources], jnp.int32(config.sources)
@@ -267,10 +251,10 @@ def _choose(
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
     points, values, improvement = points[:n], values[:n], None
-    if not sample and gives_improvement(method):
+    if not sample and weighting.gives_improvement(method):
         log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
         # Of responses above the median, the scale is linear.
-        improvement = jnp.exp(log_improvement) * response_transform(method, history).deviation
+        improvement = jnp.exp(log_improvement) * weighting.response_transform(method, history).deviation
     return Proposals(points, values, last.is_undefined, improvement, posterior.past_weight)
 
 
@@ -287,8 +271,8 @@ def _to_rules(layout: SpaceLayout, points: Array, fixed_values: Array | None) ->
     return move(layout, points, fixed_values, jnp) if layout.is_thin else points
 
 
-def _weigh(layout: SpaceLayout, weights: Weights, values: Array, scale: Array | None, points: Array) -> Array:
-    return weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
+def _weigh(layout: SpaceLayout, weights: weighting.Weights, values: Array, scale: Array | None, points: Array) -> Array:
+    return weighting.weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
 
 
 def _fix_coordinates(points: Array, values: Array | None) -> Array:

@@ -29,15 +29,9 @@ def supports_refinement(method: Method, layout: SpaceLayout) -> bool:
 
 
 def choose_starts(points: Array, values: Array, count: int) -> Array:
-    """Returns points of high value with a minimum distance: 0.1 for the first half, 0.01 for the others.
+    """Returns S points f[S, P] of high value with a minimum distance: 0.1 for the first half, 0.01 for the others.
 
-    Args:
-      points: f[N, P].
-      values: f[N].
-      count: S, static.
-
-    Returns:
-      f[S, P]. Where nothing is far enough from those before, the best that is not among them.
+    Where nothing is far enough from those before, it is the best that is not among them.
     """
 
     def choose(distance: Array, apart: Array) -> tuple[Array, Array]:
@@ -57,12 +51,8 @@ def refine(
 ) -> tuple[Array, Array]:
     """Returns the best points f[S, P] of searches from starts f[S, P], and their values f[S].
 
-    Args:
-      layout: the space.
-      rate: values f[N] of points f[N, P], each of which depends on its own point alone.
-      starts: in the cube.
-      fixed_values: f[P], values of fixed coordinates; NaN where they are searched. None for none.
-      steps: of each search, at most.
+    ``rate`` returns values f[N] of points f[N, P], each of which depends on its own point alone. ``fixed_values`` f[P]
+    are NaN where coordinates are searched.
     """
 
     def total(points: Array) -> tuple[Array, Array]:

@@ -78,14 +78,9 @@ class Linear:
         return (below & (total >= self.low - room)) | ~self.applies(active)
 
     def limits(self, i: int, part: Any, ends: Mapping[int, tuple[Any, Any]], active: Any, xp: Any = np) -> Any:
-        """Returns the least and the greatest value f[...] of a number that leave room for the others.
+        """Returns the least and the greatest value f[...] of number ``i`` that leave room for the others.
 
-        Args:
-          i: position of the number.
-          part: the number.
-          ends: bounds f[...] of all numbers of the rule, by position.
-          active: masks of active hyperparameters.
-          xp: NumPy or JAX.
+        ``ends`` are the bounds f[...] of all numbers of the rule, by position, and ``active`` the masks of active ones.
         """
         least: Any = 0.0
         most: Any = 0.0

@@ -26,11 +26,6 @@ def sobol_points(n: int, n_parts: int, seed: int) -> np.ndarray:
     """Returns n points f32[n, P] of a scrambled Sobol sequence, n a power of two.
 
     The scrambling is a random linear matrix and a digital shift (Matousek 1998).
-
-    Example:
-      >>> points = sobol_points(4, 2, 0)
-      >>> sorted((4 * points[:, 0]).astype(int).tolist())
-      [0, 1, 2, 3]
     """
     if _directions(n_parts) is None:
         from scipy.stats import qmc
@@ -79,7 +74,7 @@ def expand_points(words: ScrambledWords, n: int, xp: Any = np) -> Any:
 
 @cache
 def _directions(n_parts: int) -> Words | None:
-    """Returns direction numbers u32[P, 30]; None without SciPy's table of so many."""
+    """Returns direction numbers u32[P, 30]; None if SciPy's table has fewer."""
     table = _table()
     if table is None or n_parts > len(table[0]):
         return None

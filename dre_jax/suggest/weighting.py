@@ -86,12 +86,7 @@ def response_transform(method: Method, history: History) -> ResponseTransform:
 
 
 def value_scale(values: Array, where: Array) -> Array:
-    """Returns the standard deviation of values f[N] over the candidates, a scalar; 1 if all are equal.
-
-    Args:
-      values: f[N].
-      where: bool[N], which of them count.
-    """
+    """Returns the standard deviation of the values f[N] that count, a scalar; 1 if all are equal."""
     where = where & jnp.isfinite(values)
     deviation = jnp.std(values, where=where)
     return jnp.where(_differ(values, where) & (deviation > 0.0), deviation, 1.0)
@@ -100,11 +95,7 @@ def value_scale(values: Array, where: Array) -> Array:
 def log_belief(layout: SpaceLayout, table: Any, points: Any, xp: Any = jnp) -> Any:
     """Returns the sum f[N] of the logarithms of a belief's weights over the active hyperparameters of points f[N, P].
 
-    Args:
-      layout: the search space, static.
-      table: f[P, K + 1], logarithms at the coordinates k / K, with linear interpolation between them.
-      points: f[N, P].
-      xp: NumPy or JAX, as in `dre_jax.suggest.layout`.
+    ``table`` f[P, K + 1] has the logarithms at the coordinates k / K, with linear interpolation between them.
     """
     position = points * (table.shape[1] - 1)
     left = xp.clip(xp.floor(position), 0, table.shape[1] - 2)
@@ -117,14 +108,9 @@ def log_belief(layout: SpaceLayout, table: Any, points: Any, xp: Any = jnp) -> A
 def weigh(
     values: Array, scale: Array | None, feasibility: Feasibility | None, points: Array, belief: Array | float = 0.0
 ) -> Array:
-    """Returns values times weights, f[N], as logarithms.
+    """Returns the logarithms f[N] of values times weights; minus infinity stays.
 
-    Args:
-      values: f[N]; minus infinity stays.
-      scale: their divisor; None for logarithms.
-      feasibility: the model; None for none.
-      points: f[N, P].
-      belief: f[N], logarithms of further weights.
+    ``scale`` divides the values, None for values that are logarithms, and ``belief`` f[N] are logarithms of weights.
     """
     weighted_values = values if scale is None else values / scale
     if feasibility is not None:

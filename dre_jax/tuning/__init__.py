@@ -1,4 +1,4 @@
-"""Tuning a model of one's own: search spaces, ask and tell, and surrogates that learn from past studies."""
+"""Tuning of your own model: search spaces, ask and tell, and surrogates that learn from past studies."""
 
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.past.curves import PastCurves

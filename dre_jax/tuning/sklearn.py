@@ -84,8 +84,8 @@ class DRESearchCV(BaseSearchCV):
           batch: number of configurations that are suggested, and evaluated in parallel with `n_jobs`, at once.
           config: settings of the engine.
           random_state: a seed, a `numpy.random.RandomState`, or None.
-          scoring: see `RandomizedSearchCV`, as all that follow. Of several metrics, the search maximises the one that
-            `refit` names. If `refit` is False or a function, it maximises the first metric, with a warning.
+          scoring: see `RandomizedSearchCV`, as for all following arguments. The search maximises the metric that
+            `refit` names, or the first of several with a warning, if `refit` is False or a function.
           n_jobs: number of processes.
           refit: whether the best configuration is fitted to all data.
           cv: the cross-validation splitter.

@@ -1,7 +1,7 @@
-"""The small real meta-dataset that ships: scikit-learn models on data sets that scikit-learn carries.
+"""The small real meta-dataset that is shipped: scikit-learn models on data sets of scikit-learn.
 
-Four search spaces in HPO-B v3's files; `PROVENANCE.md` beside them says how they were made, and
-`meta-dataset-descriptors.json` what each column means.
+It has four search spaces in HPO-B v3's files. `PROVENANCE.md` in its folder describes how they were made, and
+`meta-dataset-descriptors.json` the columns.
 
 >>> from dre_jax.data import bundled
 >>> bundled.spaces()
@@ -21,9 +21,9 @@ __all__ = ["load", "path", "spaces"]
 
 
 def path() -> Path:
-    """The folder of the files, for everything that takes HPO-B's folder.
+    """The folder of the files, which can be passed wherever HPO-B's folder can.
 
-    Raises `DataError` when the package is imported from a zip archive, which has no folders.
+    Raises `DataError` if the package is imported from a zip archive, which has no folders.
     """
     folder = resources.files(__name__)
     if not isinstance(folder, Path):

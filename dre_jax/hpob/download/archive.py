@@ -1,4 +1,4 @@
-"""Unpacks a zip archive that nobody vouches for: the data files of one of its folders, under their bare names."""
+"""Unpacks an untrusted zip archive: the data files of one of its folders, under their bare names."""
 
 import errno
 import re

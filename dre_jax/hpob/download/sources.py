@@ -26,9 +26,8 @@ _SURROGATE = re.compile(r"surrogate-(\w[\w.]*)-(\w[\w.]*)")
 def check_tables(folder: Path) -> str:
     """Returns a summary of HPO-B v3's files, which are read to their ends; tables are checked when they are loaded.
 
-    Raises:
-      DataError: for a file that is missing, cut off or no JSON, search spaces or columns that differ between the files,
-        and other numbers of search spaces, test tasks and initial designs than HPO-B's.
+    Raises `DataError` for a file that is missing, cut off or no JSON, search spaces or columns that differ between the
+    files, and other numbers of search spaces, test tasks and initial designs than HPO-B's.
     """
     splits = {split: outline(folder, split) for split in ("train", "validation", "test")}
     tests = splits["test"]
@@ -64,10 +63,8 @@ def surrogate_names(folder: Path) -> list[str]:
 def check_surrogates(folder: Path) -> str:
     """Returns a summary of the surrogates that the statistics name; each is checked when it is loaded.
 
-    A surrogate without a file is warned of (`DataWarning`), as most belong to tasks that are not tested on.
-
-    Raises:
-      DataError: for statistics that cannot be read, and for fewer surrogates or search spaces than HPO-B's.
+    A surrogate without a file is warned of (`DataWarning`), as most belong to tasks that are not tested on. Raises
+    `DataError` for statistics that cannot be read, and for fewer surrogates or search spaces than HPO-B's.
     """
     names = surrogate_names(folder)
     present = [name for name in names if (folder / f"{name}.json").is_file()]
@@ -88,7 +85,7 @@ class Collection(NamedTuple):
     """Default target."""
     url: str
     sha256: str | None
-    """None for one that nobody knows."""
+    """None if it is unknown."""
     required: tuple[str, ...]
     """Stems, the smallest file first, so that a wrong address shows at once; it marks the folder inside an archive."""
     optional: Callable[[Path], Sequence[str]]

@@ -1,33 +1,30 @@
 """BOHAMIANN: a Bayesian neural network, sampled by scale-adapted SG-HMC (Springenberg et al. 2016).
 
 Networks f (three hidden layers of 50, tanh) and a noise variance s^2 are drawn from their posterior given the
-standardised history, p(theta | D) ~ p(theta) prod_i N(y_i; f(x_i; theta), s^2), by the chain below
-under the prior of `PriorConfig`. With M of them,
+standardised history, p(theta | D) ~ p(theta) prod_i N(y_i; f(x_i; theta), s^2), under the prior of `PriorConfig`. With
+M of them,
 
     mu(x) = mean_m f_m(x),        s^2(x) = mean_m [(f_m(x) - mu(x))^2 + s_m^2].
 
-The authors' code takes 13,000 steps before every trial, 1.6 s of a core at a history of 30; the default's 600 take
-0.08 s. Its steps are shorter than theirs, by 0.003 in place of 0.01: the gradients of a history without noise are
-steep, and longer steps spread the samples wider than the posterior is.
+A weight of a layer with n inputs has the prior N(0, s^2 / n); a bias is the weight of one more input, a constant. The
+logarithm of the noise variance has the prior N(m, d^2). The chain works on the weights divided by their prior
+deviations, so that the prior is the unit Gaussian and all layers have the same scale.
 
-**Coordinates.** A weight of a layer with n inputs has the prior N(0, s^2 / n); a bias is the weight of one more input,
-a constant. The logarithm of the noise's variance, equal for all inputs, has the prior N(m, d^2). The chain works on the
-weights over their prior deviations, so that the prior is the unit Gaussian, and those of wide and of narrow layers are
-of one scale.
-
-**Chain** (section 4; Chen et al. 2014). A chain of positions theta with momenta v whose stationary density is
-proportional to exp(-U(theta)). One step, element by element, with h the step size and a the friction:
+**Chain** (section 4; Chen et al. 2014). One step of the positions theta and momenta v, whose stationary density is
+proportional to exp(-U(theta)), is element by element, with the step size h and the friction a,
 
     v <- (1 - a) v - h V^-1/2 grad U(theta) + N(0, 2 h a V^-1/2),        theta <- theta + v.
 
-V is a running mean of the squared gradient. It is adapted during burn-in, over a window that the gradient's own noise
-sets, and fixed from then on, so that the chain keeps its stationary density:
+V is a running mean of the squared gradient. It adapts during burn-in, over a window that the noise of the gradient
+sets, and is fixed afterwards, so that the chain keeps its stationary density:
 
     w <- w + 1 - w g^2 / V,      g <- g + r (grad U - g),      V <- V + r (grad U^2 - V),      r = 1 / (w + 1).
 
-The paper divides by w where its authors' code has w + 1, so that the first window, of one step, does not forget all.
-The gradient of a history is exact. So the share that the paper takes off the injected noise, for what drawing batches
-adds (h^2), is zero here. blackjax has the sampler without the adaptation of scales.
+The paper divides by w, its authors' code by w + 1, so that the first window, of one step, does not forget everything.
+The gradient is exact, because it uses the whole history; the correction of the injected noise for batches (h^2) is
+therefore zero. The authors' code takes 13,000 steps before every trial (1.6 s of a core at a history of 30), the
+default 600 (0.08 s) of length 0.003 instead of 0.01: a history without noise has steep gradients, and with longer steps
+the samples spread wider than the posterior.
 """
 
 import math
@@ -52,11 +49,7 @@ from dre_jax.search.history import Candidates, History
 
 @dataclass(frozen=True, kw_only=True)
 class PriorConfig(Checked):
-    """Prior of a network.
-
-    Raises:
-      ConfigError: where a deviation is not positive.
-    """
+    """Prior of a network. Raises `ConfigError` where a deviation is not positive."""
 
     weight_deviation: Positive[float] = 2.0
     """s: of a weight, times the root of the layer's inputs."""
@@ -110,11 +103,7 @@ _MOST = 10.0  # deviations of the gradient that a step follows; where V fits it 
 
 @dataclass(frozen=True, kw_only=True)
 class SGHMCConfig(Checked):
-    """Length and pace of a chain.
-
-    Raises:
-      ConfigError: where a number is out of range.
-    """
+    """Length and pace of a chain. Raises `ConfigError` where a number is out of range."""
 
     burn_in: NonNegative[int]
     """Steps that adapt scales and are thrown away."""
@@ -220,21 +209,13 @@ def sample_chain(config: SGHMCConfig, gradient_of: Gradient, position: Array, ke
     return positions, chain
 
 
-PAPER_CHAIN = SGHMCConfig(burn_in=3000, samples=100, keep_every=100)
-"""The length that the authors' code has: 13,000 steps before every trial."""
-
 _NETWORK = MLPConfig(hidden=(50, 50, 50))
 _CHAIN = SGHMCConfig(burn_in=200, samples=40, keep_every=10, step_size=3e-3)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bohamiann(ByResponse, NoMetaLearning):
-    """A Bayesian neural network, sampled anew before every trial.
-
-    Example:
-      >>> Bohamiann(chain=PAPER_CHAIN).chain.steps
-      13000
-    """
+    """A Bayesian neural network, sampled anew before every trial."""
 
     network: MLPConfig = _NETWORK
     """The paper's sizes."""

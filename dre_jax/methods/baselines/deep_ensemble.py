@@ -1,15 +1,14 @@
 """Deep ensemble: members that predict a mean and a variance (Lakshminarayanan et al. 2017; the thesis).
 
-Each of M perceptrons starts from weights of its own and minimises the negative Gaussian log-likelihood of the
-standardised history, mean_i [log s^2(x_i) / 2 + (y_i - mu(x_i))^2 / (2 s^2(x_i))]; s^2 is a softplus of the second
-output, plus a floor. They are one mixture,
+Each of M perceptrons starts from its own random weights and minimises the negative Gaussian log-likelihood of the
+standardised history, mean_i [log s^2(x_i) / 2 + (y_i - mu(x_i))^2 / (2 s^2(x_i))], where s^2 is a softplus of the
+second output, plus a floor. They are one mixture,
 
     mu(x) = mean_m mu_m(x),        s^2(x) = mean_m [s_m^2(x) + mu_m^2(x)] - mu^2(x).
 
-Members are trained anew before every trial, which the thesis found to be better than to go on from the last. There is
-no adversarial training: the thesis tried it and left it. The thesis' sizes are 3 x 32 in its description and 2 x 32 in
-its results. Its rate of 0.02 is kept, its 1000 steps are not: with so many the method was no better than random search
-on the validation tasks, with 200 it is (`docs/results/earlier.md`).
+Members are trained anew before every trial and without adversarial examples, as in the thesis. The defaults are the
+sizes of its results, 2 x 32 (3 x 32 in its description), and its rate of 0.02, but 200 steps instead of 1,000, with
+which the method was no better than random search on the validation tasks (`docs/results/earlier.md`).
 """
 
 from dataclasses import dataclass
@@ -34,15 +33,7 @@ _FITTING = FullBatchConfig(steps=200, learning_rate=0.02)
 
 @dataclass(frozen=True, kw_only=True)
 class DeepEnsemble(ByResponse, NoMetaLearning, Checked):
-    """An ensemble fitted to the history before every trial.
-
-    Raises:
-      ConfigError: where a number is out of range.
-
-    Example:
-      >>> DeepEnsemble(members=10).fitting.steps
-      200
-    """
+    """An ensemble fitted to the history before every trial. Raises `ConfigError` where a number is out of range."""
 
     members: AtLeastOne[int] = 5
     """M."""

@@ -1,15 +1,13 @@
-"""Deep-kernel Gaussian process (Wilson et al. 2016), fitted to the task at hand alone.
+"""Deep-kernel Gaussian process (Wilson et al. 2016) that is fitted to the new task alone.
 
 A network and a kernel on its features, k(phi(x), phi(x')), are fitted together from random weights before every trial,
 by the marginal likelihood of the history (their equations 5 to 7),
 
     log p(y | X) = - y' K^-1 y / 2 - log |K| / 2 - n log(2 pi) / 2,     K = k(phi(X), phi(X)) + noise I.
 
-The candidate with the largest expected improvement is evaluated next. The HPO-B benchmark's DGP is this method, with up
-to 10,000 steps at a rate of 0.001 and a stop when the likelihood no longer changes; see `DeepKernelGP.tuning`.
-
-`fsbo` learns the same kernel from past tasks. With landmarks the network also sees what a deep set makes of the
-observations (Jomaa et al. 2021). A history is what `gp` says.
+The candidate with the largest expected improvement is evaluated next. HPO-B's DGP is this method with up to 10,000
+steps at a rate of 0.001, until the likelihood no longer changes; see `DeepKernelGP.tuning`. `fsbo` learns the same
+kernel from past tasks, with landmarks also from a deep set of the observations (Jomaa et al. 2021).
 """
 
 import math
@@ -43,8 +41,7 @@ _FIRST_NOISE = math.log(1e-2)
 class DeepKernelConfig(Checked):
     """Sizes of the network and of the deep set.
 
-    Raises:
-      ConfigError: where a size is not positive, or the kernel is unknown.
+    Raises `ConfigError` where a size is not positive, or the kernel is unknown.
     """
 
     layers: Layers = (32, 32, 32, 32)
@@ -188,12 +185,7 @@ _TUNING = HistoryFitConfig(steps=200, learning_rate=0.01)
 
 @dataclass(frozen=True, kw_only=True)
 class DeepKernelGP(ByResponse, NoMetaLearning):
-    """A deep kernel fitted from random weights before every trial, without past tasks.
-
-    Example:
-      >>> DeepKernelGP().model.layers
-      (32, 32, 32, 32)
-    """
+    """A deep kernel fitted from random weights before every trial, without past tasks."""
 
     model: DeepKernelConfig = field(default_factory=DeepKernelConfig)
     """Sizes; the default is that of HPO-B's DGP."""

@@ -106,12 +106,7 @@ _FITTING = FullBatchConfig(steps=500, learning_rate=0.01)
 
 @dataclass(frozen=True, kw_only=True)
 class DNGO(ByResponse, NoMetaLearning):
-    """A network and a Bayesian last layer, fitted to the history before every trial.
-
-    Example:
-      >>> DNGO().network.hidden
-      (50, 50, 50)
-    """
+    """A network and a Bayesian last layer, fitted to the history before every trial."""
 
     network: MLPConfig = _NETWORK
     """The paper's sizes."""

@@ -99,12 +99,7 @@ def past_moments(anchors: np.ndarray, xs: np.ndarray, ys: np.ndarray, wheres: np
 
 @dataclass(frozen=True, kw_only=True)
 class EmpiricalGP(Checked):
-    """A Gaussian process with the mean and the covariance of past tasks.
-
-    Example:
-      >>> EmpiricalGP(rows=50).rows
-      50
-    """
+    """A Gaussian process with the mean and the covariance of past tasks."""
 
     rows: Positive[int] = 300
     """Maximum number of anchors, and of rows of a past task."""

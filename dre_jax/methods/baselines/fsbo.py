@@ -1,27 +1,27 @@
 """Few-shot Bayesian optimisation (Wistuba and Grabocka 2021), and its variant with landmarks.
 
-A deep kernel k(phi(x), phi(x')) is meta-trained: its network and hyperparameters maximise the marginal likelihood of
-batches of the past tasks' rows (Patacchiola et al. 2020; Algorithm 1). Every step draws a task and a batch of its rows.
-Its responses are put on a random scale,
+The network and the hyperparameters of a deep kernel k(phi(x), phi(x')) are meta-trained: they maximise the marginal
+likelihood of batches of the past tasks' rows (Patacchiola et al. 2020; Algorithm 1). Every step draws a task and a
+batch of its rows. The responses are put on a random scale,
 
     y <- (y - l) / (u - l),     l < u uniform in the range of the responses
 
-(equations 10 and 11), so that what is learned does not depend on the offset and the range of a task's responses, which
-are not known of a new one. Before every trial the kernel is fine-tuned on the history by the same likelihood, each time
-anew from the meta-trained parameters, Adam's rate falling along a cosine (the thesis, chapter 4, on both). Expected
-improvement picks.
+(equations 10 and 11), so that the kernel does not depend on the offset and range of a task, which are unknown for a new
+one. Before every trial the kernel is fine-tuned on the history by the same likelihood, each time from the meta-trained
+parameters and with a cosine schedule of Adam's rate (the thesis, chapter 4). Expected improvement chooses the
+candidate.
 
 The paper's network is 128-128 with a squared-exponential kernel (see `DeepKernelConfig.kernel`), a rate of 0.001 and
-batches of 50; HPO-B's 4 x 32 with a Matern 5/2, the default here. `start_configurations` chooses the first
-configurations by the paper's measure.
+batches of 50; HPO-B's is 4 x 32 with a Matern 5/2 kernel, the default here.
 
 `dklm` is the deep kernel with landmark meta-features, learned end to end (Jomaa, Pineda Arango, Schmidt-Thieme and
-Grabocka 2021): FSBO with a covariance that depends on the task, k(phi([x, c]), phi([x', c])), where the context
+Grabocka 2021): FSBO with a covariance that depends on the task, k(phi([x, c]), phi([x', c])). A deep set computes the
+context
 
     c = rho(mean over the observed (x_i, y_i) of psi([x_i, y_i]))
 
-is what a deep set makes of the trials so far. The deep set is meta-trained with the rest, by the marginal likelihood of
-a batch given a support of 1 to 20 other rows of the same task, and sees responses scaled to [0, 1] over that support.
+of the trials so far. It is meta-trained with the rest, by the marginal likelihood of a batch given a support of 1 to 20
+other rows of the same task, and sees responses scaled to [0, 1] over that support.
 """
 
 from dataclasses import dataclass, field
@@ -37,15 +37,7 @@ from dre_jax.checks import Checked, Positive
 from dre_jax.data import SearchSpace
 from dre_jax.data.sampling import ListRows, sample_lists
 from dre_jax.data.tasks import TaskTable, build_table
-from dre_jax.methods.baselines.dkgp import (
-    DeepKernel,
-    DeepKernelConfig,
-    clip_deep_kernel,
-    deep_kernel_posterior,
-    init,
-    log_likelihood,
-    tune,
-)
+from dre_jax.methods.baselines import dkgp
 from dre_jax.methods.baselines.shared import ByResponse
 from dre_jax.methods.dre.ensemble import Support
 from dre_jax.methods.entry import Entry
@@ -66,10 +58,7 @@ class KernelTraining(Checked):
 
     The steps take half a minute on a core, and are worth it: with 30,000 FSBO's regret at 10 trials on the validation
     tasks of `rbv2-xgboost` was 0.027, with these 0.017. HPO-B's code goes through all tasks 50,000 times or more, at a
-    rate of 0.0001.
-
-    Raises:
-      ConfigError: where a number is out of range.
+    rate of 0.0001. Raises `ConfigError` where a number is out of range.
     """
 
     steps: Positive[int] = 100_000
@@ -81,7 +70,7 @@ class KernelTraining(Checked):
     rescale: bool = True
     """Puts responses on random scales; else they stay on the table's."""
     support: Positive[int] = 20
-    """At most so many rows feed the deep set, if there is one; sizes from 1 on are drawn, to match short histories."""
+    """Maximum number of rows that the deep set reads, if there is one; a number is drawn, to match short histories."""
 
 
 class Batches(NamedTuple):
@@ -97,11 +86,6 @@ def random_scale(y: Array, where: Array, limits: Array) -> Array:
     """Puts responses f32[..., B] on a random scale (Wistuba and Grabocka 2021, equation 11), 0 in empty slots.
 
     The limits f32[..., 2], l and u in any order, are kept a twentieth of the range apart.
-
-    Example:
-      >>> y = random_scale(jnp.array([0.0, 0.5, 1.0]), jnp.ones(3, bool), jnp.array([0.75, 0.25]))
-      >>> y.tolist()
-      [-0.5, 0.5, 1.5]
     """
     low, high = jnp.min(limits, axis=-1, keepdims=True), jnp.max(limits, axis=-1, keepdims=True)
     return jnp.where(where, (y - low) / jnp.maximum(high - low, _NARROWEST), 0.0)
@@ -116,7 +100,7 @@ def draw_batches(
     bits = jax.random.bits(rows_key, (*shape, 1 + n_support + config.batch), jnp.uint32)
     rows = sample_lists(table, bits, n_support=n_support, may_be_native=landmarks)
     if landmarks:
-        # A history may be short: the deep set gets only so many of the support, whichever they are.
+        # A history may be short: the deep set gets a random number of random rows of the support.
         most = jax.random.randint(keep_key, (*shape, 1), 1, config.support + 1)
         place = jnp.argsort(jax.random.bits(order_key, rows.support.shape, jnp.uint32), axis=-1)
         is_member = rows.support_where & (place < most)
@@ -128,31 +112,31 @@ def draw_batches(
     return Batches(rows, y)
 
 
-def batch_loss(config: DeepKernelConfig, params: DeepKernel, table: TaskTable, batch: Batches) -> Array:
+def batch_loss(config: dkgp.DeepKernelConfig, params: dkgp.DeepKernel, table: TaskTable, batch: Batches) -> Array:
     """Returns the negative log-likelihood of one batch divided by its rows, a scalar."""
     rows, y = batch
     support = Support(table.x[rows.support], table.response[rows.support], rows.support_where)
-    value = log_likelihood(config, params, support, table.x[rows.query], y, rows.query_where)
+    value = dkgp.log_likelihood(config, params, support, table.x[rows.query], y, rows.query_where)
     return -value / jnp.maximum(jnp.sum(rows.query_where, dtype=value.dtype), 1.0)
 
 
 @partial(jax.jit, static_argnames=("config", "training"))
 def meta_train(
-    config: DeepKernelConfig, training: KernelTraining, table: TaskTable, key: Array
-) -> tuple[DeepKernel, Array]:
+    config: dkgp.DeepKernelConfig, training: KernelTraining, table: TaskTable, key: Array
+) -> tuple[dkgp.DeepKernel, Array]:
     """Trains a deep kernel on the tasks of a table; returns it and the loss of every step, f32[steps]."""
     start_key, batch_key = jax.random.split(key)
-    params = init(config, table.n_columns, start_key)
+    params = dkgp.init(config, table.n_columns, start_key)
     length = portion_length(training.steps, _PORTION)
 
-    def loss(params: DeepKernel, batch: Batches) -> Array:
+    def loss(params: dkgp.DeepKernel, batch: Batches) -> Array:
         return batch_loss(config, params, table, batch)
 
-    def portion(descent: Descent[DeepKernel], number: Array) -> tuple[Descent[DeepKernel], Array]:
+    def portion(descent: Descent[dkgp.DeepKernel], number: Array) -> tuple[Descent[dkgp.DeepKernel], Array]:
         key = jax.random.fold_in(batch_key, number)
         batches = draw_batches(training, table, key, (length,), landmarks=config.has_landmarks)
         steps = number * length + jnp.arange(length, dtype=jnp.int32)
-        return descend(loss, descent, rates, steps, batches, project=clip_deep_kernel)
+        return descend(loss, descent, rates, steps, batches, project=dkgp.clip_deep_kernel)
 
     rates = optax.cosine_decay_schedule(training.learning_rate, training.steps)
     numbers = jnp.arange(training.steps // length, dtype=jnp.int32)
@@ -167,14 +151,9 @@ _TUNING = HistoryFitConfig(steps=50, learning_rate=1e-4)
 
 @dataclass(frozen=True, kw_only=True)
 class FewShotBO(ByResponse):
-    """A deep kernel, meta-trained on past tasks and fine-tuned before every trial.
+    """A deep kernel, meta-trained on past tasks and fine-tuned before every trial."""
 
-    Example:
-      >>> FewShotBO(tuning=HistoryFitConfig(steps=500, learning_rate=0.03)).tuning.steps
-      500
-    """
-
-    model: DeepKernelConfig = field(default_factory=DeepKernelConfig)
+    model: dkgp.DeepKernelConfig = field(default_factory=dkgp.DeepKernelConfig)
     """Sizes."""
     meta_training: KernelTraining = field(default_factory=KernelTraining)
     """Training by `fit`."""
@@ -185,24 +164,24 @@ class FewShotBO(ByResponse):
 
     capabilities: ClassVar[Capabilities] = Capabilities(abstracts_params=True)
 
-    def abstract_params(self, n_columns: int) -> DeepKernel:
+    def abstract_params(self, n_columns: int) -> dkgp.DeepKernel:
         """Returns the shapes of the deep kernel."""
-        return jax.eval_shape(partial(init, self.model, n_columns), jax.random.key(0))
+        return jax.eval_shape(partial(dkgp.init, self.model, n_columns), jax.random.key(0))
 
     @on_one_thread
-    def fit(self, meta: SearchSpace, key: Array) -> DeepKernel:
+    def fit(self, meta: SearchSpace, key: Array) -> dkgp.DeepKernel:
         """Meta-trains on a search space's training tasks (Algorithm 1)."""
         return meta_train(self.model, self.meta_training, build_table(meta.require_train_tasks()), key)[0]
 
     def predict(
-        self, params: DeepKernel, history: History, y: Array, candidates: Candidates, key: Array
+        self, params: dkgp.DeepKernel, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
         """Returns the mean and variance of the Gaussian process, which is fine-tuned to the history."""
-        process = tune(self.tuning, self.model, params, history.x, y, history.where)
-        return deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)
+        process = dkgp.tune(self.tuning, self.model, params, history.x, y, history.where)
+        return dkgp.deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)
 
 
-DKLM = FewShotBO(model=DeepKernelConfig(rho=(32, 32, 16)), tuning=HistoryFitConfig(steps=0, learning_rate=1e-4))
+DKLM = FewShotBO(model=dkgp.DeepKernelConfig(rho=(32, 32, 16)), tuning=HistoryFitConfig(steps=0, learning_rate=1e-4))
 """FSBO's network behind the deep set of the ranking ensembles. It is not fine-tuned: the deep set fits it to the task,
 and on the validation tasks gradient steps gained nothing (regret at 25 trials, the mean of two trainings: 0.033 and
 0.010 on `svm` and `rbv2-xgboost`, 0.044 and 0.007 with FSBO's 50 steps)."""

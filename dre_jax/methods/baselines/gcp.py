@@ -56,10 +56,6 @@ def copula_scale(level: Array, where: Array) -> Array:
 
     Levels are i32[n], smaller is better. Returns f[n], equal for equal ones; 0 in empty slots, and where there is one
     response only.
-
-    Example:
-      >>> copula_scale(jnp.array([2, 0, 1]), jnp.ones(3, bool)).round(2).tolist()
-      [-0.43, 1.27, 0.43]
     """
     count = jnp.sum(where, dtype=jnp.float32)
     below = (level[None, :] >= level[:, None]) & where[None, :]
@@ -70,12 +66,7 @@ def copula_scale(level: Array, where: Array) -> Array:
 
 
 def quantiles(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Returns `copula_scale` of a table of any length, by sorting.
-
-    Example:
-      >>> quantiles(np.array([0.0, 2.0, 1.0])).round(2).tolist()
-      [-0.43, 1.27, 0.43]
-    """
+    """Returns `copula_scale` of a table of any length, by sorting."""
     from scipy.special import ndtri
     from scipy.stats import rankdata  # a second to import
 
@@ -94,8 +85,7 @@ _LEAST_VARIANCE = 1e-4
 class QuantileConfig(Checked):
     """Sizes and training of the network (Salinas, Shen and Perrone 2020, section 4.1 and appendix).
 
-    Raises:
-      ConfigError: where a number is out of range.
+    Raises `ConfigError` where a number is out of range.
     """
 
     hidden: tuple[int, ...] = (50, 50, 50)
@@ -180,12 +170,7 @@ class _FromQuantiles:
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianCopulaProcess(_FromQuantiles):
-    """A Gaussian process of the trials' residuals from a prior of past tasks.
-
-    Example:
-      >>> GaussianCopulaProcess(prior=QuantileConfig(steps=500)).acquisition.kind
-      'ei'
-    """
+    """A Gaussian process of the trials' residuals from a prior of past tasks."""
 
     fitting: GPConfig = field(default_factory=lambda: GPConfig(density_of="logarithm"))
     """Search for the residual Gaussian process' hyperparameters."""
@@ -211,12 +196,7 @@ class GaussianCopulaProcess(_FromQuantiles):
 
 @dataclass(frozen=True, kw_only=True)
 class CopulaThompsonSampling(_FromQuantiles):
-    """Draws from what past tasks predict.
-
-    Example:
-      >>> CopulaThompsonSampling().prior.hidden
-      (50, 50, 50)
-    """
+    """Draws from what past tasks predict."""
 
     def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
         """Samples z at every candidate."""

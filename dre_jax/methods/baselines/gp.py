@@ -38,12 +38,7 @@ class FittedProcess(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianProcess(NoMetaLearning, Checked):
-    """A Gaussian process fitted to the history before every trial, without past tasks.
-
-    Example:
-      >>> GaussianProcess(fitting=GPConfig(steps=50)).acquisition.kind
-      'ei'
-    """
+    """A Gaussian process fitted to the history before every trial, without past tasks."""
 
     fitting: GPConfig = field(default_factory=GPConfig)
     """Search for hyperparameters."""

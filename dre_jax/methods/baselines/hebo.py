@@ -1,22 +1,20 @@
 """HEBO's method on the library's Gaussian process (Cowen-Rivers et al. 2022).
 
-Three ideas on top of Bayesian optimisation. A power transform makes the responses approximately normal (Yeo-Johnson:
-standardised responses have both signs). Columns are warped by Kumaraswamy's distribution functions,
+It adds three ideas to Bayesian optimisation. A power transform makes the responses approximately normal (Yeo-Johnson,
+because standardised responses have both signs). Columns are warped by Kumaraswamy's distribution functions,
 
     k(x, x') = s m(|w(x) / l - w(x') / l|),     w_d(x) = 1 - (1 - x_d^a_d)^b_d,
 
-whose exponents maximise the marginal likelihood together with the other hyperparameters. And three acquisition
-functions are maximised at once (MACE, Lyu et al. 2018), with noise on the predictions:
-the confidence bound, the logarithm of the expected improvement and that of its probability,
+whose exponents maximise the marginal likelihood together with the other hyperparameters. Three acquisition functions
+are maximised at once (MACE, Lyu et al. 2018), with noise on the predictions: the confidence bound, and the logarithms
+of the expected improvement and of its probability,
 
     mean + n1 + kappa deviation,   log EI and log PI of mean + n2,   n1, n2 ~ N(0, 2 noise),
     kappa^2 = (4 + D) / 2 log t + log(pi^2 / delta),    delta = 0.01, t trials.
 
-One of the candidates that no other beats in all three is drawn. HEBO looks for these by an evolutionary algorithm; in a
-table they are looked up, see `pareto_front`.
-
-This is not the package of that name, whose Gaussian process has a linear and a Matern 3/2 kernel and begins with D + 1
-random points: here it is that of `gp` with its priors, and the run's design is all it begins with.
+One of the candidates that no other beats in all three is drawn. HEBO finds these by an evolutionary algorithm; in a
+table they are looked up, see `pareto_front`. The process and its priors are those of `gp`, whereas the package of that
+name adds a linear and a Matern 3/2 kernel and begins with D + 1 random points.
 """
 
 import math
@@ -49,10 +47,6 @@ def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
     """Returns Kumaraswamy's distribution function 1 - (1 - x^a)^b of each column, in [0, 1] (Snoek et al. 2014).
 
     f[..., D], f[D] and f[D]; logarithms of 0 change nothing.
-
-    Example:
-      >>> kumaraswamy(jnp.array([[0.5]]), jnp.log(jnp.array([2.0])), jnp.log(jnp.array([1.0]))).round(4).tolist()
-      [[0.25]]
     """
     shape = (1,) * (x.ndim - 1) + (-1,)
     a, b = jnp.exp(log_a).reshape(shape), jnp.exp(log_b).reshape(shape)
@@ -61,12 +55,7 @@ def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
 
 
 def yeo_johnson(y: Array, exponent: Array) -> Array:
-    """Returns the power transform of Yeo and Johnson (2000) of f[n], of either sign; an exponent of 1 changes nothing.
-
-    Example:
-      >>> yeo_johnson(jnp.array([3.0, -3.0]), jnp.float32(0.5)).round(4).tolist()
-      [2.0, -4.6667]
-    """
+    """Returns the power transform of Yeo and Johnson (2000) of f[n], of either sign; an exponent of 1 keeps it."""
     power = jnp.where(y >= 0.0, exponent, 2.0 - exponent)
     log = jnp.log1p(jnp.abs(y))
     flat = jnp.abs(power) < _FLAT
@@ -123,12 +112,7 @@ class WarpedGP(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class HEBO(NoMetaLearning):
-    """HEBO's method, without past tasks.
-
-    Example:
-      >>> HEBO().delta
-      0.01
-    """
+    """HEBO's method, without past tasks."""
 
     fitting: GPConfig = field(default_factory=GPConfig)
     """Search for hyperparameters and exponents."""
@@ -196,11 +180,6 @@ def pareto_front(values: Array, where: Array, key: Array) -> Array:
     Of more than 1024 candidates those are compared whose ranks in all values have the least sum. A candidate that
     beats another has the lesser sum, so none that is beaten is ever taken for one of the front; members of the front
     whose sum is too large are left out; of equal sums it is drawn by key which. f32[K, N] and bool[N] -> bool[N].
-
-    Example:
-      >>> values = jnp.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.5]])
-      >>> pareto_front(values, jnp.ones(3, bool), jax.random.key(0)).tolist()
-      [True, True, False]
     """
     n = where.shape[0]
     all_where = jnp.broadcast_to(where, values.shape)

@@ -13,12 +13,7 @@ def seed() -> int:
 def best_row(values: np.ndarray) -> int:
     """Returns the index of the highest of f64[m], a random one of equal values: rows may be in the order of responses.
 
-    Raises:
-      MethodError: where nothing can be compared.
-
-    Example:
-      >>> best_row(np.array([0.1, 0.7, 0.3]))
-      1
+    Raises `MethodError` where nothing can be compared.
     """
     if np.isnan(values).any():
         raise MethodError(f"a method must give every row a value, but gave {int(np.isnan(values).sum())} of them NaN")

@@ -62,12 +62,7 @@ def log_parzen(x: Array, where: Array, new: Array) -> Array:
 class Metis(NoMetaLearning, Checked):
     """Exploration, exploitation and outliers propose; the largest information gain is evaluated.
 
-    Raises:
-      ConfigError: if a number is out of range.
-
-    Example:
-      >>> Metis(interval=1.96).better
-      0.25
+    Raises `ConfigError` if a number is out of range.
     """
 
     fitting: GPConfig = field(default_factory=GPConfig)

@@ -7,12 +7,11 @@ in its leaf. Over T trees, by the law of total variance,
 
 and the row with the largest expected improvement is evaluated next.
 
-The values are those of SMAC's facade for hyperparameter optimisation: ten trees, grown until every trial has a leaf of
-its own; thresholds drawn at random between the trials, which scikit-learn calls extra trees; and an improvement on the
-best response that the forest itself gives a trial. Thresholds half way between trials, and the best observed response,
-are the textbook's; on validation tasks both did worse, and the first is worse than random search on smooth functions:
-around the best trial all trees agree, and nothing there seems worth a trial. What SMAC has beyond this, costs in
-logarithms and random interleaving, is in `smac`.
+The values are those of SMAC's facade for hyperparameter optimisation: ten trees that grow until every trial has its own
+leaf, random thresholds between the trials (scikit-learn's extra trees), and the improvement on the best response that
+the forest predicts for a trial. Thresholds half way between trials and the best observed response, which are the
+textbook's, did worse on validation tasks, the former worse than random search on smooth functions, because all trees
+agree around the best trial. `smac` also has logarithms of costs and random interleaving.
 """
 
 from dataclasses import dataclass
@@ -28,11 +27,7 @@ from dre_jax.search.acquisition import log_expected_improvement
 
 @dataclass(frozen=True, kw_only=True)
 class RandomForest:
-    """A host method.
-
-    Raises:
-      MissingExtraError: without scikit-learn.
-    """
+    """A host method. Raises `MissingExtraError` without scikit-learn."""
 
     trees: int = 10
     """T."""

@@ -1,14 +1,14 @@
 """Ranking-weighted Gaussian process ensemble (Feurer, Letham and Bakshy 2018).
 
-A Gaussian process of each past task and one of the task at hand predict together,
+The Gaussian processes of all past tasks and of the new task predict together,
 
     mu(x) = sum_i w_i mu_i(x),     sigma^2(x) = sum_i w_i^2 sigma_i^2(x).
 
-The weights say how well each puts the trials so far in order. From the posterior of every past task S joint samples
-are drawn at the trials, and S from each Gaussian process of the task at hand that leaves one trial out, of which pairs
-with that trial count. w_i is the share of the samples in which i has the fewest misranked pairs (equation 3). So that
-many poor models do not dilute the weights, one is left out if the median of its losses is above the 95th percentile of
-the losses of the task at hand.
+The weights measure how well each process orders the trials so far. S joint samples at the trials are drawn from the
+posterior of every past task, and S from each leave-one-out process of the new task, of which only pairs with the
+omitted trial count. w_i is the share of the samples in which i has the fewest misranked pairs (equation 3). A past task
+is left out if the median of its losses is above the 95th percentile of the losses of the new task, so that many poor
+models do not dilute the weights.
 """
 
 from dataclasses import dataclass
@@ -34,12 +34,7 @@ from dre_jax.search.history import Candidates, History
 
 @dataclass(frozen=True, kw_only=True)
 class RGPE(FromSources, ByResponse):
-    """Gaussian processes of past tasks and of the task at hand, weighted by how well they rank the trials.
-
-    Example:
-      >>> RGPE(samples=64).rows
-      100
-    """
+    """Gaussian processes of past tasks and of the task at hand, weighted by how well they rank the trials."""
 
     samples: int = 100
     """S"""
@@ -79,15 +74,10 @@ class RGPE(FromSources, ByResponse):
 
 
 def ranking_weights(losses: Array, guard: float) -> Array:
-    """Returns the share of samples in which each process has the least loss.
+    """Returns the share of samples in which each process has the least loss, f[M], with the sum 1.
 
-    Of equal losses that of the task at hand counts, otherwise all in equal parts.
-
-    Losses f[M, S], the task at hand last, and a percentile in [0, 1] -> f[M], in sum 1.
-
-    Example:
-      >>> ranking_weights(jnp.array([[0.1, 0.4], [0.3, 0.2], [0.3, 0.3]]), 0.95).tolist()
-      [0.5, 0.5, 0.0]
+    If losses are equal, the new task wins, and otherwise they share the sample equally. Losses are f[M, S], those of
+    the new task last; the percentile is in [0, 1].
     """
     dilutes = jnp.median(losses, axis=1) > jnp.quantile(losses[-1], guard)
     dilutes = dilutes.at[-1].set(False)

@@ -75,11 +75,6 @@ def mixture_moments(means: Array, variances: Array) -> tuple[Array, Array]:
 
     The variances of the parts broadcast against the means. Their mean and the variance of the means are added, so that
     nothing cancels.
-
-    Example:
-      >>> mean, variance = mixture_moments(jnp.array([[1.0], [3.0]]), jnp.array([[0.5], [0.5]]))
-      >>> mean.tolist(), variance.tolist()
-      ([2.0], [1.5])
     """
     mean = jnp.mean(means, axis=0)
     return mean, jnp.mean(variances + (means - mean[None, :]) ** 2, axis=0)

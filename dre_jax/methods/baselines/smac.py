@@ -24,8 +24,7 @@ from dre_jax.methods.entry import Entry
 class SMAC:
     """A host method that stores the trials of its run; one object serves one run.
 
-    Raises:
-      MissingExtraError: without SMAC.
+    Raises `MissingExtraError` without SMAC.
     """
 
     trees: int = 10

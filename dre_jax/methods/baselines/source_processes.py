@@ -125,11 +125,6 @@ def misranked_share(predictions: Array, level: Array, where: Array) -> Array:
 
     Pairs that are predicted equal count half (Feurer et al. 2018, equation 3; Wistuba et al. 2016, equation 11). Levels
     are i32[n], smaller is better, equal where responses are tied. Returns f[...]; 0 where no two responses differ.
-
-    Example:
-      >>> levels, where = jnp.array([0, 1, 2]), jnp.ones(3, bool)
-      >>> misranked_share(jnp.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]), levels, where).tolist()
-      [0.0, 1.0]
     """
     pairs = (level[:, None] < level[None, :]) & where[:, None] & where[None, :]
     return _share(_wrong(predictions[..., :, None], predictions[..., None, :]), pairs)
@@ -140,11 +135,6 @@ def misranked_share_left_out(predictions: Array, level: Array, where: Array) -> 
 
     Row j of the predictions f[..., n, n] is of the model without trial j: of each model those pairs count that hold the
     trial which it has not seen (Feurer et al. 2018, section 4.1).
-
-    Example:
-      >>> levels, where = jnp.array([0, 1]), jnp.ones(2, bool)
-      >>> float(misranked_share_left_out(jnp.array([[2.0, 1.0], [1.0, 3.0]]), levels, where))
-      0.5
     """
     left_out = jnp.diagonal(predictions, axis1=-2, axis2=-1)[..., :, None]
     better = level[:, None] < level[None, :]

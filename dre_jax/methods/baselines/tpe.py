@@ -29,8 +29,7 @@ _BLOCK = 4096  # rows at once: an estimator makes arrays of rows times trials
 class TPE:
     """A host method that stores the trials of its run; one object serves one run.
 
-    Raises:
-      MissingExtraError: without Optuna.
+    Raises `MissingExtraError` without Optuna.
     """
 
     multivariate: bool = False

@@ -1,19 +1,18 @@
 """Transfer by ranking meta-features: two-stage surrogate (TST) and transfer acquisition function (TAF).
 
-Both have a Gaussian process of each past task, and one of the task at hand. `tst` (Wistuba, Schilling and
-Schmidt-Thieme 2016) weights their means by how near the tasks are,
+Both have a Gaussian process for each past task and one for the new task. `tst` (Wistuba, Schilling and Schmidt-Thieme
+2016) weights their means by the distances d_i of the tasks,
 
     mu(x) = sum_i w_i mu_i(x) / sum_i w_i,     w_i = K(d_i / rho),     K(t) = 3/4 (1 - t^2) for t <= 1, else 0
 
-(equations 8 and 9), where d_i is the share of pairs of trials that mu_i puts in the wrong order (equation 11). The task
-at hand has distance 0, so its weight is never zero, and the deviation is that of its own Gaussian process.
+(equations 8 and 9), where d_i is the share of pairs of trials that mu_i orders wrongly (equation 11). The new task has
+distance 0, so its weight is never zero, and the deviation is that of its own Gaussian process.
 
-`taf` (Wistuba, Schilling and Schmidt-Thieme 2018) weights acquisition functions, not predictions:
+`taf` (Wistuba, Schilling and Schmidt-Thieme 2018) weights acquisition functions with the same weights, not predictions:
 
     a(x) = (w_t EI_t(x) + sum_i w_i I_i(x)) / (w_t + sum_i w_i),     I_i(x) = max(0, mu_i(x) - max_j mu_i(x_j))
 
-(equations 17 and 18): what past task i predicts that x improves on the best of the trials x_j, as it predicts those
-too, with the same weights.
+(equations 17 and 18), where I_i is the improvement on the best of the trials x_j that past task i predicts.
 """
 
 from dataclasses import dataclass
@@ -34,12 +33,7 @@ from dre_jax.search.history import Candidates, History
 
 @dataclass(frozen=True, kw_only=True)
 class TST(FromSources, ByResponse):
-    """Means of past tasks' Gaussian processes, weighted by how alike they rank the trials.
-
-    Example:
-      >>> TST(bandwidth=0.2).rows
-      100
-    """
+    """Means of past tasks' Gaussian processes, weighted by how alike they rank the trials."""
 
     bandwidth: float = 0.35
     """rho: share of misranked pairs from which on a past task has no weight; chosen on validation tasks, where the
@@ -64,12 +58,7 @@ def source_weights(sources: SourceProcesses, history: History, bandwidth: float)
 
 @dataclass(frozen=True, kw_only=True)
 class TAF(FromSources):
-    """Expected improvement on the task at hand, and improvements that past tasks predict, weighted.
-
-    Example:
-      >>> TAF(bandwidth=0.2).rows
-      100
-    """
+    """Expected improvement on the task at hand, and improvements that past tasks predict, weighted."""
 
     bandwidth: float = 0.5
     """rho: share of misranked pairs from which on a past task has no weight; chosen as for `tst`."""

@@ -32,10 +32,7 @@ def is_archive(path: str | Path) -> bool:
 def write_archive(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
     """Writes an archive at once or not at all. Raises `CheckpointError` if it cannot be written.
 
-    Args:
-      path: of the file.
-      arrays: by path, None for what is absent.
-      metadata: JSON.
+    ``arrays`` are by path, None for what is absent.
     """
     try:
         described = {"format": FORMAT, **metadata, "arrays": array_shapes(arrays)}
@@ -50,8 +47,7 @@ def write_archive(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping
 def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the metadata and the arrays of an archive by path, None for what is absent.
 
-    Raises:
-      CheckpointError: if there is none, or it is damaged or of another format.
+    Raises `CheckpointError` if there is none, or it is damaged or of another format.
     """
     try:
         with np.load(path, allow_pickle=False) as content:

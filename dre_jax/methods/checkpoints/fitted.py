@@ -75,12 +75,9 @@ class FittedMethod:
 def save_fitted(folder: str | Path, fitted_method: FittedMethod) -> None:
     """Writes a fitted method; an older one is replaced in one step, and stays if this process is killed.
 
-    Args:
-      folder: the search space's; ``metadata.json`` in it is a copy for people. Or a file, ``NAME.npz``.
-      fitted_method: of a registered method.
+    The folder is the search space's, and ``metadata.json`` in it is a copy for people; or it is a file, ``NAME.npz``.
 
-    Raises:
-      CheckpointError: for what `check_storable` refuses, or if the folder cannot be written.
+    Raises `CheckpointError` for what `check_storable` refuses, or if the folder cannot be written.
     """
     check_storable(fitted_method.name, fitted_method.method, fitted_method.params, fitted_method.n_columns)
     arrays = flatten(jax.device_put({"params": fitted_method.params, "extra": fitted_method.extra_arrays}))
@@ -120,15 +117,12 @@ def load_fitted(
 ) -> FittedMethod:
     """Reads a fitted method, or the training of a ranking ensemble as its method, `dre` by default.
 
-    Args:
-      folder: the search space's, where `save_fitted`, or the trainer of ensembles, wrote; or a file, ``NAME.npz``.
-      space: refuse another search space's.
-      columns: refuse other columns; or their number. Only numbers are compared if one side has no descriptions.
-      ensemble: read the training of the method's companion, if there is one (`Entry.companion`).
-      with_params: False reads the description alone.
+    The folder is the search space's, where `save_fitted` or the trainer of ensembles wrote, or a file, ``NAME.npz``.
+    ``ensemble`` reads the training of the method's companion, if there is one (`Entry.companion`), and without
+    ``with_params`` only the description is read.
 
-    Raises:
-      CheckpointError: if there is none, or it is damaged, of another version, or does not fit.
+    Raises `CheckpointError` if there is none, if it is damaged or of another version, or if its search space or columns
+    are not those that the caller names. Only the numbers of columns are compared if one side has no descriptions.
     """
     latest = _fitted_steps(folder).latest()
     try:

@@ -13,14 +13,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.methods.checkpoints.fitted import (
-    FittedMethod,
-    has_checkpoint,
-    has_ensemble,
-    has_fitted,
-    load_fitted,
-    save_fitted,
-)
+from dre_jax.methods.checkpoints import fitted
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_configuration
 from dre_jax.methods.checkpoints.provenance import check_same_training, provenance
 from dre_jax.methods.dre import trainer
@@ -40,26 +33,16 @@ def configure_training(
 ) -> Method:
     """Returns a method's configuration for meta-training.
 
-    Args:
-      entry: the method.
-      settings: of its fields.
-      preset: sizes and training of the ranking ensemble by name; its own without.
-      training: fields of its ensemble's `MetaTrainConfig`; None leaves one as it is. Where the method has none but a
-        companion, `Entry.companion`, preset and training are the companion's.
+    A preset names sizes and training of the ranking ensemble, and ``training`` has fields of its `MetaTrainConfig`,
+    None for the default. If a method has no ensemble but a companion (`Entry.companion`), both apply to the companion.
 
-    Raises:
-      ConfigError: for a method that learns nothing from past tasks, settings that it does not take, and a preset or
-        training where there is no ensemble.
-
-    Example:
-      >>> from dre_jax.methods import find
-      >>> configure_training(find("dre"), {}, training={"steps": 20}).training.evaluate_every
-      20
+    Raises `ConfigError` for a method that learns nothing from past tasks, for unknown settings, and for a preset or
+    training without an ensemble.
     """
     if not entry.transfer or entry.default is None:
         raise ConfigError(f"meta-training needs a method that learns from past tasks, but {entry.name} learns nothing")
     fields = {name: value for name, value in (training or {}).items() if value is not None}
-    if not has_ensemble(entry.default):
+    if not fitted.has_ensemble(entry.default):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in [*fields, *(["preset"] if preset else [])])
         if names and entry.companion is None:
             raise ConfigError(f"{names} train a ranking ensemble, but {entry.name} has none: --set sets its fields")
@@ -117,7 +100,7 @@ def meta_train_method(
     if _is_done(name, method, meta, facts, folder):
         return None
     extra = {**(extra or {}), "start_rows": _start_rows(meta, facts)}
-    if has_ensemble(method):
+    if fitted.has_ensemble(method):
         ensemble: Any = method
         return trainer.meta_train(
             meta,
@@ -132,7 +115,7 @@ def meta_train_method(
     on_fit()
     params = method.fit(meta, key)
     facts["decided"] = decisions_of(method, params)
-    fitted_method = FittedMethod(
+    fitted_method = fitted.FittedMethod(
         name=name,
         method=method,
         params=params,
@@ -143,7 +126,7 @@ def meta_train_method(
         extra=extra,
         extra_arrays=extra_arrays(),
     )
-    save_fitted(folder, fitted_method)
+    fitted.save_fitted(folder, fitted_method)
     return None
 
 
@@ -157,19 +140,9 @@ def meta_train_ensembles(
 ) -> dict[Path, MetaTrainingResult]:
     """Meta-trains a ranking ensemble on several search spaces side by side, where a device gains by that.
 
-    Args:
-      name: the method's, as in `METHODS`.
-      method: its configuration, an ensemble's.
-      spaces: folder -> search space, and the JSON that its checkpoint keeps, as of `meta_train_method`.
-      key: PRNG key, as of `meta_train_method`.
-      report: as of `dre_jax.methods.dre.many_spaces.meta_train_side_by_side`.
-
-    Returns:
-      By folder, the trainings that were not complete; none where spaces are trained one after the other, which is left
-      to `meta_train_method`.
-
-    Raises:
-      DataError, CheckpointError: as `meta_train_method`.
+    Each space comes with its folder and the JSON that its checkpoint keeps; the other arguments and the errors are
+    those of `meta_train_method`. Returns the trainings that were not complete, by folder; none where spaces are trained
+    one after the other, which is left to `meta_train_method`.
     """
     ensemble: Any = method
     trainings = {}
@@ -189,7 +162,7 @@ def _is_done(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, A
     """Returns whether a folder holds all that a method learns. Raises `CheckpointError` as `_is_complete`."""
     meta.require_train_tasks()
     # Until a method is fitted its folder may hold its companion alone.
-    exists = has_checkpoint(folder) if METHODS[name].companion is None else has_fitted(folder)
+    exists = fitted.has_checkpoint(folder) if METHODS[name].companion is None else fitted.has_fitted(folder)
     if exists and _is_complete(name, method, meta, facts, folder):
         return True
     check_configuration(name, method)
@@ -214,14 +187,14 @@ def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[st
     Raises:
       CheckpointError: if it holds another method, another space or other data. The trainer compares what it trains.
     """
-    ensemble = has_ensemble(method)
-    record = load_fitted(folder, ensemble=ensemble, with_params=False)
+    ensemble = fitted.has_ensemble(method)
+    record = fitted.load_fitted(folder, ensemble=ensemble, with_params=False)
     if "tasks" not in record.facts:  # the training of an ensemble alone
         return False
     ours = {"method": name, "space": meta.name, "columns": meta.n_columns}
     check_same_training(folder, ours, {"method": record.name, "space": record.space, "columns": record.n_columns})
     fields, saved_fields = dict(leaves(method)), dict(leaves(record.method))
-    if has_fitted(folder, ensemble=ensemble):
+    if fitted.has_fitted(folder, ensemble=ensemble):
         fields |= {fact: facts[fact] for fact in ("key", "fingerprint")}
         check_same_training(folder, fields, {**saved_fields, **record.facts}, meta.columns, record.columns)
         return True

@@ -20,10 +20,7 @@ from dre_jax.methods.dre.backends.provenance import backend
 def provenance(meta: SearchSpace, key: Array, *, is_fitted: bool = False) -> dict[str, Any]:
     """Returns facts on what a method learns from and what computes it.
 
-    Args:
-      meta: the search space.
-      key: PRNG key of the fit.
-      is_fitted: whether the fit is done, so that C++ loops that it did not use need not be built.
+    Once the fit is done (``is_fitted``), C++ loops that it did not use need not be built.
     """
     return {
         "fingerprint": fingerprint(meta),
@@ -37,9 +34,7 @@ def provenance(meta: SearchSpace, key: Array, *, is_fitted: bool = False) -> dic
 def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
     """Warns with a `DataWarning` where a result is continued by another backend: rounding may differ.
 
-    Args:
-      backends: of the result, see `dre_jax.methods.dre.backends.provenance.with_backend`.
-      origin: the result's file or folder.
+    ``origin`` is the result's file or folder; see `dre_jax.methods.dre.backends.provenance.with_backend`.
     """
     mine = backend()
     others = [" on ".join(one.values()) for one in backends if one != mine]

@@ -25,20 +25,10 @@ _DIGESTS = "digests.json"
 
 
 class Steps:
-    """The steps in a folder.
-
-    Example:
-      >>> Steps("nowhere", keep=2).latest() is None
-      True
-    """
+    """The steps in a folder."""
 
     def __init__(self, folder: str | Path, keep: int) -> None:
-        """Describes the steps in a folder.
-
-        Args:
-          folder: created by the first step that is saved.
-          keep: how many steps are kept, the latest.
-        """
+        """Describes the steps in a folder, which the first one creates, and of which the latest ``keep`` stay."""
         self.folder = Path(folder).absolute()
         self._keep = keep
 
@@ -51,16 +41,11 @@ class Steps:
     def save(
         self, step: int, arrays: Mapping[str, Any], metadata: Mapping[str, Any], copies: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes a step.
+        """Writes a step of a higher number than those that exist: arrays by path, None for what is absent, and JSON.
 
-        Args:
-          step: its number, higher than those of the steps that exist.
-          arrays: by path, None for what is absent; at least one array.
-          metadata: JSON.
-          copies: texts, or objects of JSON, for people, by the name of their file in the folder above.
+        ``copies`` are texts, or objects of JSON, for people, by the name of their file in the folder above.
 
-        Raises:
-          CheckpointError: if the folder cannot be written, or has too little room.
+        Raises `CheckpointError` if the folder cannot be written, or has too little room.
         """
         ocp = _orbax()
         prepared_arrays = {path: _prepare_array(array) for path, array in arrays.items() if array is not None}
@@ -80,7 +65,7 @@ class Steps:
             raise CheckpointError(f"cannot write a checkpoint to {self.folder.parent}: {str(error)[:300]}") from error
 
     def _check_room(self, n_bytes: int) -> None:
-        """Checks that the disk has so many bytes left: where it has not, Orbax prints the traceback of every array."""
+        """Checks that the disk has room for the arrays: otherwise, Orbax prints the traceback of every array."""
         free = shutil.disk_usage(self.folder).free
         if free < n_bytes:
             raise OSError(f"{n_bytes / 1e6:.1f} MB are needed, but {free / 1e6:.1f} MB are free")
@@ -88,8 +73,7 @@ class Steps:
     def complete(self, copies: Mapping[str, Any]) -> None:
         """Does what a process that was killed may not have done after its last step: copies, and the end of old steps.
 
-        Raises:
-          CheckpointError: if the folder cannot be written.
+        Raises `CheckpointError` if the folder cannot be written.
         """
         steps = sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdecimal())
         try:
@@ -111,8 +95,7 @@ class Steps:
     def metadata(self, step: int) -> dict[str, Any]:
         """Returns the metadata of a step.
 
-        Raises:
-          CheckpointError: if the step is damaged, of another format, or cannot be read.
+        Raises `CheckpointError` if the step is damaged, of another format, or cannot be read.
         """
         _check_digests(self._path(step))
         try:
@@ -129,12 +112,7 @@ class Steps:
     def arrays(self, step: int, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the arrays of a step by path, on this process's first device, and None for what is absent.
 
-        Args:
-          step: its number.
-          metadata: of the step.
-
-        Raises:
-          CheckpointError: if they cannot be read.
+        Raises `CheckpointError` if they cannot be read.
         """
         ocp = _orbax()
         device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])

@@ -31,8 +31,7 @@ STEPS = "steps"
 def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrainConfig]:
     """Returns the configurations in metadata; options that came after they were written have their defaults.
 
-    Raises:
-      KeyError, ConfigError: for fields or values that this version does not have.
+    Raises `KeyError` and `ConfigError` for fields or values that this version does not have.
     """
     fields = metadata["configuration"]
     model = configure(ModelConfig(), fields["model"], name="model")
@@ -45,12 +44,7 @@ def columns_from_json(columns: Any) -> tuple[Column, ...] | None:
 
 
 class TrainingCheckpoint:
-    """The training in the folder of one search space.
-
-    Example:
-      >>> TrainingCheckpoint("nowhere").latest_step() is None
-      True
-    """
+    """The training in the folder of one search space."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).absolute()
@@ -63,8 +57,7 @@ class TrainingCheckpoint:
     def metadata(self) -> dict[str, Any]:
         """Returns the metadata of the last complete step.
 
-        Raises:
-          CheckpointError: without a complete step, or if it is damaged.
+        Raises `CheckpointError` without a complete step, or if it is damaged.
         """
         step = self.latest_step()
         if step is None:
@@ -72,13 +65,9 @@ class TrainingCheckpoint:
         return {**self._steps.metadata(step), "step": step}
 
     def load(self, metadata: Mapping[str, Any] | None = None) -> TrainingRun:
-        """Returns the run at the last complete step.
+        """Returns the run at the last complete step, whose metadata may have been read before.
 
-        Args:
-          metadata: of that step, if they were read before.
-
-        Raises:
-          CheckpointError: if there is none, or it cannot be read.
+        Raises `CheckpointError` if there is none, or it cannot be read.
         """
         metadata = self.metadata() if metadata is None else metadata
         with check_version(self.folder):
@@ -103,15 +92,9 @@ class ResumableTraining(TrainingCheckpoint):
         key: Array,
         owner: Mapping[str, Any] | None = None,
     ) -> None:
-        """Describes the training in a folder.
+        """Describes the training in the folder of a search space, which the first step creates.
 
-        Args:
-          folder: the search space's, created by the first step that is saved.
-          space: the search space.
-          model: sizes.
-          config: what training does.
-          key: the training's PRNG key.
-          owner: the method that the ensemble is trained for, as JSON: "method", "configuration", "extra".
+        ``owner`` is the method that the ensemble is trained for, as JSON: "method", "configuration", "extra".
         """
         super().__init__(folder)
         self._config, self._columns = config, space.columns
@@ -139,8 +122,7 @@ class ResumableTraining(TrainingCheckpoint):
     def resume(self) -> TrainingRun | None:
         """Returns the run as it was last saved; None without a complete step.
 
-        Raises:
-          CheckpointError: if the folder holds another training, or a step that cannot be read.
+        Raises `CheckpointError` if the folder holds another training, or a step that cannot be read.
         """
         if self.latest_step() is None:
             return None

@@ -29,13 +29,8 @@ def flatten(tree: Any) -> dict[str, Any]:
 def restore(like: Any, arrays: Mapping[str, Any], *, exact: bool = False) -> Any:
     """Returns a tree with arrays by path in place of the leaves of ``like``; None in place of a part that is None.
 
-    Args:
-      like: arrays or their shapes.
-      arrays: by path, None for what is absent.
-      exact: whether shapes must be equal, and not the numbers of axes alone.
-
-    Raises:
-      ConfigError: if the arrays are not those of ``like``.
+    Raises `ConfigError` if the arrays are not those of ``like``, arrays or their shapes; unless ``exact``, only the
+    numbers of axes must agree.
 
     Example:
       >>> restore({"bias": (np.ones(2), {"scale": 1.0})}, {"bias.0": np.zeros(2), "bias.1": None})

@@ -4,15 +4,7 @@ Read `dre` first, then `ensemble` (the model), `trainer` and `steps` (meta-train
 exist in C++ for CPUs, in CUDA, and as a Pallas kernel for TPUs (`backends`).
 """
 
-from dre_jax.methods.dre.ensemble import (
-    EnsembleParams,
-    Support,
-    check_columns,
-    init,
-    pad_ensemble,
-    scores,
-    scores_in_blocks,
-)
+from dre_jax.methods.dre.ensemble import EnsembleParams, Support, init, pad_ensemble, scores
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.model_config import PAPER, PRESETS, ModelConfig, preset
 from dre_jax.methods.dre.trainer import MetaTrainingResult, meta_train
@@ -29,12 +21,10 @@ __all__ = [
     "MetaTrainingResult",
     "ModelConfig",
     "Support",
-    "check_columns",
     "fine_tune",
     "init",
     "meta_train",
     "pad_ensemble",
     "preset",
     "scores",
-    "scores_in_blocks",
 ]

@@ -107,12 +107,7 @@ def member_axes(config: ModelConfig) -> EnsembleParams:
 
 
 def scale_response(response: Array, where: Array) -> Array:
-    """Scales responses f32[..., k] to [0, 1] over the filled slots, as a tuner can; 0.5 if all are equal.
-
-    Example:
-      >>> scale_response(jnp.array([4.0, 2.0, 9.0]), jnp.array([True, True, False])).tolist()
-      [1.0, 0.0, 0.5]
-    """
+    """Scales responses f32[..., k] to [0, 1] over the filled slots, as a tuner can; 0.5 if all are equal."""
     low = jnp.min(jnp.where(where, response, jnp.inf), axis=-1, keepdims=True)
     high = jnp.max(jnp.where(where, response, -jnp.inf), axis=-1, keepdims=True)
     spread = high - low

@@ -41,22 +41,12 @@ class GatheredRows(NamedTuple):
 
 
 class HostTable:
-    """A `TaskTable` whose features stay where the tasks have them: it takes twelve bytes a row beside them.
-
-    Example:
-      >>> x = np.array([[0.1], [0.2], [0.3]], np.float32)
-      >>> table = HostTable({"wine": Task("wine", x, np.array([0.5, 0.9, 0.7]))})
-      >>> ones = np.ones((1, 1), bool)
-      >>> lists = ListRows(np.array([[2]]), ones, np.array([[0]]), ones)  # the worst is the support, the best the query
-      >>> table.gather(lists).x[..., 0].round(1).tolist()
-      [[0.1, 0.2]]
-    """
+    """A `TaskTable` whose features stay where the tasks have them: it takes twelve bytes a row beside them."""
 
     def __init__(self, tasks: Mapping[str, Task]) -> None:
         """Sorts the responses of tasks; features are read when they are drawn, in any dtype that NumPy casts.
 
-        Raises:
-          DataError: as `build_table`.
+        Raises `DataError` as `build_table`.
         """
         self.start, self.size = lay_out(tasks)
         self._x = [task.X for task in tasks.values()]
@@ -68,14 +58,7 @@ class HostTable:
             self._order[own], self._response[own], self._level[own] = sort_responses(task.y)
 
     def gather(self, rows: ListRows) -> GatheredRows:
-        """Returns the rows of lists; all rows of a list belong to one task.
-
-        Args:
-          rows: NumPy arrays; any batch dimensions.
-
-        Returns:
-          NumPy arrays.
-        """
+        """Returns the rows of lists as NumPy arrays; all rows of a list belong to one task."""
         list_rows = np.concatenate([rows.support, rows.query], axis=-1)
         flat = list_rows.reshape(-1, list_rows.shape[-1])
         x = np.empty((*flat.shape, self._x[0].shape[1]), np.float32)

@@ -17,20 +17,13 @@ from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_host_table
 from dre_jax.methods.checkpoints.training import ResumableTraining
+from dre_jax.methods.dre import trainer
 from dre_jax.methods.dre.ensemble import drop_columns, pad_ensemble
 from dre_jax.methods.dre.mesh import mesh_for
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun, TrainState
 from dre_jax.methods.dre.steps import evaluate_side_by_side, start, train_side_by_side
 from dre_jax.methods.dre.stream import must_stream
-from dre_jax.methods.dre.trainer import (
-    MetaTrainingResult,
-    TrainingProgress,
-    check_patience,
-    is_finished,
-    next_portion,
-    record_entry,
-)
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.optim.adam import Moments
 from dre_jax.runtime.devices import local
@@ -66,49 +59,35 @@ def meta_train_side_by_side(
     config: MetaTrainConfig,
     *,
     key: Array,
-    report: Callable[[TrainingProgress], None] | None = None,
-) -> list[MetaTrainingResult]:
+    report: Callable[[trainer.TrainingProgress], None] | None = None,
+) -> list[trainer.MetaTrainingResult]:
     """Meta-trains an ensemble a search space, all of them in each compiled call.
 
-    Checkpoints, resumption and losses of each space are those of `dre_jax.methods.dre.trainer.meta_train`.
-
-    Args:
-      trainings: the search spaces; any number of columns, tasks and rows.
-      model: sizes.
-      config: what training does, in all spaces.
-      key: PRNG key, the same for all spaces.
-      report: called after every portion of steps, with the progress of the space that is furthest behind.
-
-    Raises:
-      DataError: without training tasks, or with patience but without validation tasks.
-      CheckpointError: where a folder holds the checkpoint of another training; the message says what differs.
-
-    Example:
-      >>> from dre_jax.data import bundled
-      >>> config = MetaTrainConfig(steps=2, evaluate_every=2, n_query=5, n_support=2, evaluation_lists=2)
-      >>> model = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
-      >>> spaces = [SpaceTraining(bundled.load(name)) for name in ("svm", "random-forest")]
-      >>> [result.step for result in meta_train_side_by_side(spaces, model, config, key=jax.random.key(0))]
-      [2, 2]
+    Checkpoints, resumption and losses of each space are those of `dre_jax.methods.dre.trainer.meta_train`. The spaces
+    may differ in columns, tasks and rows. ``report`` gets the progress of the space that is furthest behind. Raises
+    `DataError` without training tasks, or with patience but without validation tasks, and `CheckpointError` where a
+    folder holds the checkpoint of another training; the message says what differs.
     """
     for training in trainings:
-        check_patience(config, training.space)
+        trainer.check_patience(config, training.space)
     batch = _Batch(trainings, model, config, key)
     batch.measure([i for i, run in enumerate(batch.runs) if not run.history])
-    while unfinished := [i for i, run in enumerate(batch.runs) if not is_finished(run, config)]:
-        count = min(next_portion(config, batch.steps[i]) for i in unfinished)
+    while unfinished := [i for i, run in enumerate(batch.runs) if not trainer.is_finished(run, config)]:
+        count = min(trainer.next_portion(config, batch.steps[i]) for i in unfinished)
         losses = batch.train(count)
         if report:
             behind = min(unfinished, key=lambda i: batch.steps[i])
             resumed_from = batch.runs[behind].resumed_from
-            report(TrainingProgress(batch.steps[behind], config.steps, float(losses[behind]), resumed_from))
+            report(trainer.TrainingProgress(batch.steps[behind], config.steps, float(losses[behind]), resumed_from))
         ends = [step % config.evaluate_every == 0 or step == config.steps for step in batch.steps]
         batch.measure([i for i in unfinished if ends[i]])
-    return [MetaTrainingResult(run.params, int(run.state.step), run.history, run.resumed_from) for run in batch.runs]
+    return [
+        trainer.MetaTrainingResult(run.params, int(run.state.step), run.history, run.resumed_from) for run in batch.runs
+    ]
 
 
 class _Batch:
-    """The trainings of some search spaces, padded. Those that have ended go on, but what they do is not used."""
+    """The trainings of several search spaces, padded. Finished ones continue, but their steps are discarded."""
 
     def __init__(
         self, trainings: Sequence[SpaceTraining], model: ModelConfig, config: MetaTrainConfig, key: Array
@@ -158,7 +137,7 @@ class _Batch:
             run.state = _unpad(state, self._columns[i], max(self._columns))
             loss = None if validation is None or not self._has_validation[i] else float(validation[i])
             entry = LossEntry(int(run.state.step), float(train[i]), loss)
-            record_entry(run, entry, self._config)
+            trainer.record_entry(run, entry, self._config)
             if checkpoint:
                 checkpoint.save(run)
 

@@ -14,13 +14,7 @@ from dre_jax.methods.dre.backends import take_steps
 from dre_jax.methods.dre.backends.scan import Carry, member_losses
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
 from dre_jax.methods.dre.host_table import GatheredRows
-from dre_jax.methods.dre.lists import (
-    ListSource,
-    draw_bits,
-    draw_steps_bits,
-    read_lists,
-    table_of,
-)
+from dre_jax.methods.dre.lists import ListSource, draw_bits, draw_steps_bits, read_lists, table_of
 from dre_jax.methods.dre.mesh import mean_over_lists, shard_over_mesh
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import TrainState
@@ -49,17 +43,10 @@ def train(
 ) -> tuple[TrainState, Array]:
     """Does ``n_steps`` steps; returns the new state and the mean loss of each step, f32[n_steps].
 
-    A step's lists depend on the key and on the step's number alone, so that the same steps in other portions, or after
-    an interruption, draw the same lists.
-
-    Args:
-      model: sizes.
-      config: what training does.
-      source: the tasks to learn from, or the rows of just these steps, see `dre_jax.methods.dre.stream`.
-      state: donated; use the one returned.
-      key: PRNG key, the same for all portions of one training.
-      n_steps: static.
-      mesh: members and lists are shared out over it; state and source must lie there. See `dre_jax.methods.dre.mesh`.
+    The source has the tasks to learn from, or the rows of just these steps, see `dre_jax.methods.dre.stream`. A step's
+    lists depend on the key and on the step's number alone, so that the same steps in other portions, or after an
+    interruption, draw the same lists. The state is donated: use the one returned. Members and lists are shared out over
+    a mesh, on which state and source must lie, see `dre_jax.methods.dre.mesh`.
     """
     steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
     bits = draw_steps_bits(key, steps, model.members, config)

@@ -66,15 +66,14 @@ _IGNORE = 20.0  # log length scale of a column that does not matter
 class CommonProcessConfig(Checked):
     """Which past tasks have a common process, and how it is fitted.
 
-    Raises:
-      ConfigError: if a number is out of range.
+    Raises `ConfigError` if a number is out of range.
     """
 
     rows: NonNegative[int] = 400
     """Maximum number of past trials; of more, each task keeps its share: the best fourth of it, and random ones. 0
     disables the process."""
     task_rows: NonNegative[int] = 40
-    """There is no process if a task would keep fewer than so many trials, and not all: many trials train networks."""
+    """There is no process if a task would keep fewer trials than this, and not all: many trials train networks."""
     steps: NonNegative[int] = 60
     """Maximum number of points that the fit of the hyperparameters evaluates after its start."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
@@ -240,12 +239,7 @@ def fit_past_tasks(
     """Returns the model of past tasks; None if there are one or two, or if they have too many trials for it.
 
     One or two tasks do not tell c from f, and none of them can be held out to estimate the share of the process.
-
-    Args:
-      config: settings.
-      tasks: past tasks.
-      lengths: prior of the length scales and of the noise, from the same tasks.
-      scale: of the responses.
+    ``lengths`` is the prior of the length scales and of the noise, from the same tasks.
     """
     longest = max(task.n_rows for task in tasks.values())
     if len(tasks) < _MIN_TASKS or config.rows // len(tasks) < min(longest, max(config.task_rows, 1)):
@@ -285,13 +279,9 @@ def _clip(params: MultiTaskParams) -> MultiTaskParams:
 def common_prior(
     config: CommonProcessConfig, fit: CommonFit, is_fixed: npt.NDArray[np.bool_], share: float
 ) -> CommonPrior:
-    """Returns the common process as a component of the mixture.
+    """Returns the common process as a component of the mixture, which ignores columns that no past task varies.
 
-    Args:
-      config: its hypotheses.
-      fit: the model of the past tasks.
-      is_fixed: bool[D], columns that no past task varies, which the process ignores.
-      share: its weight, before the first trial, relative to all priors from past tasks.
+    ``share`` is its weight, before the first trial, relative to all priors from past tasks.
     """
     process = condition_common(fit.params, *jax.device_put(fit.trials))
     log_length = jnp.where(is_fixed, _IGNORE, process.past.log_common_lengthscale)

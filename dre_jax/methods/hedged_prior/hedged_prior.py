@@ -77,12 +77,7 @@ class ConditionedPriors(NamedTuple):
 class HedgedPrior:
     """A mixture of learned priors under hypotheses about past tasks, and of processes of the task.
 
-    Raises:
-      ConfigError: if there is no hypothesis.
-
-    Example:
-      >>> HedgedPrior(hypotheses=(Hypothesis(weight=1.0),)).prior.members
-      2
+    Raises `ConfigError` if there is no hypothesis.
     """
 
     prior: LearnedPriorConfig = field(default_factory=LearnedPriorConfig)
@@ -248,11 +243,6 @@ def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation:
     past tasks have a common process, ``interpolation`` times the noise's share of the variance therefore goes to the
     fixed processes of the task, which have little noise (an epsilon-contamination of the mixture; Berger and Berliner
     1986).
-
-    Args:
-      posterior: the mixture given a history.
-      n_fixed: number of the fixed processes of the task.
-      interpolation: their weight if all variance is noise; less than 1.
     """
     log_weight = posterior.log_weight
     if len(posterior.past) == 1 or interpolation == 0.0:
@@ -268,14 +258,9 @@ def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation:
 def mean_and_improvement(
     config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, incumbent: Array, log_weight: Array
 ) -> tuple[Array, Array]:
-    """Returns the mean of the mixture and the log of its expected improvement at new configurations, two f[m].
+    """Returns the mean of the mixture and the log of its expected improvement at new configurations f[m, D], two f[m].
 
-    Args:
-      config: sizes of the learned priors.
-      posterior: the mixture given a history.
-      new: f[m, D].
-      incumbent: the best response, a scalar.
-      log_weight: f[J H + C + K], the weights in the expected improvement (`improvement_weights`).
+    ``log_weight`` f[J H + C + K] are the weights in the expected improvement (`improvement_weights`).
     """
     share = jnp.exp(posterior.log_weight)[:, None]
     noise = posterior.noise_deviations

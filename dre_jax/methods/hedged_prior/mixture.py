@@ -357,12 +357,9 @@ def transfer_weights(
 ) -> Floats:
     """Returns the weights f64[P + 1] of P priors from past tasks and of `uninformed_priors`, fitted to held-out tasks.
 
-    Args:
-      evidence: P times f64[K, H], evidence of held-out histories under each kind of prior.
-      baseline: f64[K, H], the same without past tasks.
-      task: i32[K, H], the task of each history.
-      prior: the total weight of the learned priors before any history, the same for each.
-      strength: number of tasks that it counts as.
+    ``evidence`` P times f64[K, H] is that of held-out histories under each kind of prior, and ``baseline`` f64[K, H]
+    that without past tasks. ``prior`` is the total weight of the learned priors before any history, the same for each,
+    and counts as ``strength`` tasks.
     """
     by_task = group_by_task(np.stack([*evidence, baseline], axis=-1), task)
     longest = max(len(one) for one in by_task)

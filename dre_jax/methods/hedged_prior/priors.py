@@ -63,8 +63,7 @@ _LOG_LENGTHSCALE_STD = 1.0
 class LearnedPriorConfig(Checked):
     """Sizes of the networks, and the likelihood of responses.
 
-    Raises:
-      ConfigError: if a size is not positive or ``degrees_of_freedom`` is not above 2.
+    Raises `ConfigError` if a size is not positive or ``degrees_of_freedom`` is not above 2.
     """
 
     trend: Layers = (50, 50)
@@ -105,14 +104,7 @@ class Trials(NamedTuple):
 
 
 def observe(trials: Trials, signal: Array, mean: Array, log_noise_var: Array) -> tuple[Array, Array]:
-    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n].
-
-    Args:
-      trials: the observations.
-      signal: f[n, n], prior covariance of the signal.
-      mean: f[n], prior mean.
-      log_noise_var: scalar, log E.
-    """
+    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n]."""
     matrix = add_noise(signal, observation_noise(log_noise_var, trials.noise_var), trials.where)
     return matrix, jnp.where(trials.where, trials.y - mean, 0.0)
 
@@ -213,11 +205,9 @@ class LearnedPrior(NamedTuple):
         )
 
     def fix_columns(self, is_fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
-        """Returns the prior with networks that ignore some columns, with their outputs at constant values there.
+        """Returns the prior with networks that ignore some columns, bool[D], with their outputs at values f[D] there.
 
-        Args:
-          is_fixed: bool[D], the columns. Members may be in front of each array of the prior.
-          values: f[D], their values.
+        Members may be in front of each array of the prior.
         """
         if not is_fixed.any():
             return self
@@ -322,9 +312,8 @@ def sample_prior(prior: Prior, features: PriorFeatures, key: Array) -> Callable[
 class Hypothesis(Checked):
     """A change of a learned prior: the mean of its slope, and factors of its variances. The defaults change nothing.
 
-    Raises:
-      ConfigError: if the weight or the noise factor is not positive, another variance factor is negative, or a number
-        is not finite.
+    Raises `ConfigError` if the weight or the noise factor is not positive, another variance factor is negative, or a
+    number is not finite.
     """
 
     weight: Positive[float]

@@ -60,11 +60,7 @@ _CAPACITIES = (32, 96, 192)
 
 @dataclass(frozen=True, kw_only=True)
 class TaskProcessConfig(Checked):
-    """Settings of the fixed and the fitted processes.
-
-    Raises:
-      ConfigError: if a number is out of range.
-    """
+    """Settings of the fixed and the fitted processes. Raises `ConfigError` if a number is out of range."""
 
     lengthscales: tuple[float, ...] = UNINFORMED_LENGTHSCALES
     """Length scales of the fixed processes, which have no trend, in units of the root of the number of columns."""
@@ -247,14 +243,9 @@ class Fits(NamedTuple):
 def fit_sequence(
     config: TaskProcessConfig, start: TaskProcess, prior: LengthScalePrior, trials: Trials, degrees_of_freedom: float
 ) -> Fits:
-    """Fits K processes to growing parts of the history.
+    """Fits K processes, in front of each array of ``start`` and ``prior``, to growing parts of the history.
 
-    Args:
-      config: number of steps of a fit.
-      start: initial processes; K in front of each array.
-      prior: of the hyperparameters of each process; K in front.
-      trials: the history, trials in the order of their evaluation, empty slots last.
-      degrees_of_freedom: nu.
+    Its trials are in the order of their evaluation, and empty slots are last.
     """
     count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.trend_weight.shape, trials.y.dtype))
     if config.steps == 0:  # the prequential log-density is then the log-density of all trials
@@ -273,12 +264,7 @@ def fit_sequence(
 
 
 def refit_sizes(capacity: int) -> Iterator[tuple[int, list[int]]]:
-    """Yields capacities and the numbers of trials, up to each capacity, at which processes are fitted.
-
-    Example:
-      >>> list(refit_sizes(20))
-      [(20, [4, 5, 6, 8, 11, 14, 19])]
-    """
+    """Yields capacities and the numbers of trials, up to each capacity, at which processes are fitted."""
     sizes, size = [], float(_FIRST_FIT)
     while size <= capacity:
         sizes.append(int(size))

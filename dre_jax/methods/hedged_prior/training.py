@@ -77,11 +77,7 @@ _INITIAL_LOG_ARD_VAR = -1.0  # of log F, if the initial length scales are those 
 
 @dataclass(frozen=True, kw_only=True)
 class PriorTraining(Checked):
-    """Settings of the training of priors.
-
-    Raises:
-      ConfigError: if a number is out of range.
-    """
+    """Settings of the training of priors. Raises `ConfigError` if a number is out of range."""
 
     steps: Positive[int] | None = None
     """Number of Adam steps; by default held-out trials choose it, up to 5000."""
@@ -124,7 +120,7 @@ class PriorFit(NamedTuple):
     steps: Array
     """i32: number of Adam steps."""
     transfer_probability: Array
-    """f32 in (0, 1): probability that the past explains a new task better than processes without past tasks."""
+    """f32 in (0, 1): probability that past tasks explain a new task better than processes without them do."""
     common_share: float
     """Share of the common process in that probability; a half without held-out tasks."""
     held_out: HeldOutEvidence
@@ -312,17 +308,11 @@ def train_priors(
 ) -> PriorFit:
     """Trains priors on past tasks, for a number of steps that held-out trials choose by default.
 
-    Args:
-      config: sizes of the priors.
-      training: settings of the training.
-      tasks: past tasks, with trials in the order of their evaluation.
-      key: PRNG key.
-      lengths: prior from `fit_length_scale_prior` of these tasks, whose means are the initial length scales. A short
-        training hardly changes them.
-      common: a second model of the past tasks, whose share of the transfer probability is wanted.
+    ``lengths`` is the prior from `fit_length_scale_prior` of these tasks, whose means are the initial length scales: a
+    short training hardly changes them. ``common`` is a second model of the past tasks, whose share of the transfer
+    probability is wanted.
 
-    Raises:
-      DataError: if there are no tasks or they differ in the number of columns.
+    Raises `DataError` if there are no tasks or they differ in the number of columns.
     """
     start_key, step_key = jax.random.split(key)
     folds = make_folds(tasks, members=config.members, folds=training.folds, histories=_HISTORIES, rows=training.rows)

@@ -35,15 +35,7 @@ class Outcome(NamedTuple):
 
 
 class Command:
-    """A process of a trial.
-
-    Example:
-      >>> command = Command(["echo", "accuracy: 0.5"])
-      >>> while command.outcome is None:
-      ...     command.poll()
-      >>> command.outcome.value
-      0.5
-    """
+    """A process of a trial."""
 
     def __init__(
         self,
@@ -56,16 +48,10 @@ class Command:
     ) -> None:
         """Starts the process, without a shell and without input.
 
-        Args:
-          arguments: the program and its arguments.
-          timeout: time limit in seconds.
-          metrics: names of the values, see `read_value`; without any, the only value.
-          logs: prefix of the files for its output, `LOGS.out` and `LOGS.err`.
-          curve: see `curve_pattern`.
+        The time limit is in seconds. ``metrics`` name the values, see `read_value`; without any, it is the only value.
+        The output is in `LOGS.out` and `LOGS.err`. For the curve see `curve_pattern`.
 
-        Raises:
-          ConfigError: if the process cannot be started.
-          DataError: if its output cannot be written.
+        Raises `ConfigError` if the process cannot be started, and `DataError` if its output cannot be written.
         """
         self.outcome: Outcome | None = None
         self._metrics, self._timeout, self.curve = metrics, timeout, curve

@@ -23,12 +23,7 @@ def read_history(path: str | os.PathLike[str], space: Space) -> list[Trial]:
     inactive hyperparameter, or the choice None. A trial with the `state` `failed` or the value NaN has failed; a trial
     without a value is running. Choices other than text are written as in JSON: true, null.
 
-    Args:
-      path: the file.
-      space: the search space.
-
-    Raises:
-      DataError: if the file cannot be read, or a row is not a trial of the space; the message names the line.
+    Raises `DataError` if the file cannot be read, or a row is not a trial of the space; the message names the line.
     """
     rows = ((line, [cell.strip() for cell in cells]) for line, cells in read_csv(path))
     _, header = next(rows, (0, []))

@@ -24,10 +24,6 @@ class ProcessGroupGuard:
     """A shell process that ends process groups once this process is gone.
 
     A context manager: a normal exit ends no group. Without a shell there is no guard.
-
-    Example:
-      >>> with ProcessGroupGuard() as guard, subprocess.Popen(["sleep", "0.01"], start_new_session=True) as process:
-      ...     guard.set_groups([process.pid])
     """
 
     def __init__(self, grace: float = GRACE) -> None:

@@ -76,19 +76,12 @@ def study_in_file(
 ) -> Iterator[FileOptimizer]:
     """Yields the study in a file, or a new one if there is no file; only this process uses the file meanwhile.
 
-    Temporary files of writers that were killed are removed.
+    Temporary files of writers that were killed are removed. Directions are by metric, "" for a single one; None takes
+    the study's, "minimize" for a new one. No seed takes the study's, 0 for a new one. For the surrogate see
+    `Optimizer.load`.
 
-    Args:
-      path: the file.
-      space: the study's.
-      surrogate: knowledge of past tasks; see `Optimizer.load`.
-      directions: by metric, "" for a single one: "minimize" or "maximize"; None takes the study's, "minimize" for a new
-        one.
-      seed: None takes the study's, 0 for a new one.
-
-    Raises:
-      DataError: if another process uses the file, if it is not a complete study, or is of another space, metrics,
-        directions or seed.
+    Raises `DataError` if another process uses the file, if it is not a complete study, or is of another space, metrics,
+    directions or seed.
     """
     with file_in_use(path):
         remove_left_over(path)

@@ -53,20 +53,14 @@ class SharedStudy:
         seed: int | None = None,
         silence: float = SILENCE,
     ) -> None:
-        """Opens a study of a storage, or creates it.
+        """Opens a study of a storage, the address of a database or the path of a journal file, or creates it.
 
-        Args:
-          storage: the address of a database, or the path of a journal file.
-          name: of the study.
-          space: the search space.
-          surrogate: knowledge of past tasks; of several objectives by name.
-          directions: by metric, "" for a single one; None takes the study's, "minimize" for a new one.
-          seed: of the suggestions of this process; by default random ones.
-          silence: seconds without a sign of life after which other processes count this one as lost.
+        Directions are by metric, "" for a single one; None takes the study's, "minimize" for a new one. Suggestions of
+        this process are random unless it has a seed. After ``silence`` seconds without a sign of life, other processes
+        count this one as lost.
 
-        Raises:
-          ConfigError: for a silence that is not positive.
-          DataError: for a storage that cannot be used, or a study of another space, objectives or direction.
+        Raises `ConfigError` for a silence that is not positive, and `DataError` for a storage that cannot be used, or a
+        study of another space, objectives or direction.
         """
         check_positive(silence=silence)
         self.space = space

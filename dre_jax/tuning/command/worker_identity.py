@@ -20,10 +20,7 @@ _START, _STATE = 21, 2  # fields of /proc/PID/stat, from 0
 
 
 def new_worker(silence: float) -> dict[str, Any]:
-    """Returns the identity of this process.
-
-    Args:
-      silence: seconds without a sign of life after which the process counts as lost.
+    """Returns the identity of this process, which counts as lost after so many seconds without a sign of life.
 
     Example:
       >>> new_worker(600.0)["id"] == new_worker(600.0)["id"]
@@ -47,9 +44,7 @@ def seconds_between_signs(worker: Mapping[str, Any]) -> float:
 def is_lost(worker: Any, sign_of_life: float) -> bool:
     """Returns whether the process of a running trial has ended, or has been silent for too long.
 
-    Args:
-      worker: its identity.
-      sign_of_life: time of the last one, in seconds since the epoch; infinite without one, as of other tools' trials.
+    The sign of life is in seconds since the epoch; infinite without one, as of other tools' trials.
     """
     if not isinstance(worker, Mapping):  # the trial has just started, or an earlier version of the library runs it
         return time.time() - sign_of_life > SILENCE

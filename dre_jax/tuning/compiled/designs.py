@@ -34,17 +34,10 @@ def history_capacity(n: int) -> int:
 
 
 def study_config(space: Space, method: str | Method, surrogate: Surrogate | None, pending_strategy: str) -> StudyConfig:
-    """Returns what all studies of a space share.
+    """Returns what all studies of a space share; the method is the surrogate's if there is one.
 
-    Args:
-      space: without rules and likely values.
-      method: without past tasks; the surrogate's if there is one.
-      surrogate: knowledge of past tasks.
-      pending_strategy: as `EngineConfig.pending_strategy`.
-
-    Raises:
-      ConfigError: for another space, a method that needs past tasks, or a strategy that the method does not support.
-      DataError: for a surrogate of another space.
+    Raises `ConfigError` for a space with rules or likely values, a method that needs past tasks, or a strategy that the
+    method does not support, and `DataError` for a surrogate of another space.
     """
     if surrogate is not None:
         method = surrogate.method
@@ -67,14 +60,7 @@ def study_config(space: Space, method: str | Method, surrogate: Surrogate | None
 
 
 def study_designs(space: Space, surrogate: Surrogate | None, seeds: Sequence[int], dtype: Any) -> StudyDesign:
-    """Returns the designs of studies, with the studies in front of each array.
-
-    Args:
-      space: of the studies.
-      surrogate: knowledge of past tasks.
-      seeds: one for each study.
-      dtype: of points.
-    """
+    """Returns the designs of studies, one for each seed, with the studies in front of each array."""
     n_parts, start = len(space), None if surrogate is None else surrogate.start
     initial = [_initial_points(space, start, seed) for seed in seeds]
     size = max(map(len, initial))

@@ -13,14 +13,7 @@ from dre_jax.tuning.engine.signal import MAX_TRIALS, SHARES, length_scales, log_
 
 
 def even_share(points: Array, values: Array, where: Array, *, has_past: bool) -> Array:
-    """Returns the share of the next trials that fill the space evenly, as `information_of`.
-
-    Args:
-      points: f[C, P], of the unit cube.
-      values: f[C], higher is better.
-      where: bool[C]: slots of the trials with a value.
-      has_past: whether past tasks say where to search.
-    """
+    """Returns the share of the next trials that fill the space evenly, as `information_of`."""
     n = jnp.sum(where, dtype=jnp.int32)
     rounded = without_rounding(jnp.where(where, values, jnp.nan), jnp)
     counts = jnp.where(where, jnp.sum(rounded[:, None] == rounded[None, :], axis=1, dtype=jnp.int32), 0)
@@ -37,10 +30,7 @@ def even_share(points: Array, values: Array, where: Array, *, has_past: bool) ->
 def has_signal(points: Array, values: Array, where: Array) -> Array:
     """Returns whether a signal has more evidence than noise alone, as `dre_jax.tuning.engine.signal.has_signal`.
 
-    Args:
-      points: f[C, P]; of more than 64 trials, as many that are evenly spaced in time count.
-      values: f[C].
-      where: bool[C], the filled slots, which are the first.
+    The filled slots are the first.
     """
     dtype, size = points.dtype, min(len(points), MAX_TRIALS)
     total = jnp.sum(where, dtype=jnp.int32)

@@ -33,13 +33,8 @@ def map_studies(
 ) -> Any:
     """Returns ``one(shared, study, result)`` of each study; compiled.
 
-    Args:
-      one: function of what all share, a study, and its entry of the results, which it returns anew.
-      mesh: see `mesh_of`.
-      shared: arrays.
-      studies: arrays with the studies in front.
-      results: arrays with the studies in front.
-      count: i32 scalar, how many studies there are; the others are padding.
+    ``one`` returns a study's entry of the results, which have the studies in front. Only ``count`` of them are wanted,
+    the others are padding.
     """
     if mesh is not None:
         spec = PartitionSpec(STUDIES)
@@ -69,13 +64,9 @@ def run_blocks(
 ) -> Iterator[T]:
     """Yields the results of blocks of studies as these are finished.
 
-    Args:
-      mesh: see `mesh_of`.
-      studies: at least one.
-      parts: of the work on a study, each of which is a program.
-      run: function of the studies of a block, the size that they are padded to, the parts, and how many of the studies
-        are worked on. Where blocks share cores, it is called for none of them first, which compiles its programs: two
-        threads that need a program would both compile it.
+    ``parts`` of the work on a study are programs. ``run`` gets the studies of a block, the size that they are padded
+    to, the parts, and how many of the studies are worked on. Where blocks share cores, it is called for none of them
+    first, which compiles its programs: two threads that need a program would both compile it.
     """
     workers, most = (devices.cores(), _ONE_BY_ONE) if mesh is None else (1, _SIDE_BY_SIDE * mesh.size)
     n_blocks = -(-len(studies) // most)

@@ -90,7 +90,7 @@ def _slots(n: int) -> Array:
 
 
 def empty_state(capacity: int, n_failures: int, n_parts: int, dtype: Any) -> StudyState:
-    """Returns a study without trials, which has room for so many."""
+    """Returns a study without trials, with room for ``capacity`` of them and for failures."""
     none = jnp.int32(0)
     points, failures = jnp.zeros((capacity, n_parts), dtype), jnp.zeros((n_failures, n_parts), dtype)
     return StudyState(points, jnp.zeros(capacity, dtype), none, none, failures, none)
@@ -117,11 +117,11 @@ def tell_pending(state: StudyState, points: Array, responses: Array) -> StudySta
     )
 
 
-def round_to_values(layout: SpaceLayout, point: Any, xp: Any = jnp) -> Any:
+def round_to_values(layout: SpaceLayout, point: Array) -> Array:
     """Returns the point f[..., P] of the configuration at a point: that of its values, 0.5 where inactive."""
-    parts = zip(layout.parts, layout.values(point, xp), layout.active(point, xp), strict=True)
-    coordinates = [xp.where(active, part.coordinates(values, xp), 0.5) for part, values, active in parts]
-    return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
+    parts = zip(layout.parts, layout.values(point, jnp), layout.active(point, jnp), strict=True)
+    coordinates = [jnp.where(active, part.coordinates(values, jnp), 0.5) for part, values, active in parts]
+    return jnp.clip(jnp.stack(coordinates, axis=-1), 0.0, 1.0)
 
 
 def next_point(
@@ -135,14 +135,8 @@ def next_point(
 ) -> NextPoint:
     """Returns the point that `Optimizer` evaluates in the trial of a number, with what is pending.
 
-    Args:
-      config: static.
-      params: what the method's `fit` returned.
-      state: the study.
-      design: what its seed decides.
-      even: of the trial's candidates.
-      number: i32 scalar.
-      capacity: static, slots of the history; at least all trials with a value, and the pending ones.
+    ``even`` are those of the trial's candidates. ``config`` and ``capacity`` are static; the history's slots hold at
+    least all trials with a value, and the pending ones.
     """
     state = state._replace(points=state.points[:capacity], responses=state.responses[:capacity])
     where = _slots(capacity) < state.n

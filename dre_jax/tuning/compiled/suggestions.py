@@ -29,14 +29,9 @@ class StudySuggestion(NamedTuple):
 def suggest_points(
     config: StudyConfig, mesh: Mesh | None, params: Any, studies: StudySuggestion, count: Array
 ) -> NextPoint:
-    """Returns the next points of B studies.
+    """Returns the next points of B studies, whose histories have a size.
 
-    Args:
-      config: static.
-      mesh: static, see `dre_jax.tuning.compiled.parallel.mesh_of`.
-      params: what the method's `fit` returned.
-      studies: B of them, whose histories have a size.
-      count: i32 scalar, the number of studies that are wanted; the others are padding.
+    Of these, ``count`` are wanted; the others are padding.
     """
     n, capacity, n_parts = studies.state.points.shape
 

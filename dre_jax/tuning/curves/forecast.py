@@ -10,7 +10,7 @@ only if the bound is above exp(-surprise). The bound is set so that this happens
 with surprises of a gamma distribution; its rate has a conjugate prior, which past studies inform.
 
 With past studies of the same kind, a trial is also stopped if more trials are ahead of it than were of the best trials
-of past studies at any step (`ranks`), with the same error, unless the finished curves contradict the past, or the
+of past studies at any step (`ranks`), with the same error, unless the finished curves contradict past studies, or the
 probability that it becomes the best is four times that of any trial. Ranks are the same in units and scales that the
 process fits badly.
 """
@@ -54,7 +54,7 @@ _CHANCE, _MARGIN = 4.0, 1
 
 
 class Forecast(NamedTuple):
-    """What the beginning of a curve says of its last value."""
+    """The prediction of a curve's last value from its beginning."""
 
     response: float
     """Posterior mean."""
@@ -75,12 +75,9 @@ class CurveModel:
     """Posterior of the curves of a study."""
 
     def __init__(self, curves: Sequence[Curve], past: PastCurves | None = None, *, error: float = 0.05) -> None:
-        """Learns from finished curves.
+        """Learns from finished curves; there are no forecasts with less than 6, or 3 with past studies.
 
-        Args:
-          curves: finished curves of the study. There are no forecasts with less than 6, or 3 with past studies.
-          past: curves of past studies.
-          error: share of best trials that may be stopped.
+        ``error`` is the share of best trials that may be stopped.
         """
         past = past or PastCurves()
         curves = [curve for curve in curves if len(curve) > 1][-_MAX_CURVES:]
@@ -120,10 +117,8 @@ class CurveModel:
     def forecast(self, curve: Curve, n_trials: int = 1, others: Sequence[Curve] = ()) -> Forecast | None:
         """Returns the forecast of a running trial; None before the first step of the grid, or from the horizon on.
 
-        Args:
-          curve: the reports of the trial.
-          n_trials: number of trials of the study so far.
-          others: curves of all other trials that ended, also of stopped ones, in order.
+        The study has ``n_trials`` trials so far, and ``others`` are the curves of all that ended, also of stopped ones,
+        in order.
         """
         if not self.is_ready or not curve:
             return None
@@ -147,7 +142,7 @@ class CurveModel:
 
 
 def _quantile(count: float, total: float, shape: float, error: float) -> float:
-    """Returns the value that a gamma variable exceeds with probability `error`, after so many of this sum."""
+    """Returns the value that a gamma variable exceeds with probability `error`, given ``count`` others of this sum."""
     from scipy.special import betaincinv  # importing it takes a tenth of a second
 
     fraction = betaincinv(shape, shape * count, 1.0 - error)  # of the sum of all variables and a new one

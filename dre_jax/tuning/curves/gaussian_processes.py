@@ -38,13 +38,7 @@ class Predictions(NamedTuple):
 
 
 def condition(prior: CurvePrior, curves: np.ndarray, weights: np.ndarray) -> CurvePrior:
-    """Returns posteriors of mean and covariance.
-
-    Args:
-      prior: the distribution before.
-      curves: f64[n, G].
-      weights: f64[..., n]: number of curves that each is worth.
-    """
+    """Returns posteriors of mean and covariance, given curves f64[n, G] that are worth f64[..., n] curves each."""
     n = weights.sum(-1)
     centre = weights @ curves / np.maximum(n, 1e-300)[..., None]
     deviations = curves - centre[..., None, :]
@@ -58,14 +52,11 @@ def condition(prior: CurvePrior, curves: np.ndarray, weights: np.ndarray) -> Cur
 
 
 def predict_last(prior: CurvePrior, curves: np.ndarray) -> Predictions:
-    """Returns what each part of a curve says of the curve's last value.
+    """Returns the prediction of the last value by each beginning of curves f64[..., G], under each prior.
 
-    With the Cholesky factor L of the covariance, the first t values determine the first t entries of the residuals
-    L^-1 (curve - mean), so one factor has the conditional distributions of all t.
-
-    Args:
-      prior: of mean and covariance.
-      curves: f64[..., G], one for each prior; the last value does not count, nor do values after a NaN.
+    With the Cholesky factor L of the covariance, the first t values determine the first t entries of the residuals L^-1
+    (curve - mean), so one factor has the conditional distributions of all t. The last value does not count, nor do
+    values after a NaN.
     """
     size = prior.mean.shape[-1]
     covariance = prior.covariance * (1 + 1 / np.asarray(prior.mean_count))[..., None, None]

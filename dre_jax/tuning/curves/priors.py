@@ -30,13 +30,10 @@ class PastPriors(NamedTuple):
 
 
 def generic_prior(steps: np.ndarray) -> CurvePrior:
-    """Returns the prior without past studies: curves that approach asymptotes.
+    """Returns the prior at steps f64[G] without past studies: curves that approach asymptotes.
 
     The covariance of steps t and t' is that of the asymptotes, of the decays, b / (b + t + t'), and of noise (the
     exponential decay kernel of Swersky, Snoek and Adams 2014, with t relative to the last step).
-
-    Args:
-      steps: f64[G], increasing.
     """
     t = steps / steps[-1]
     decay = _DECAY / (_DECAY + t[:, None] + t)
@@ -47,12 +44,7 @@ def generic_prior(steps: np.ndarray) -> CurvePrior:
 
 
 def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
-    """Returns the priors learned from past studies.
-
-    Args:
-      steps: f64[G].
-      tasks: responses f64[n, G] of each past study, two different ones at least.
-    """
+    """Returns the priors learned from responses f64[n, G] of past studies, two different ones of each at least."""
     warped_curves = [fit_warp(curves).forward(curves) for curves in tasks]
     if not warped_curves:
         return PastPriors((), np.zeros(0), np.zeros((0, 2)))

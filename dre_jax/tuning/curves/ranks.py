@@ -12,11 +12,7 @@ from dre_jax.tuning.past.curves import Curve
 
 
 def rank_rises(curves: np.ndarray) -> np.ndarray:
-    """Returns how much greater the share of better curves was, at most, than it is at the last step, f64[n].
-
-    Args:
-      curves: f64[n, G] of one study.
-    """
+    """Returns how much greater the share of better curves was, at most, than at the last step, f64[n] of f64[n, G]."""
     shares = (curves[:, None, :] < curves).sum(1) / max(len(curves) - 1, 1)
     return np.asarray((shares - shares[:, -1:]).max(-1))
 
@@ -24,11 +20,7 @@ def rank_rises(curves: np.ndarray) -> np.ndarray:
 def lags(curve: Curve, others: Sequence[Curve], share: float, margin: int) -> bool:
     """Returns whether more curves are ahead of one at its last step than this share of random ones, and a margin.
 
-    Args:
-      curve: of the running trial.
-      others: of the other trials, in order; those that end before the step are behind.
-      share: from 0 to 1.
-      margin: number of curves.
+    The others are in order; those that end before the step are behind. The margin is a number of curves.
     """
     step = max(curve)
     values = np.array([_value(other, step) if max(other) >= step else -np.inf for other in others])

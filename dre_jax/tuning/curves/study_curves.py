@@ -13,7 +13,7 @@ class StudyCurves:
     """Forecasts of running trials; the model is fitted again after each trial that completes."""
 
     def __init__(self, past: PastCurves | None, error: float) -> None:
-        """Creates forecasts without trials; see `CurveModel`. Raises `DataError` if the past is none."""
+        """Creates forecasts without trials; see `CurveModel`. Raises `DataError` if the past curves are none."""
         if past is not None and not isinstance(past, PastCurves):
             raise DataError(f"past_curves must be PastCurves or None, but got {past!r}")
         self._past, self._error = past, error
@@ -22,13 +22,7 @@ class StudyCurves:
         """Forecasts of running trials that are to stop, by number."""
 
     def should_stop(self, trial: Trial, trials: Iterable[Trial], sign: float) -> bool:
-        """Returns whether a running trial is to stop.
-
-        Args:
-          trial: with its reports.
-          trials: of the study.
-          sign: of responses, -1 if values are minimised.
-        """
+        """Returns whether a running trial is to stop; ``sign`` is -1 if values are minimised."""
         ended = [one for one in trials if one.state in ("complete", "stopped") and one._reports]
         finished_curves = [as_curve(one._reports, sign, one.value) for one in ended if one.state == "complete"]
         others = [as_curve(one._reports, sign) for one in ended]

@@ -30,10 +30,9 @@ class Warp(NamedTuple):
 
 
 def fit_warp(responses: np.ndarray) -> Warp:
-    """Returns the map of a study whose final values have the median 0 and the standard deviation 1.
+    """Returns the map of responses f64[n, G] whose final values get the median 0 and the standard deviation 1.
 
-    Args:
-      responses: f64[n, G], finite; the last ones differ.
+    The responses are finite, and the last ones differ.
     """
     best, last = responses.max(), responses[:, -1]
     margin = _MARGIN * (best - np.median(last)) or _MARGIN * (best - last.min())

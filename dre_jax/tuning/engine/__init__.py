@@ -1,1 +1,1 @@
-"""The engine of suggestions: what precedes the method, what a model learns beside it, and its call."""
+"""The engine of suggestions: initial trials, models of costs and failures, and the call of the method."""

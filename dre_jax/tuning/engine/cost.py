@@ -119,13 +119,7 @@ def _fit(
 
 
 def learn_past_cost(layout: SpaceLayout, studies: PastStudies, dtype: type[np.floating[Any]]) -> CostModel | None:
-    """Returns the model of the costs of past studies; None for fewer than three.
-
-    Args:
-      layout: the search space, with the columns of the studies.
-      studies: past studies that a surrogate keeps; of more than 256 trials, evenly spaced ones count.
-      dtype: precision of the model.
-    """
+    """Returns the model of the costs of past studies, at most 256 evenly spaced ones; None for fewer than three."""
     if studies.costs is None:
         return None
     study, slot = np.nonzero((studies.costs > 0) & np.isfinite(studies.costs))
@@ -171,16 +165,9 @@ def learn_cost(
 ) -> CostModel | None:
     """Returns the model of the finite costs; None for fewer than three, equal ones, or an exhausted budget.
 
-    With a model of past studies, one cost is enough, which says that costs count.
-
-    Args:
-      layout: the search space.
-      points: f64[n, P].
-      costs: f64[n], positive; NaN where unknown.
-      left: share of the budget that is left, which is the power of the cost; 1 without a budget.
-      max_trials: number of trials that the process is conditioned on, at most.
-      dtype: precision of the model.
-      past: model of the costs of past studies.
+    With a model of past studies, one cost is enough. Costs f64[n] are NaN where unknown; ``left``, the remaining share
+    of the budget, 1 without one, is the power of the cost. The process is conditioned on ``max_trials`` of them at
+    most.
     """
     is_known = np.isfinite(costs)
     logs = np.log(costs[is_known])

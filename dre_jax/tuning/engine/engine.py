@@ -6,9 +6,8 @@ An engine has no state: the same trials, seed and number give the same suggestio
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -34,6 +33,7 @@ from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
 from dre_jax.tuning.engine.predicted_responses import Prediction, predict_responses
 from dre_jax.tuning.engine.response_clipping import clip_responses, relative_errors
+from dre_jax.tuning.engine.suggestion import Suggestion
 from dre_jax.tuning.engine.suggestion_runtime import seed_key, suggestion_runtime
 from dre_jax.tuning.engine.trial_record import (
     EncodedTrials,
@@ -56,26 +56,8 @@ _N_PROPOSALS = 64
 _TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost", "_engines")
 
 
-class Suggestion(NamedTuple):
-    """A configuration to evaluate next, and what the method says of it."""
-
-    params: Params
-    improvement: float | None = None
-    """Expected improvement of the best candidate on the best response, in units of the responses, times the probability
-    that it is feasible; None if the method was not used or has none, or all responses are equal."""
-    past_weight: float | None = None
-    """Weight of the hypotheses that the past holds; None if the method was not used or does not weigh the past."""
-
-
 class Engine:
-    """Suggestions for studies of one search space and the same objectives.
-
-    Example:
-      >>> from dre_jax.tuning import Float, Space
-      >>> engine = Engine(Space({"x": Float(0.0, 1.0)}))
-      >>> sorted(engine.propose([], number=0).params)
-      ['x']
-    """
+    """Suggestions for studies of one search space and the same objectives."""
 
     def __init__(
         self,
@@ -85,13 +67,7 @@ class Engine:
         seed: int = 0,
         config: EngineConfig | None = None,
     ) -> None:
-        """Creates an engine.
-
-        Args:
-          space: the search space.
-          objectives: the objectives with their methods; by default one to minimise, without past tasks.
-          seed: seed of all suggestions.
-          config: settings.
+        """Creates an engine, by default of one objective to minimise, without past tasks.
 
         Raises:
           DataError: for a surrogate of another space; the message names the hyperparameters that differ.
@@ -136,18 +112,14 @@ class Engine:
     ) -> Suggestion:
         """Returns the configuration to evaluate next, and what the method says of it.
 
-        Args:
-          trials: of the study. Of those that failed, and of the constraints of the others, the engine learns where
-            trials succeed and are feasible; see `dre_jax.tuning.engine.feasibility`.
-          number: number of the trial in the study; another number gives another suggestion.
-          pending: configurations that will be evaluated, beside those of running trials.
-          fixed: values of hyperparameters that are not searched in this trial.
+        The engine also learns from failed trials, and from the constraints of the others, where trials succeed and are
+        feasible; see `dre_jax.tuning.engine.feasibility`. Another number of the trial gives another suggestion.
+        ``pending`` are configurations that will be evaluated, beside those of running trials, and ``fixed`` values of
+        hyperparameters that are not searched in this trial. Configurations are encoded once, so a mapping must not
+        change between calls.
 
-        Configurations are encoded once, so a mapping must not change between calls.
-
-        Raises:
-          DataError: for configurations of another space, or NaN.
-          ConfigError: if the method's values of all candidates are NaN.
+        Raises `DataError` for configurations of another space, or NaN, and `ConfigError` if the method's values of all
+        candidates are NaN.
         """
         check_not_forked()
         study = encode_trials(self._encoder, trials, pending)
@@ -214,7 +186,7 @@ class Engine:
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
         """
-        with suggestion_runtime, self._precision() as dtype:
+        with suggestion_runtime, precision_of(self._method) as dtype:
             arrays = self._responses(study.observations), study.points, study.failed_points, study.pending_points
             outcomes, responses = feasibility_outcomes(self.config, study.observations, *arrays, dtype)
             responses = self.objectives.rank_like_past(study.observations, responses)
@@ -329,15 +301,10 @@ class Engine:
         return history._replace(**jax.device_put(padded_fields))
 
     def predict(self, trials: Iterable[Trial], points: np.ndarray) -> Prediction:
-        """Predicts values of a single objective from the trials that have one.
+        """Predicts values of a single objective at points f64[n, P] of the unit cube, from the trials that have one.
 
-        Args:
-          trials: with values of the objective.
-          points: f64[n, P], of the unit cube, see `Space.point`.
-
-        Raises:
-          ConfigError: for several objectives, and a method that does not declare ``predicts_components``.
-          DataError: for fewer than two different responses.
+        Raises `ConfigError` for several objectives, and a method that does not declare ``predicts_components``, and
+        `DataError` for fewer than two different responses.
         """
         self.objectives.require_predictions()
         check_not_forked()
@@ -349,7 +316,7 @@ class Engine:
         if not spread:
             raise DataError("predictions need trials with different values")
         observed_points = np.array([self._encoder.encode(trial._params).point for trial in observations])
-        with suggestion_runtime, self._precision() as dtype:
+        with suggestion_runtime, precision_of(self._method) as dtype:
             history = self._history(observations, rows, observed_points, responses, len(rows), dtype)
             arrays = history, jax.device_put(points.astype(dtype)), seed_key(self.seed)
             moments = predict_responses(self._method, self._layout, self._params, *arrays)
@@ -362,7 +329,7 @@ class Engine:
         """Costs as learned from past studies; None without any."""
         if self._past is None or self._past.studies is None:
             return None
-        with self._precision() as dtype:
+        with precision_of(self._method) as dtype:
             return learn_past_cost(self._layout, self._past.studies, dtype)
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: Dtype) -> Any:
@@ -393,11 +360,8 @@ class Engine:
     def _params(self) -> Any:
         if self._past is None:
             return None
-        with self._precision() as dtype:
+        with precision_of(self._method) as dtype:
             return jax.device_put(with_precision(self._past.params, dtype))
-
-    def _precision(self) -> AbstractContextManager[Dtype]:
-        return precision_of(self._method)
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""

@@ -105,10 +105,7 @@ class FeasibilityModel:
 def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes, decides: Array) -> FeasibilityModel:
     """Returns the model of trials, in the precision of their points.
 
-    Args:
-      layout: the search space, static.
-      outcomes: the trials.
-      decides: bool, whether no trial is feasible.
+    ``decides`` is true if no trial is feasible.
     """
     x, rows = layout.columns(outcomes.points, jnp), outcomes.fit_rows
 
@@ -138,15 +135,10 @@ def feasibility_outcomes(
 ) -> tuple[tuple[Outcomes, Array] | None, Floats]:
     """Returns the arrays of `fit_feasibility`, None without failures and constraints, and `capped_responses`.
 
-    Args:
-      config: settings. The model has at most `max_history` trials, those near the best, and others.
-      observations: the n trials that have a value.
-      responses: f64[n], of these, higher is better.
-      points: f64[n, P], of these.
-      failed_points: f64[m, P], of the failed trials.
-      pending_points: f64[r, P], of the running trials. Before the first feasible trial, when the model alone decides,
-        their constraints are imputed by the median, so that parallel trials stay apart.
-      dtype: precision of the model.
+    The responses f64[n], higher is better, and the points f64[n, P] are those of the trials with a value. The model has
+    at most `EngineConfig.max_history` trials, those near the best, and others. Before the first feasible trial, when
+    the model alone decides, the constraints of the running trials are imputed by the median, so that parallel trials
+    stay apart.
     """
     failed_points = failed_points if config.failure_model else failed_points[:0]
     names = sorted({name for trial in observations for name in trial._constraints})
@@ -174,13 +166,9 @@ def feasibility_outcomes(
 
 
 def outcomes_of(points: Floats, failure_mask: Mask, constraints: Floats, capacity: int) -> Outcomes:
-    """Returns the outcomes of trials with standardised constraints.
+    """Returns the outcomes of trials with standardised constraints, in arrays of a capacity.
 
-    Args:
-      points: f64[n, P].
-      failure_mask: bool[n].
-      constraints: f64[n, K], at most 0 where satisfied; NaN where unknown.
-      capacity: C.
+    Constraints f64[n, K] are at most 0 where they are satisfied, and NaN where unknown.
     """
     n, n_constraints = constraints.shape
     values, bounds = np.full((n_constraints, capacity), np.nan), np.zeros(n_constraints)
@@ -216,18 +204,10 @@ def _squash_outliers(constraint: Floats) -> Floats:
 
 
 def capped_responses(responses: Floats, feasible: Sequence[bool] | Mask) -> Floats:
-    """Returns responses of which the best is that of the best feasible trial.
+    """Returns responses f64[n], higher is better, of which the best is that of the best feasible trial.
 
     The improvement is then one on this trial for every method. Better responses of infeasible trials become the next
     lower number. Without a feasible trial, the responses are unchanged.
-
-    Args:
-      responses: f64[n], higher is better.
-      feasible: bool[n].
-
-    Example:
-      >>> capped_responses(np.array([1.0, 3.0, 2.0]), [True, False, True]).round(9).tolist()
-      [1.0, 2.0, 2.0]
     """
     mask = np.asarray(feasible, bool)
     if mask.all() or not mask.any():

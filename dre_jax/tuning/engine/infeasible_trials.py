@@ -1,4 +1,4 @@
-"""Trials that violate constraints, ranked below all others: one rule for every past study, and for trials beside it."""
+"""The rule that ranks trials that violate constraints below all others, in past studies and in the current one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +12,7 @@ _MAX = 1e300  # so that the span of values is finite
 def violation_of(trial: Any) -> float:
     """Returns the sum of the constraints that a trial violates; 0 if it satisfies all, or has none.
 
-    Args:
-      trial: with ``constraints``, numbers by name that are at most 0 where they are satisfied, as those of this library
-        and of Optuna have; without, it has none.
+    Constraints are at most 0 where they are satisfied, as those of this library and of Optuna.
 
     Example:
       >>> from dre_jax.tuning import Evaluated
@@ -29,13 +27,7 @@ def rank_infeasible_last(
 ) -> npt.NDArray[np.float64]:
     """Returns responses with those that violate constraints below all others, the larger the violation the lower.
 
-    Args:
-      responses: f64[n], higher is better.
-      violations: f64[n], sums of violated constraints, 0 where all are satisfied.
-
-    Example:
-      >>> rank_infeasible_last(np.array([1.0, 9.0, 3.0, 9.0]), np.array([0.0, 0.5, 0.0, 0.1])).tolist()
-      [1.0, -3.5, 3.0, -3.0]
+    Both are f64[n]; violations are sums of violated constraints, 0 where all are satisfied.
     """
     feasible = violations <= 0
     if feasible.all():

@@ -24,11 +24,7 @@ def make_engine(
     seed: int,
     config: EngineConfig | None,
 ) -> Engine:
-    """Returns the engine of a study.
-
-    Raises:
-      ConfigError, DataError: as `dre_jax.tuning.Optimizer`.
-    """
+    """Returns the engine of a study. Raises `ConfigError` and `DataError` as `dre_jax.tuning.Optimizer`."""
     for fitted in surrogate.values() if isinstance(surrogate, Mapping) else (surrogate,):
         if not (fitted is None or isinstance(fitted, Surrogate)):
             rule = "a surrogate must be a Surrogate, as Surrogate.load and Surrogate.pretrained return"

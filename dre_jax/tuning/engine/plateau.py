@@ -1,8 +1,8 @@
-"""Trials whose values say nothing of where better ones are: the search then fills the space evenly.
+"""Trials whose values do not tell where better ones are: the search then fills the space evenly.
 
-While all values are equal (chance accuracy, a capped loss), the only content of an acquisition function is the
-posterior's deviation, which is greatest at the boundary: the search would try corners and edges. The same holds if one
-or two trials are worse than all others, since they only say where not to search, and without past tasks if noise alone
+While all values are equal (chance accuracy, a capped loss), an acquisition function consists of the posterior's
+deviation alone, which is greatest at the boundary: the search would try corners and edges. The same holds if one or two
+trials are worse than all others, since they only tell where not to search, and without past tasks if noise alone
 explains the values better than a signal (`dre_jax.tuning.engine.signal`). If one or two are better, or if most trials
 share the best value, every other pair of trials fills the space.
 """
@@ -42,13 +42,9 @@ class Information(NamedTuple):
 
 
 def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, has_past: bool) -> Information:
-    """Returns what the values of trials say; of constraints that none satisfies, the violations count.
+    """Returns what values f64[n, M] of M objectives say, higher is better; without a feasible trial, the violations.
 
-    Args:
-      trials: n of them, with values.
-      points: f64[n, P], of the unit cube.
-      values: f64[n, M] of M objectives, higher is better.
-      has_past: whether past tasks say where to search.
+    ``has_past`` is whether past tasks say where to search.
     """
     if len(trials) < (N_START if has_past else 1):
         return Information(0.0, is_plateau=False, is_long=False)
@@ -58,25 +54,17 @@ def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, h
     else:
         values = -np.array([[violation_of(trial)] for trial in trials])
     share = even_share(values)
-    is_noise = not share and not has_past and len(values) >= ENOUGH and not _any_has_signal(points, values)
+    is_noise = not share and not has_past and len(values) >= ENOUGH and not np.isnan(values).any()
+    is_noise = is_noise and not any(has_signal(points, column) for column in values.T)
     # What past tasks say remains while the values of this one say nothing.
     even = 1.0 if is_noise else min(share, 0.5 if has_past else 1.0)
     return Information(even, is_plateau=share == 1.0, is_long=len(values) >= _LONG)
 
 
-def _any_has_signal(points: Floats, values: Floats) -> bool:
-    return bool(np.isnan(values).any()) or any(has_signal(points, column) for column in values.T)
-
-
 def even_share(values: Floats) -> float:
     """Returns the share of the next trials that fill the space evenly: 1, 0.5 or 0.
 
-    Args:
-      values: f64[n, M] of M objectives, higher is better, n > 0. One objective with information is enough.
-
-    Example:
-      >>> [even_share(np.array([column]).T) for column in ([3.0, 3.0, 3.0], [3.0, 3.0, 4.0], [3.0, 4.0, 5.0])]
-      [1.0, 0.5, 0.0]
+    Of n > 0 values f64[n, M] of M objectives, higher is better; one objective with information is enough.
     """
     return min(map(_even_share_of, values.T))
 
@@ -90,13 +78,9 @@ def _even_share_of(values: Floats) -> float:
 
 
 def share_of_counts(n: Any, n_equal: Any, is_best: Any, xp: Any = np) -> Any:
-    """Returns the share of the next trials that fill the space evenly.
+    """Returns the share of the next trials that fill the space evenly, with NumPy or JAX as `xp`.
 
-    Args:
-      n: number of values, at least 1.
-      n_equal: number of those that have the most common value.
-      is_best: whether that is the best one.
-      xp: NumPy or JAX.
+    ``n_equal`` of n > 0 values have the most common value, and ``is_best`` is whether that is the best one.
     """
     differ_few = n - n_equal <= _FEW
     share = xp.where(differ_few & is_best, 1.0, xp.where(differ_few | is_best, 0.5, 0.0))
@@ -115,15 +99,9 @@ def without_rounding(values: Any, xp: Any = np) -> Any:
 def order_by_outcome(points: Any, trials: Any, succeeded: Any, failed: Any, radius: float, xp: Any = np) -> Any:
     """Returns an order i[N] of points f[N, P]: first those whose nearest trial is a success, then the others.
 
-    Without a success, only points near failures come last.
-
-    Args:
-      points: in an order that stays among both.
-      trials: f[n, P], points of trials.
-      succeeded: bool[n]: the trials with a value that satisfy all constraints.
-      failed: bool[n]: those that failed or violate constraints; the others do not count.
-      radius: distance in every coordinate up to which a point counts as a failure.
-      xp: NumPy or JAX.
+    Trials f[n, P] with a value that satisfy all constraints have succeeded; those that failed or violate constraints
+    have failed; the others do not count. A point within the radius of a failure, in every coordinate, counts as one.
+    Without a success, only these come last. The order of points stays among both.
     """
     apart = xp.abs(points[:, None] - trials[None])
 

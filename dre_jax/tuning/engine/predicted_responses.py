@@ -29,18 +29,10 @@ class Prediction(NamedTuple):
 def predict_responses(
     method: Method, layout: SpaceLayout, params: Any, history: History, points: Array, key: Array
 ) -> tuple[Array, Array]:
-    """Returns the mean and the standard deviation of the responses at points, without the noise of a trial.
+    """Returns the mean and the standard deviation f[N] of responses at points f[N, P], without the noise of a trial.
 
-    Args:
-      method: with the capability ``predicts_components``, static.
-      layout: the space, static.
-      params: what the method's `fit` returned.
-      history: the trials.
-      points: f[N, P], of the unit cube.
-      key: a PRNG key.
-
-    Returns:
-      f[N] and f[N], on the scale of the history's responses.
+    The scale is that of the history's responses. The method has the capability ``predicts_components``; it and the
+    layout are static.
     """
     capable = cast(CapableMethod, method)
     candidates = Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool))

@@ -14,19 +14,11 @@ _MAX_RELATIVE_ERROR = 1e3
 
 
 def clip_responses(responses: Any, where: Any = None, xp: Any = np) -> Any:
-    """Returns finite responses, none far below the others.
+    """Returns finite responses f64[n], higher is better, none far below the others, with NumPy or JAX as `xp`.
 
     A diverged training may give a loss of 1e12 or infinity, which would make all other responses equal on a scale of
     [0, 1]. The lower bound is the median minus five times the distance from the median to the best; infinite responses
     are set a tenth of the range beyond the others. `History.level` keeps the order of clipped responses.
-
-    Args:
-      responses: f64[n], higher is better, no NaN.
-      where: bool[n], which of them count; by default all.
-      xp: NumPy or JAX.
-
-    Returns:
-      f64[n], finite, with a finite range.
 
     Example:
       >>> clip_responses(np.array([1.0, 2.0, 3.0, -1e12, -np.inf])).tolist()

@@ -25,16 +25,9 @@ MAX_TRIALS = 64
 
 
 def has_signal(points: Floats, values: Floats) -> bool:
-    """Returns whether a signal has more evidence than noise alone.
+    """Returns whether values f64[n] at points f64[n, P] of the unit cube are a signal rather than noise alone.
 
-    Args:
-      points: f64[n, P] of the unit cube; of more than 64, as many that are evenly spaced in time count.
-      values: f64[n], no NaN.
-
-    Example:
-      >>> points = np.random.default_rng(0).random((20, 2))
-      >>> [has_signal(points, values) for values in (points[:, 0], np.random.default_rng(1).random(20))]
-      [True, False]
+    Of more than 64 trials, 64 count, evenly spaced in time.
     """
     from scipy.special import ndtri  # importing it takes a tenth of a second
 

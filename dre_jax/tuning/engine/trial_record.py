@@ -73,8 +73,7 @@ def encode_trials(
 ) -> EncodedTrials:
     """Returns the encoded trials; ``pending`` are configurations that will be evaluated beside those of running trials.
 
-    Raises:
-      DataError: for an invalid configuration.
+    Raises `DataError` for an invalid configuration.
     """
     observations = with_value(trials)
     running, failed = ([trial._params for trial in trials if trial.state == state] for state in ("running", "failed"))
@@ -94,16 +93,7 @@ def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
     With the better half and the latest, most trials of a long search are at the optimum, where they differ by little,
     and the likelihood of a Gaussian process has its maximum at length scales that fit none of the early trials.
 
-    Args:
-      responses: f[n]; higher is better.
-      room: maximum number of trials.
-
-    Raises:
-      DataError: for NaN.
-
-    Example:
-      >>> select_trials(np.array([0.0, 9.0, 1.0, 2.0, 3.0, 4.0]), 4).tolist()
-      [0, 1, 3, 5]
+    Raises `DataError` for NaN.
     """
     if np.isnan(responses).any():
         raise DataError("a response must be a number, but got NaN")
@@ -118,15 +108,9 @@ def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
 def trial_record(
     history: History, points: np.ndarray, pending_points: np.ndarray, avoid: np.ndarray, slots: int, radius: float
 ) -> TrialRecord:
-    """Returns the trials of a study.
+    """Returns the completed and the pending trials of a study; the history has slots for both.
 
-    Args:
-      history: of the completed trials, with slots for the pending ones.
-      points: f64[n, P], of the completed trials.
-      pending_points: f64[m, P], of the pending trials.
-      avoid: f64[a, P], points that are not proposed again.
-      slots: number of points to avoid that the record has room for.
-      radius: maximum distance in every coordinate at which a point is avoided.
+    ``avoid`` f64[a, P] are points that are not proposed again, nor others within the radius in every coordinate.
     """
     capacity, dtype = len(history.where), history.response.dtype
     n, n_filled = len(points), len(points) + len(pending_points)

@@ -25,15 +25,8 @@ _PANELS = 4
 def optuna_figures(space: Space, trials: Sequence[Trial], direction: str) -> Iterator[tuple[str, Figure]]:
     """Yields headings and figures: slices, four to a figure, contours of the two most important, importance.
 
-    Nothing for fewer than two complete trials with different values.
-
-    Args:
-      space: of the trials.
-      trials: with one value each; values far worse than the others are drawn at the edge.
-      direction: "minimize" or "maximize".
-
-    Raises:
-      MissingExtraError: without Optuna.
+    Nothing for fewer than two complete trials with different values. Values far worse than the others are drawn at the
+    edge. Raises `MissingExtraError` without Optuna.
     """
     import_extra("optuna", "optuna", "optuna")
     complete = [trial for trial in trials if trial.state == "complete"]

@@ -43,11 +43,7 @@ class StudyFigure(NamedTuple):
 def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
     """Returns the figures of a study by heading: front or history, learning curves, slices, contours, importance.
 
-    Args:
-      study: its trials.
-
-    Raises:
-      MissingExtraError: without Optuna, which draws slices, contours and importance.
+    Raises `MissingExtraError` without Optuna, which draws slices, contours and importance.
     """
     space, trials, directions = study.space, study.trials, study.named_directions
     figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best_trials(trials, directions)}
@@ -67,14 +63,7 @@ def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
 def write_study_page(path: Path, title: str, study: StudyRecord | SharedStudy) -> None:
     """Writes the page of a study.
 
-    Args:
-      path: of the page.
-      title: of the page.
-      study: its trials.
-
-    Raises:
-      DataError: if the page cannot be written.
-      MissingExtraError: without Optuna, which draws slices, contours and importance.
+    Raises `DataError` if the page cannot be written, and `MissingExtraError` as `study_figures`.
     """
     space, trials, directions = study.space, study.trials, study.named_directions
     best = best_trials(trials, directions)

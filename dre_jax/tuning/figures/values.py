@@ -33,17 +33,7 @@ def clear_frame(axes: Axes) -> None:
 
 
 def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
-    """Returns a figure of the value of each trial, and of the best value so far.
-
-    Args:
-      trials: of the study.
-      direction: "minimize" or "maximize".
-
-    Example:
-      >>> trials = [Trial(0, {}, "complete", 2.0), Trial(1, {}, "failed"), Trial(2, {}, "complete", 3.0)]
-      >>> plot_history(trials, "minimize").axes[0].lines[0].get_ydata().tolist()
-      [2.0, 2.0, 2.0]
-    """
+    """Returns a figure of the value of each trial, and of the best value so far."""
     from matplotlib.ticker import MaxNLocator
 
     complete = [trial for trial in trials if trial.state == "complete"]
@@ -75,13 +65,7 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
 
 
 def plot_front(trials: Sequence[Trial], front: Container[int], names: Iterable[str]) -> Figure:
-    """Returns a figure of the first two objectives.
-
-    Args:
-      trials: of the study.
-      front: numbers of the trials in the front of all objectives.
-      names: of the objectives.
-    """
+    """Returns a figure of the first two objectives; ``front`` are numbers of the trials in the front of all."""
     first, second, *_ = names
     complete = [trial for trial in trials if trial.state == "complete"]
     values = np.array([[trial.values[first], trial.values[second]] for trial in complete], np.float64).reshape(-1, 2)
@@ -100,10 +84,7 @@ def plot_front(trials: Sequence[Trial], front: Container[int], names: Iterable[s
 def plot_curves(trials: Sequence[Trial], best: Container[int], direction: str) -> Figure:
     """Returns a figure of the learning curves: a stopped trial ends with a cross, the best ones are dark.
 
-    Args:
-      trials: of the study, of which some reported intermediate values.
-      best: numbers of the best trials.
-      direction: "minimize" or "maximize"; the worst reports are cut off.
+    Of the trials, some reported intermediate values; the worst reports are cut off.
     """
     with new_figure(SIZE) as figure:
         axes = figure.add_subplot()

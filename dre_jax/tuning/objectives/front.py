@@ -15,10 +15,6 @@ def order_by_front(values: Floats) -> Floats:
 
     The fronts are those of non-dominated sorting, and the distance is the crowding distance of NSGA-II (Deb et al.
     2002). The first front has responses in [0, 1], the next one in [-2, -1], and so on.
-
-    Example:
-      >>> order_by_front(np.array([[0.0, 2.0], [2.0, 0.0], [1.0, 1.0], [0.0, 0.0]])).tolist()
-      [1.0, 1.0, 0.6666666666666666, -1.0]
     """
     beats = dominates(values)
     n_better = beats.sum(axis=0)
@@ -72,17 +68,13 @@ def boxes_above(
 ) -> Boxes:
     """Returns what the front of the feasible trials leaves, in arrays of few sizes; of all trials if none is feasible.
 
-    Args:
-      values: f64[n, M], from `unit_values`.
-      order: f64[n], from `order_by_front`.
-      feasible: bool[n].
-      capacity: of the history. A front with more points is thinned; for four objectives and more, which leave many
-        more boxes, to a smaller number.
-      reference: f64[M], the reference point, on the scale of the values; None for the default.
+    ``values`` f64[n, M] are from `unit_values`, and ``order`` f64[n] from `order_by_front`. A front with more points
+    than the capacity of the history is thinned; for four objectives and more, which leave many more boxes, to a smaller
+    number.
 
-    The default reference point is below the worst value of all trials in each objective, by a tenth of the range. With
-    a point below the worst of the front (Ishibuchi et al. 2018), a search of two objectives covered half of the
-    hypervolume: early fronts are short, and what is beyond their ends counts for nothing.
+    The reference point f64[M] is by default below the worst value of all trials in each objective, by a tenth of the
+    range. With a point below the worst of the front (Ishibuchi et al. 2018), a search of two objectives covered half of
+    the hypervolume: early fronts are short, and what is beyond their ends counts for nothing.
     """
     rows = np.flatnonzero(feasible if feasible.any() else np.ones(len(values), bool))
     front = rows[~dominates(values[rows]).any(axis=0)]

@@ -46,8 +46,7 @@ class FittedObjective(NamedTuple):
 class HypervolumeMethod:
     """One method per objective, each with the capability ``predicts_components``.
 
-    Raises:
-      ConfigError: for a pending strategy that a member does not support.
+    Raises `ConfigError` for a pending strategy that a member does not support.
     """
 
     members: tuple[Method, ...]

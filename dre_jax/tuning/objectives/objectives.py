@@ -79,8 +79,7 @@ def by_objective(values: Any, directions: Mapping[str, str]) -> Mapping[str, Any
 def reference_point(point: Any, directions: Mapping[str, str]) -> npt.NDArray[np.float64]:
     """Returns a reference point f64[M] of the hypervolume as responses, higher is better.
 
-    Raises:
-      ConfigError: unless the point has a finite number of each of several objectives.
+    Raises `ConfigError` unless the point has a finite number of each of several objectives.
     """
     if len(directions) < 2:
         raise ConfigError(f"a reference point needs a study of several objectives, but got {point!r}")
@@ -95,9 +94,8 @@ def reference_point(point: Any, directions: Mapping[str, str]) -> npt.NDArray[np
 def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> dict[str, Surrogate | None]:
     """Returns a surrogate, or None, for each objective, from a mapping of some, or the surrogate of the only one.
 
-    Raises:
-      ConfigError: if there is no mapping for several objectives, or one with other names.
-      DataError: if a surrogate's direction is not that of its objective.
+    Raises `ConfigError` if there is no mapping for several objectives, or one with other names, and `DataError` if a
+    surrogate's direction is not that of its objective.
     """
     is_single = len(directions) == 1
     if surrogate is None or (is_single and not isinstance(surrogate, Mapping)):
@@ -127,7 +125,7 @@ def values_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> npt.NDA
 
 def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Trial, ...]:
     """Returns the complete, feasible trials that no other one dominates, in the order of their numbers."""
-    feasible = _feasible(trials)
+    feasible = feasible_trials(trials)
     if not feasible:
         return ()
     is_dominated = dominates(np.array([responses_of(trial, directions) for trial in feasible])).any(axis=0)
@@ -137,10 +135,11 @@ def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Tr
 def best_trials(trials: Sequence[Trial], directions: Mapping[str, str]) -> list[Trial]:
     """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective."""
     if len(directions) == 1:  # without comparing all pairs
-        return sorted(_feasible(trials), key=lambda trial: responses_of(trial, directions), reverse=True)[:1]
+        return sorted(feasible_trials(trials), key=lambda trial: responses_of(trial, directions), reverse=True)[:1]
     name, *_ = directions
     return sorted(front_of(trials, directions), key=lambda trial: trial.values[name])
 
 
-def _feasible(trials: Sequence[Trial]) -> list[Trial]:
+def feasible_trials(trials: Sequence[Trial]) -> list[Trial]:
+    """Returns the complete, feasible trials."""
     return [trial for trial in trials if trial.state == "complete" and trial.is_feasible]

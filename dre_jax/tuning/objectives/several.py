@@ -46,15 +46,11 @@ class SeveralObjectives:
     values_first_trial = False
 
     def __init__(self, parts: Mapping[str, SingleObjective], config: EngineConfig) -> None:
-        """Joins objectives.
+        """Joins two or more objectives, by name.
 
-        Args:
-          parts: two or more objectives, by name.
-          config: settings of the engine.
-
-        Raises:
-          ConfigError: for surrogates of different spaces, a method without the capability ``predicts_components``, a
-            pending strategy that a method does not support, or a reference point of other objectives.
+        Raises `ConfigError` for surrogates of different spaces, a method without the capability
+        ``predicts_components``, a pending strategy that a method does not support, or a reference point of other
+        objectives.
         """
         self.parts = dict(parts)
         for name, part in self.parts.items():
@@ -90,7 +86,7 @@ class SeveralObjectives:
         return order_by_front(unit_values(values))
 
     def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
-        """Returns the responses: the past has no front."""
+        """Returns the responses: past tasks have no front."""
         return responses
 
     def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:
@@ -123,7 +119,7 @@ class SeveralObjectives:
         return ObjectiveParams(params or (None,) * len(self.parts), *jax.device_put(arrays))
 
     def _ranked_like_past(self, observations: Sequence[Trial], values: np.ndarray) -> np.ndarray:
-        """Returns values f64[n, M], of which those of infeasible trials are ranked like the past of each objective."""
+        """Returns values f64[n, M], of which infeasible trials are ranked like the past trials of each objective."""
         columns = zip(self.parts.values(), values.T, strict=True)
         return np.stack([part.rank_like_past(observations, column) for part, column in columns], axis=1)
 

@@ -80,7 +80,7 @@ class SingleObjective:
         return values.ravel()
 
     def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
-        """Returns responses f64[n], with those of infeasible trials ranked as in the surrogate's past."""
+        """Returns responses f64[n], where infeasible trials are ranked as in the past tasks of the surrogate."""
         return rank_like_past(self.past, observations, responses)
 
     def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:

@@ -137,8 +137,7 @@ class Translation:
 def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation:
     """Returns the translation of a space or of distributions.
 
-    Raises:
-      ConfigError: if the argument is neither, or a space cannot hold a distribution.
+    Raises `ConfigError` if the argument is neither, or a space cannot hold a distribution.
     """
     if isinstance(space, Space):
         return Translation(space, to_optuna(space))

@@ -44,7 +44,7 @@ class DREPruner(BasePruner):
 
         Raises:
           ConfigError: for an error that is not between 0 and 1.
-          DataError: for a past that is none.
+          DataError: for past curves that are no `PastCurves`.
         """
         check_share("error", error)
         self._curves = StudyCurves(past, error)

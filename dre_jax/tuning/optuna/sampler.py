@@ -33,7 +33,7 @@ from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 _logger = get_logger(__name__)
 PAST_WEIGHT = "dre:past_weight"
-"""User attribute of a trial: the weight of the past when it was suggested, for methods that weigh the past."""
+"""User attribute of a trial: the weight of the past when it was suggested, for methods that weigh past tasks."""
 _TRIES = 16
 """Maximum number of suggestions while other workers make the same one."""
 
@@ -41,8 +41,8 @@ _TRIES = 16
 class DRESampler(BaseSampler):
     """Sampler for Optuna studies with one objective or several.
 
-    The sampler has no state beside the study: samplers in any number of threads, processes and machines, with equal or
-    different seeds, give different suggestions, and a pickled sampler continues unchanged. Running trials are pending,
+    The sampler keeps no state outside of the study: samplers in any number of threads, processes and machines give
+    different suggestions, whatever their seeds, and a pickled sampler continues unchanged. Running trials are pending,
     and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). The sampler learns from failed trials and
     constraints where trials succeed and are feasible (`dre_jax.tuning.engine.feasibility`). With several objectives, it
     maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
@@ -75,7 +75,7 @@ class DRESampler(BaseSampler):
             complete trials have, so that the first trials are drawn at random. A surrogate may take this place.
           surrogate: knowledge of past tasks, of the study's direction; without one, the best method without transfer is
             used. For several objectives a sequence, in their order, of which some may be None.
-          seed: of all suggestions; None for one by chance.
+          seed: of all suggestions; None for a random one.
           config: treatment of pending and failed trials.
           independent_sampler: draws what is not in the search space; by default Optuna's `RandomSampler`, seeded by the
             trial.

@@ -17,15 +17,11 @@ _ENTRY = b'{"op_code"'  # how Optuna begins an entry
 class WholeLineJournal(JournalFileBackend):
     """A journal file to which no process appends an unreadable line: an incomplete last entry is dropped.
 
-    No process has read such an entry. Optuna appends to it, and the line that both are then is unreadable for ever.
+    No process has read such an entry. Optuna appends to it, and the two together are a line that no process can read.
     """
 
     def __init__(self, path: str) -> None:
-        """Opens a journal, or creates it.
-
-        Args:
-          path: of the file.
-        """
+        """Opens a journal, or creates it."""
         self._path, self._own_lock = path, JournalFileSymlinkLock(path)
         super().__init__(path, self._own_lock)
 

@@ -32,7 +32,7 @@ def from_studies(
 ) -> Past:
     """Returns past tasks from Optuna studies.
 
-    Every study has its own direction. Only complete trials count; `past_of` says how those that violate constraints do.
+    Every study has its own direction. Only complete trials count; see `past_of` for trials that violate constraints.
     Values of inactive hyperparameters are dropped. The cost of a trial is its duration in seconds.
 
     Args:
@@ -146,12 +146,8 @@ def _in_storage(source: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]
 def open_storage(address: str, *, create: bool = False) -> BaseStorage:
     """Returns the storage at the address of a database, or at the path of an SQLite or a journal file.
 
-    Args:
-      address: as above.
-      create: whether a file that is not there is created, at an address as a database, at a path as a journal.
-
-    Raises:
-      DataError: if there is no file.
+    With ``create``, a file that is not there is created, at an address as a database, at a path as a journal;
+    otherwise, `DataError` is raised.
     """
     from optuna.storages import JournalStorage, RDBStorage
 

@@ -20,15 +20,8 @@ from dre_jax.tuning.space.space import Space
 class SpaceChanges:
     """What changed between the search spaces of past tasks and a new one.
 
-    Raises:
-      DataError: for an unknown hyperparameter, or a value of `absent` that its hyperparameter does not take.
-      ConfigError: if two old names have the same new one, or for what is no mapping.
-
-    Example:
-      >>> from dre_jax.tuning import Float
-      >>> changes = SpaceChanges(Space({"rate": Float(0.0, 1.0)}), renamed={"eta": "rate"})
-      >>> changes.update_params({"eta": 0.5, "momentum": 0.9})
-      {'rate': 0.5}
+    Raises `DataError` for an unknown hyperparameter, or a value of `absent` that its hyperparameter does not take, and
+    `ConfigError` if two old names have the same new one, or for what is no mapping.
     """
 
     space: Space
@@ -58,8 +51,7 @@ class SpaceChanges:
     def update_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration with new names and the values of `absent`, without unknown hyperparameters.
 
-        Raises:
-          DataError: if it is no mapping, or has a hyperparameter by its old and its new name.
+        Raises `DataError` if it is no mapping, or has a hyperparameter by its old and its new name.
         """
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
@@ -85,26 +77,14 @@ class SpaceChanges:
 
 
 def absent_names(space: Space, configurations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the hyperparameters that no configuration of a past task has, though some should.
-
-    Example:
-      >>> from dre_jax.tuning import Float
-      >>> absent_names(Space({"x": Float(0.0, 1.0), "dropout": Float(0.0, 0.5)}), [{"x": 0.5}, {"x": 1.0}])
-      ['dropout']
-    """
+    """Returns the hyperparameters that no configuration of a past task has, though some should."""
     present = {name for params in configurations for name in params}
     missing = [name for name in space.sequence if name not in present]
     return [name for name in missing if any(space.is_active(name, params) for params in configurations)]
 
 
 def with_absence(space: Space, names: Collection[str]) -> Space:
-    """Returns the space with an encoding in which hyperparameters can be absent.
-
-    Example:
-      >>> from dre_jax.tuning import Float
-      >>> [column.name for column in with_absence(Space({"x": Float(0.0, 1.0)}), ["x"]).columns]
-      ['x', 'x.na']
-    """
+    """Returns the space with an encoding in which hyperparameters can be absent."""
     codes = dict(space.codes)
     for name in names:
         code, parameter = space.code(name), space[name]

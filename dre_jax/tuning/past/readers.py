@@ -32,8 +32,7 @@ READERS: dict[str, PastReader] = {"optuna": from_studies, "csv": from_csv, "surr
 def register_reader(name: str, reader: PastReader) -> None:
     """Adds a reader to `READERS`.
 
-    Raises:
-      ConfigError: if the name belongs to another reader, or ``reader`` cannot be called.
+    Raises `ConfigError` if the name belongs to another reader, or ``reader`` cannot be called.
 
     Example:
       >>> register_reader("csv", from_csv)  # the same again: nothing changes
@@ -47,8 +46,7 @@ def register_reader(name: str, reader: PastReader) -> None:
 def find_reader(name: str) -> PastReader:
     """Returns the reader of a name, `package.module:function` or `path/to/file.py:function`.
 
-    Raises:
-      ConfigError: for an unknown name, or for what cannot be imported.
+    Raises `ConfigError` for an unknown name, or for what cannot be imported.
 
     Example:
       >>> find_reader("csv") is from_csv
@@ -64,13 +62,7 @@ def find_reader(name: str) -> PastReader:
 
 
 def check_options(reader: Callable[..., Any], label: str, options: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` for options that a reader does not take, or one that it needs and does not get.
-
-    Args:
-      reader: a reader.
-      label: how the user named it, for messages.
-      options: by name.
-    """
+    """Raises `ConfigError` for options that a reader does not take, or one that it needs and does not get."""
     further = dict([*arguments_by_name(reader).items()][2:])  # after the source and the space
     for name in options:
         if name not in further:

@@ -66,11 +66,7 @@ class PastStudies(NamedTuple):
         return _select_names(self.all_names)
 
     def evaluations(self, space: Space) -> dict[str, list[Evaluated]]:
-        """Returns the rows by study: configurations of the space, and their responses, standardised in each study.
-
-        Args:
-          space: the search space that encodes the rows.
-        """
+        """Returns the rows by study: configurations of a space, and responses, standardised in each study."""
         x, y, where = map(np.asarray, self.tasks)
         costs = np.full(y.shape, np.nan) if self.costs is None else self.costs
 
@@ -95,12 +91,7 @@ class PastStudies(NamedTuple):
 
 
 def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
-    """Returns at most `MAX_STUDIES` studies, evenly spaced in their order, with random rows of each.
-
-    Args:
-      meta: training tasks are the past studies.
-      key: PRNG key.
-    """
+    """Returns at most `MAX_STUDIES` of the training tasks, evenly spaced in their order, with random rows of each."""
     names = tuple(meta.require_train_tasks())
     selection = SearchSpace(meta.name, {name: meta.train[name] for name in _select_names(names)})
     numbers = draw_task_rows(selection, MAX_ROWS, key)
@@ -144,7 +135,7 @@ class Comparison(NamedTuple):
 
 
 def compare_studies(studies: PastStudies, x: np.ndarray, responses: np.ndarray) -> Comparison:
-    """Compares past studies with trials.
+    """Compares past studies with trials x [n, D], in the columns of the studies, and their responses [n].
 
     The agreement of an unrelated study would vary around zero: the more so, the fewer trials there are and the closer
     together they are. The error is therefore that of functions drawn from the prior of the study's process.
@@ -153,11 +144,6 @@ def compare_studies(studies: PastStudies, x: np.ndarray, responses: np.ndarray) 
     predictions m and without them (s = 0). f is a Gaussian process without past tasks. By the chain rule, the log
     density of all trials is the sum of those of each trial given the trials before it: the gain says how much better
     the trials are predicted, one step ahead. The densities are averaged over slopes s and length scales.
-
-    Args:
-      studies: S studies.
-      x: [n, D], configurations of the trials as the columns of the studies.
-      responses: [n], higher is better.
     """
     n = len(responses)
     if n < 2:
@@ -227,14 +213,7 @@ def _log_density(processes: TaskProcess, trials: Trials) -> Array:
 
 @jit_with_less_effort("method", is_brief=few_numbers)
 def weigh_past(method: Any, params: Any, history: History, count: int | Array) -> Array:
-    """Returns the weight of the past given the first trials of a history, a scalar.
-
-    Args:
-      method: one that declares ``weighs_past``.
-      params: what its `fit` returned.
-      history: trials in the order of their evaluation.
-      count: number of trials.
-    """
+    """Returns the weight of the past given the first ``count`` trials, by a method with ``weighs_past``."""
     first = history._replace(where=history.where & (jnp.arange(history.where.shape[0]) < count))
     weight: Array = method.past_weight(method.fit_history(params, first, jax.random.key(0)))
     return weight

@@ -42,10 +42,8 @@ def read_cells(space: Space, row: Mapping[str, Any]) -> dict[str, Any]:
 def read_cell(parameter: Parameter, cell: Any) -> Any:
     """Returns the value of a cell, or the cell itself, which `Space.check` then rejects.
 
-    Args:
-      parameter: the hyperparameter.
-      cell: text or a value, possibly in single precision. Choices other than text are written as in JSON, Python or
-        R. The numbers 1 and 0 stand for true and false, unless they are choices themselves.
+    Choices other than text are written as in JSON, Python or R. The numbers 1 and 0 stand for true and false, unless
+    they are choices themselves; numbers may be in single precision.
 
     Example:
       >>> read_cell(Categorical([True, "a", 2]), "TRUE"), read_cell(Int(1, 9), "3"), read_cell(Float(0.0, 1.0), "x")

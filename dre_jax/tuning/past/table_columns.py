@@ -61,10 +61,8 @@ class TableColumns:
 def find_columns(headers: Iterable[Any], space: Space, renamed: Mapping[str, str]) -> TableColumns:
     """Returns the columns of a table; a column with the prefix of exports comes before one without.
 
-    Args:
-      headers: names; of a data frame with several levels of names, tuples.
-      space: the search space.
-      renamed: new names of columns by their old ones.
+    Headers are names; of a data frame with several levels of names, tuples. ``renamed`` has new names by their old
+    ones.
     """
     prefixed, plain = dict[str, list[int]](), dict[str, list[int]]()
     for i, header in enumerate(headers):
@@ -110,8 +108,7 @@ def read_number(cell: Any) -> float:
 def read_constraints(cells: Mapping[str, Any]) -> dict[str, float]:
     """Returns the constraints in the cells of a row, NaN for empty cells.
 
-    Raises:
-      DataError: for a cell that is no number.
+    Raises `DataError` for a cell that is no number.
 
     Example:
       >>> read_constraints({"memory": "-1.5", "time": None, "": "[0.5, 2]"})

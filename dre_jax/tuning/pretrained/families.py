@@ -71,7 +71,7 @@ class Family:
         return from_json(self.parameters)
 
     def space_within(self, budget: int) -> Space:
-        """Returns the search space with at most so many trees, rounds or iterations of a fit.
+        """Returns the search space with at most ``budget`` trees, rounds or iterations of a fit.
 
         Raises:
           ConfigError: for a model without them, or fewer than the space has at least.
@@ -143,12 +143,7 @@ class KnownModel(NamedTuple):
 
 
 def find_metric(name: str) -> KnownMetric | None:
-    """Returns the metric of a score by its name in scikit-learn or a usual one; None if it is unknown.
-
-    Example:
-      >>> find_metric("neg_log_loss")
-      KnownMetric(name='log_loss', direction='maximize')
-    """
+    """Returns the metric of a score by its name in scikit-learn or a usual one; None if it is unknown."""
     name = name.removesuffix("_score")
     if name in _HIGHER:
         return KnownMetric(_HIGHER[name], "maximize")
@@ -156,12 +151,7 @@ def find_metric(name: str) -> KnownMetric | None:
 
 
 def nearest_metric(name: str) -> KnownMetric | None:
-    """Returns the metric that orders models most like a score of scikit-learn that no surrogate knows; None without.
-
-    Example:
-      >>> nearest_metric("f1_macro"), nearest_metric("median_absolute_error")
-      (KnownMetric(name='error', direction='maximize'), KnownMetric(name='mae', direction='minimize'))
-    """
+    """Returns the metric that orders models most like a score of scikit-learn that no surrogate knows; None without."""
     score = re.sub(r"_(micro|macro|weighted|samples)$", "", name.removesuffix("_score"))
     metric = _NEAREST_METRIC.get(score.removeprefix("neg_"))
     if metric is None:

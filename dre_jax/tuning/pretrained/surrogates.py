@@ -14,16 +14,8 @@ from dre_jax.tuning.surrogates.surrogate import Surrogate
 def pretrained_study(name: str, metric: str | None, space: Space | None) -> tuple[Space, Surrogate | None]:
     """Returns the space to search and the surrogate of a model, which is None if the model or the metric is unknown.
 
-    Args:
-      name: of the model.
-      metric: name of the score, or None.
-      space: the one to search; None for the default of the model.
-
-    Raises:
-      ConfigError: without a space, for an unknown model.
-
-    Warns:
-      DataWarning: if the model or the metric is unknown.
+    The space is by default that of the model. Raises `ConfigError` for an unknown model without a space, and warns with
+    a `DataWarning` if the model or the metric is unknown.
     """
     try:
         surrogate = Surrogate.pretrained(name, metric)
@@ -38,18 +30,12 @@ def pretrained_study(name: str, metric: str | None, space: Space | None) -> tupl
 def pretrained_search(estimator: Any, space: Space | None, scoring: Any) -> tuple[Space, Surrogate | None]:
     """Returns the space to search, and the surrogate of an estimator if one of its model and score knows the space.
 
-    Args:
-      estimator: a model, or a pipeline that ends with one.
-      space: the one to search; None for the default of the model.
-      scoring: name of the score, a scorer, or None for the score of the estimator. The surrogate of a score that none
-        was made of is that of the nearest metric, or the model's first one; a line on standard error says so.
+    The estimator is a model, or a pipeline that ends with one; the space is by default that of the model. Scoring is
+    the name of a score, a scorer, or None for the score of the estimator. The surrogate of a score that none was made
+    of is that of the nearest metric, or the model's first one; a line on standard error says so.
 
-    Raises:
-      ConfigError: without a space, for an unknown model.
-
-    Warns:
-      DataWarning: if the model has no surrogate of the score's metric, or, without a space, the estimator sets
-        hyperparameters that are searched.
+    Raises `ConfigError` for an unknown model without a space. Warns with a `DataWarning` if the model has no surrogate
+    of the score's metric, or if, without a space, the estimator sets hyperparameters that are searched.
     """
     model = find_model(estimator)
     if model is None:
@@ -81,13 +67,7 @@ def pretrained_search(estimator: Any, space: Space | None, scoring: Any) -> tupl
 
 
 def score_name(scoring: Any) -> str:
-    """Returns the name of a score: of its function, for a scorer of `sklearn.metrics.make_scorer`.
-
-    Example:
-      >>> from sklearn.metrics import accuracy_score, make_scorer
-      >>> score_name("f1"), score_name(make_scorer(accuracy_score))
-      ('f1', 'accuracy_score')
-    """
+    """Returns the name of a score: of its function, for a scorer of `sklearn.metrics.make_scorer`."""
     if isinstance(scoring, str):
         return scoring
     function = getattr(scoring, "_score_func", scoring)

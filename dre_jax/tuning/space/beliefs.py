@@ -30,12 +30,6 @@ def log_densities(space: Space) -> Floats | None:
     """Returns the log densities f64[P, K + 1] at the coordinates k / K; None if no hyperparameter has a belief.
 
     Between the coordinates, densities are interpolated; K is so large that this is exact in the middle of a choice.
-
-    Example:
-      >>> from dre_jax.tuning import Float
-      >>> table = log_densities(Space({"x": Float(0.0, 1.0, likely=(0.2, 0.4)), "y": Float(0.0, 1.0)}))
-      >>> np.exp(table[:, [0, 32, 128]]).round(2).tolist()
-      [[0.44, 2.01, 0.2], [1.0, 1.0, 1.0]]
     """
     if all(parameter.likely is None for parameter in space.values()):
         return None
@@ -65,11 +59,7 @@ def _density(space: Space, name: str, u: Floats) -> Floats:
 def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
     """Returns points f64[N, P] of which each coordinate is the quantile of its density at the coordinate.
 
-    Evenly distributed points become draws from the densities.
-
-    Args:
-      table: f64[P, K + 1], see `log_densities`.
-      points: f[N, P].
+    Evenly distributed points become draws from the densities; for the table see `log_densities`.
     """
     u = np.linspace(0.0, 1.0, table.shape[1])
     samples = np.array(points, np.float64)
@@ -81,17 +71,10 @@ def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
 
 
 def weight_after(table: Floats, layout: SpaceLayout, points: Floats, responses: Floats, beta: float) -> float:
-    """Returns the power of the densities after n trials.
+    """Returns the power of the densities after n trials, which is ``beta`` before the first.
 
     It is less than beta / (n + 1) where the trials disagree, and 0 where their responses do not rise with the density:
     in proportion to the posterior mean of the slope of a linear regression of responses on log densities.
-
-    Args:
-      table: f64[P, K + 1], see `log_densities`.
-      layout: of the search space.
-      points: f64[n, P], of the trials.
-      responses: f64[n], finite, higher is better.
-      beta: power before the first trial.
     """
     power, deviation = beta / (len(points) + 1), math.sqrt(table.var(axis=1).sum())
     if len(points) < 2 or not responses.std() > 0 or not deviation > 0:

@@ -31,12 +31,7 @@ def fix_coordinates(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndar
 def complete_part(space: Space, params: Mapping[str, Any]) -> Params:
     """Returns a part of a configuration with the values of other hyperparameters for which it is active.
 
-    Args:
-      space: the search space.
-      params: values by name.
-
-    Raises:
-      DataError: as `Space.check_part`, and for values that no configuration of the space has together.
+    Raises `DataError` as `Space.check_part`, and for values that no configuration of the space has together.
 
     Example:
       >>> from dre_jax.tuning import Categorical, Int

@@ -1,9 +1,8 @@
 """Search spaces from and to ConfigSpace, the format of SMAC, auto-sklearn and YAHPO Gym (extra `configspace`).
 
-Bounds, logarithms, choices, their order, default values, the conditions of a hyperparameter, forbidden combinations and
-the order of two numbers carry over. What
-ConfigSpace has beside them is left out, prior distributions, weights and notes, and so is what this library has: likely
-values. What only one of the two can say is refused.
+Bounds, logarithms, choices, their order, default values, conditions, forbidden combinations and the order of two
+numbers carry over. Prior distributions, weights and notes of ConfigSpace are left out, and so are likely values of this
+library. A rule that only one of the two has is refused.
 """
 
 import functools

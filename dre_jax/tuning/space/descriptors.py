@@ -1,7 +1,7 @@
 """Search spaces from the descriptors of meta-datasets: `meta-dataset-descriptors.json`, HPO-B's form.
 
-A descriptor says of every number its range before and after the transformation ln(x + 1e-4), and of every categorical
-its levels. Descriptors of this library also say whether a number is whole, and when a hyperparameter is active.
+A descriptor gives the range of every number before and after the transformation ln(x + 1e-4), and the levels of every
+categorical. Descriptors of this library also say whether a number is whole, and when a hyperparameter is active.
 """
 
 from collections.abc import Mapping
@@ -19,18 +19,7 @@ from dre_jax.tuning.space.space import Space
 def from_descriptor(descriptor: Mapping[str, Any]) -> Space:
     """The space that a descriptor with kinds and conditions describes, encoded as its tables are.
 
-    Args:
-      descriptor: of one search space; see `dre_jax.data.columns.read_descriptor`.
-
-    Raises:
-      DataError: for a descriptor without kinds, as HPO-B's own are; see `dre_jax.tuning.space.hpob`.
-
-    Example:
-      >>> from dre_jax.data import bundled
-      >>> from dre_jax.data.columns import read_descriptor
-      >>> space = from_descriptor(read_descriptor(bundled.path(), "svm"))
-      >>> space["degree"]
-      Int(low=2, high=5, when=(('kernel', ('poly',)),))
+    Raises `DataError` for a descriptor without kinds, as HPO-B's own are; see `dre_jax.tuning.space.hpob`.
     """
     try:
         columns = columns_of(descriptor)

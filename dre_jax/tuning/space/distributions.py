@@ -54,18 +54,11 @@ class Distributions:
 def distributions_of(space: Space | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Distributions:
     """Returns a search space from a description, which may be that of `RandomizedSearchCV` or `GridSearchCV`.
 
-    Args:
-      space: by name a `Float`, `Int` or `Categorical`, a list of values, or a distribution of SciPy; or a list of such
-        mappings, of which one is chosen. ``uniform``, ``loguniform`` and ``randint`` give ranges. Any other
-        distribution gives the range between its quantiles 0.001 and 0.999, searched evenly.
+    By name it has a `Float`, `Int` or `Categorical`, a list of values, or a distribution of SciPy; a list of such
+    mappings is a choice of one of them. ``uniform``, ``loguniform`` and ``randint`` give ranges. Any other distribution
+    gives the range between its quantiles 0.001 and 0.999, searched evenly.
 
-    Raises:
-      ConfigError: for anything else.
-
-    Example:
-      >>> from scipy.stats import loguniform, randint
-      >>> distributions_of({"C": loguniform(0.1, 10), "degree": randint(2, 5)}).space["degree"]
-      Int(low=2, high=4)
+    Raises `ConfigError` for anything else.
     """
     if isinstance(space, Space):
         return Distributions(space, {}, {}, is_alternative=False)

@@ -57,26 +57,20 @@ def level_code(parameter: Categorical, *, can_be_missing: bool) -> LevelCode:
 
 
 def check_code(name: str, parameter: Parameter, code: Code) -> None:
-    """Checks that a code encodes a hyperparameter.
-
-    Raises:
-      ConfigError: for the code of another kind, a scale that is none, a value that is not set without a flag for it, or
-        levels that are not one a choice or have no column.
-    """
-    if isinstance(parameter, Categorical) and isinstance(code, LevelCode):
-        if not len(parameter.choices) == len(code.names) == len(set(code.names) & set(code.columns)):
-            raise ConfigError(f"the code of {name!r} must have a column for every choice, but got {code!r}")
-        return
-    if isinstance(parameter, Categorical) or isinstance(code, LevelCode):
-        raise ConfigError(f"the code of {name!r} must be that of its kind, but got {code!r}")
-    scale = code.scale
-    numbers = (scale.low, scale.high, scale.offset, code.empty, 0.0 if code.unset is None else code.unset)
-    if not all(map(is_finite, numbers)) or scale.low > scale.high or not math.isfinite(scale.high - scale.low):
-        raise ConfigError(f"the code of {name!r} must have finite numbers and bounds in order, but got {code!r}")
-    if scale.log and scale.low + scale.offset <= 0:
-        raise ConfigError(f"low + offset > 0 must hold on a log scale, but the code of {name!r} is {code!r}")
-    if code.unset is not None and not code.missing:
-        raise ConfigError(f"a value that counts as not set needs a flag, but the code of {name!r} is {code!r}")
+    """Raises `ConfigError` unless a code can encode a hyperparameter."""
+    if isinstance(code, LevelCode):
+        n_columns = len(set(code.names) & set(code.columns))
+        fits = isinstance(parameter, Categorical) and len(parameter.choices) == len(code.names) == n_columns
+    else:
+        scale, unset = code.scale, 0.0 if code.unset is None else code.unset
+        fits = not isinstance(parameter, Categorical) and (code.missing or code.unset is None)
+        fits = fits and all(map(is_finite, (scale.low, scale.high, scale.offset, code.empty, unset)))
+        fits = fits and scale.low <= scale.high and math.isfinite(scale.high - scale.low)
+        fits = fits and (not scale.log or scale.low + scale.offset > 0)
+    if not fits:
+        numbers = "finite bounds in order, above 0 on a log scale, and a flag for a value that counts as not set"
+        rule = "a column for every choice" if isinstance(parameter, Categorical) else numbers
+        raise ConfigError(f"the code of {name!r} must have {rule}, but is {code!r}")
 
 
 def columns_of(name: str, parameter: Parameter, code: Code) -> Iterator[Column]:
@@ -100,13 +94,8 @@ def layout_part(
 ) -> Number | Level:
     """Returns the coordinate of a hyperparameter and its encoding.
 
-    Args:
-      name: of the hyperparameter.
-      parameter: how it is searched.
-      theirs: the hyperparameter of the space that encodes it, of whose values it may have a part.
-      code: how it is encoded.
-      position: of columns, by name.
-      alternatives: conditions of which one must hold for it to be active.
+    ``theirs`` is the hyperparameter of the space that encodes it, of whose values it may have a part, ``position`` that
+    of columns by name; of the alternatives one must hold for it to be active.
     """
     columns = tuple(position[column.name] for column in columns_of(name, theirs, code))
     if isinstance(parameter, Categorical):

@@ -1,19 +1,19 @@
-"""HPO-B's 16 search spaces as real ones: what a surrogate that was meta-trained on HPO-B tunes of a live model.
+"""HPO-B's 16 search spaces with the hyperparameters of live models, for surrogates that were meta-trained on HPO-B.
 
-HPO-B (Pineda Arango et al., NeurIPS 2021 Datasets and Benchmarks) holds encoded tables and says of its columns, in
-`meta-dataset-descriptors.json`, their names, ranges and logarithms. It does not say what the tables were drawn from;
-this file does. The runs are those of a random bot on OpenML (Kühn et al., *Automatic Exploration of Machine Learning
-Experiments on OpenML*, 2018, table 1), which drew the hyperparameters of learners of the R package mlr:
+HPO-B (Pineda Arango et al., NeurIPS 2021 Datasets and Benchmarks) holds encoded tables, and the names, ranges and
+logarithms of their columns in `meta-dataset-descriptors.json`, but not the original search spaces, which this file has.
+The runs are those of a random bot on OpenML (Kühn et al., *Automatic Exploration of Machine Learning Experiments on
+OpenML*, 2018, table 1), which drew the hyperparameters of learners of the R package mlr:
 
 - **Ranges, scales and conditions** are the bot's: `cost` is 2^x with x even in [-10, 10], `gamma` belongs to the radial
   kernel, `degree` to the polynomial one, depth, child weight and column samples to `gbtree`. mlr would take `gamma` for
-  the polynomial kernel too; the bot never set it, so no table has it. The bounds are cut to what the tables hold.
+  the polynomial kernel too; the bot never set it, so no table has it. The bounds are cut to the values in the tables.
 - **Columns** are the descriptor's: t = ln(x + 1e-4) for numbers in `variables_to_apply_log`, t = x for the others, then
-  scaled by their range; a number that is not set counts as 0 before the transformation, and `NAME.na` is 1. How a
-  number is drawn and how it is encoded are two things: in five of the spaces nothing is encoded by its logarithm.
-- **Left at R's default**: OpenML does not keep a value that equals the learner's default, so it looks as if it were not
-  set. Every fourth polynomial kernel has no `degree`, as it is 3; a `kernel` that is not set is radial. `R_DEFAULTS`
-  has the values, and where each comes from.
+  scaled by their range; a number that is not set counts as 0 before the transformation, and `NAME.na` is 1. The scale
+  of the draw is independent of the encoding: five of the spaces encode nothing by its logarithm.
+- **R's defaults**: OpenML does not keep a value that equals the learner's default, so it looks as if it were not set.
+  Every fourth polynomial kernel has no `degree`, as it is 3; a `kernel` that is not set is radial. `R_DEFAULTS` has the
+  values and their sources.
 """
 
 import os
@@ -141,19 +141,8 @@ def hpob_space(space: str | int, folder: str | os.PathLike[str], *, columns: str
 def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
     """One of HPO-B's search spaces from its descriptor alone; see `hpob_space`.
 
-    Raises:
-      ConfigError: for a search space that is none of HPO-B's.
-      DataError: for a descriptor that is not HPO-B's of this search space.
-
-    Example:
-      >>> ends = {"min_before_tf": 0.001, "max_before_tf": 1000.0}
-      >>> both = {"alpha": {"min_before_tf": 0.0, "max_before_tf": 1.0}, "lambda": ends}
-      >>> order = {"variables_order": ["alpha", "lambda"], "variables_to_apply_log": []}
-      >>> space = from_hpob("5860", {"variables": both} | order)
-      >>> space["lambda"]
-      Float(low=0.001, high=1000.0, log=True)
-      >>> space.encode({"alpha": 0.25, "lambda": 500.0}).round(3).tolist()
-      [0.25, 0.5]
+    Raises `ConfigError` for a search space that is none of HPO-B's, and `DataError` for a descriptor that is not
+    HPO-B's of this search space.
     """
     name = _validate_name(space)
     table = _OWN.get(name, _LEARNERS[HPOB_SPACES[name]])

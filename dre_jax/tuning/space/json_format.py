@@ -25,12 +25,7 @@ _KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical
 
 
 def to_json(space: Space) -> dict[str, Any]:
-    """Returns a space as JSON.
-
-    Example:
-      >>> to_json(Space({"C": Float(0.5, 2.0)}))["parameters"]["C"]
-      {'type': 'float', 'low': 0.5, 'high': 2.0}
-    """
+    """Returns a space as JSON."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "parameters": {name: _parameter(parameter) for name, parameter in space.items()},
@@ -46,12 +41,7 @@ def to_json(space: Space) -> dict[str, Any]:
 def from_json(content: Any) -> Space:
     """Returns the space in the content of `to_json`, or in a plain mapping of names to parameters.
 
-    Raises:
-      ConfigError: for anything else; the message names the hyperparameter.
-
-    Example:
-      >>> from_json({"C": {"type": "float", "low": 0.5, "high": 2.0, "log": True}})
-      Space({'C': Float(low=0.5, high=2.0, log=True)})
+    Raises `ConfigError` for anything else; the message names the hyperparameter.
     """
     if not isinstance(content, Mapping):
         raise ConfigError(f"a space must be a JSON object, but got {show(content)}")

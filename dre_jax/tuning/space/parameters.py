@@ -7,18 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataWarning
+from dre_jax.tuning.space import scalars
 from dre_jax.tuning.space.conditions import Conditions, as_mapping, conditions_of
-from dre_jax.tuning.space.scalars import (
-    Choice,
-    is_choice,
-    is_finite,
-    is_whole,
-    levels_of,
-    make_fields_plain,
-    plain_value,
-    to_list,
-    value_at_step,
-)
 
 _MOST_STEPS = 1e9
 
@@ -89,9 +79,9 @@ class Float(_Parameter):
     default: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        make_fields_plain(self)
+        scalars.make_fields_plain(self)
         _check_bounds(self, float)
-        if self.step is not None and not (is_finite(self.step) and self.step > 0):
+        if self.step is not None and not (scalars.is_finite(self.step) and self.step > 0):
             raise ConfigError(f"step must be a positive number, but got {self.step!r}")
         if self.step is not None and not (self.high - self.low) / self.step < _MOST_STEPS:
             bounds = f"low={self.low!r}, high={self.high!r}, step={self.step!r}"
@@ -130,9 +120,9 @@ class Int(_Parameter):
     default: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        make_fields_plain(self)
+        scalars.make_fields_plain(self)
         _check_bounds(self, int)
-        if not is_whole(self.step) or self.step < 1:
+        if not scalars.is_whole(self.step) or self.step < 1:
             raise ConfigError(f"the step of a whole number must be a whole number of at least 1, but got {self.step!r}")
         if self.high - self.low >= 2**53 or max(abs(self.low), abs(self.high)) > 2**53:
             bounds = f"{self.low!r} to {self.high!r}"
@@ -160,30 +150,30 @@ class Categorical(_Parameter):
       ('rbf', 'poly')
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[scalars.Choice, ...]
     ordered: bool = field(default=False, kw_only=True)
     when: Any = field(default=None, kw_only=True)
     likely: Any = field(default=None, kw_only=True)
     default: Any = field(default=..., kw_only=True)
 
     def __post_init__(self) -> None:
-        make_fields_plain(self)
-        choices = to_list(self.choices)
+        scalars.make_fields_plain(self)
+        choices = scalars.to_list(self.choices)
         if isinstance(choices, str) or not isinstance(choices, Sequence):
             raise ConfigError(f"choices must be a list, but got {self.choices!r}")
-        object.__setattr__(self, "choices", tuple(map(plain_value, choices)))
+        object.__setattr__(self, "choices", tuple(map(scalars.plain_value, choices)))
         if not self.choices:
             raise ConfigError("a categorical hyperparameter needs at least one choice, but got none")
         for choice in self.choices:
-            if not is_choice(choice):
+            if not scalars.is_choice(choice):
                 raise ConfigError(f"a choice must be text, a finite number, true, false or None, but got {choice!r}")
         if not isinstance(self.ordered, bool):
             raise ConfigError(f"ordered must be true or false, but got {self.ordered!r}")
-        if len(set(levels_of(self.choices))) < len(self.choices):
+        if len(set(scalars.levels_of(self.choices))) < len(self.choices):
             raise ConfigError(f"choices must differ, but got {list(self.choices)!r}")
         object.__setattr__(self, "when", conditions_of(as_mapping(self.when)))
         if self.likely is not None:
-            likely = to_list(self.likely)
+            likely = scalars.to_list(self.likely)
             likely = likely if isinstance(likely, (list, tuple)) else [likely]
             object.__setattr__(self, "likely", tuple(self._choice("likely", value) for value in likely))
             if not self.likely:
@@ -191,9 +181,9 @@ class Categorical(_Parameter):
         if self.default is not ...:
             object.__setattr__(self, "default", self._choice("default", self.default))
 
-    def _choice(self, field: str, value: Any) -> Choice:
+    def _choice(self, field: str, value: Any) -> scalars.Choice:
         try:
-            return self.choices[self.index(plain_value(value))]
+            return self.choices[self.index(scalars.plain_value(value))]
         except (ValueError, TypeError):
             raise ConfigError(f"{field} must be one of {list(self.choices)!r}, but got {value!r}") from None
 
@@ -227,9 +217,9 @@ Parameter = Float | Int | Categorical
 def _check_bounds(parameter: Float | Int, kind: type) -> None:
     low, high = parameter.low, parameter.high
     bounds = f"low={low!r}, high={high!r}"
-    if not all(map(is_finite, (low, high))):
+    if not all(map(scalars.is_finite, (low, high))):
         raise ConfigError(f"bounds must be finite numbers, but got {bounds}")
-    if kind is int and not (is_whole(low) and is_whole(high)):
+    if kind is int and not (scalars.is_whole(low) and scalars.is_whole(high)):
         raise ConfigError(f"bounds of a whole number must be whole, but got {bounds}")
     if low > high:
         raise ConfigError(f"low <= high must hold, but got {bounds}")
@@ -247,7 +237,7 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
     if step is not None:
         # 0.3 is three steps of 0.1 from 0, though their quotient is less than 3.
         steps = (high - low) // step if kind is int else int((high - low) / step * (1 + 1e-12))
-        last = low + steps * step if kind is int else value_at_step(float(low), float(step), int(steps))
+        last = low + steps * step if kind is int else scalars.value_at_step(float(low), float(step), int(steps))
         if high - last > 1e-6 * step:
             rule = "the range of a hyperparameter should be a multiple of its step"
             message = f"{rule}, but got low={low!r}, high={high!r}, step={step!r}: the upper bound is {last!r}"
@@ -258,8 +248,8 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
     object.__setattr__(parameter, "high", kind(high))
     object.__setattr__(parameter, "when", conditions_of(as_mapping(parameter.when)))
     if parameter.likely is not None:
-        likely = to_list(parameter.likely)
-        likely = tuple(map(plain_value, likely)) if isinstance(likely, (list, tuple)) else ()
+        likely = scalars.to_list(parameter.likely)
+        likely = tuple(map(scalars.plain_value, likely)) if isinstance(likely, (list, tuple)) else ()
         if len(likely) != 2 or not all(_takes(parameter, value) for value in likely) or likely[0] > likely[1]:
             rule = f"likely must be two {_noun(parameter)}s in order"
             raise ConfigError(f"{rule}, in [{parameter.low!r}, {parameter.high!r}], but got {parameter.likely!r}")
@@ -278,7 +268,7 @@ def _noun(parameter: Float | Int) -> str:
 
 def _takes(parameter: Float | Int, value: Any) -> bool:
     """Returns whether a value is within the bounds, and whole if it has to be."""
-    is_number = is_whole(value) if isinstance(parameter, Int) else is_finite(value)
+    is_number = scalars.is_whole(value) if isinstance(parameter, Int) else scalars.is_finite(value)
     return is_number and bool(parameter.low <= value <= parameter.high)
 
 

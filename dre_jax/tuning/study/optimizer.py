@@ -19,21 +19,15 @@ from dre_jax.checks import check_positive, check_seed
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.tuning.engine.engine import Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.make_engine import make_engine
 from dre_jax.tuning.engine.predicted_responses import Prediction
+from dre_jax.tuning.engine.suggestion import Suggestion
+from dre_jax.tuning.objectives.objectives import feasible_trials
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.study_file import (
-    Stamp,
-    Study,
-    origin_of,
-    read_study,
-    resume_surrogates,
-    write_study,
-)
+from dre_jax.tuning.study.study_file import Stamp, Study, origin_of, read_study, resume_surrogates, write_study
 from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials
@@ -190,7 +184,7 @@ class Optimizer(StudyRecord):
     def predict(self, configurations: Iterable[Mapping[str, Any]], *, objective: str | None = None) -> Prediction:
         """Returns predicted values of configurations, given the trials so far and the past tasks.
 
-        If the past has trials that violate constraints, those of this study rank below all others, as they do there.
+        If past trials violate constraints, those of this study that do so rank below all others, too.
 
         Args:
           configurations: n of them, values by name.
@@ -231,7 +225,7 @@ class Optimizer(StudyRecord):
           DataError: without a feasible trial, for fewer than two different values, and with several objectives.
         """
         _ = self.best  # refuses what has no best trial
-        feasible = [trial for trial in self.trials if trial.state == "complete" and trial.is_feasible]
+        feasible = feasible_trials(self.trials)
         mean = self.predict([trial.params for trial in feasible]).mean
         return feasible[int(np.argmax(mean) if self.direction == "maximize" else np.argmin(mean))]
 
@@ -279,8 +273,8 @@ class Optimizer(StudyRecord):
     def _latest_gain(self) -> float:
         """How much better the best value is than that of all trials but the last ten."""
         sign = -1.0 if self.direction == "maximize" else 1.0
-        trials = [trial for trial in self._trials if trial.state == "complete" and trial.is_feasible]
-        losses = {trial.number: sign * float(trial.value) for trial in trials if trial.value is not None}
+        feasible = feasible_trials(self._trials)
+        losses = {trial.number: sign * float(trial.value) for trial in feasible if trial.value is not None}
         best = min(losses.values(), default=math.inf)
         first = min((loss for n, loss in losses.items() if n < len(self._trials) - _PATIENCE), default=best)
         return 0.0 if first == best else first - best  # of infinite ones too

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from dre_jax.checks import check_seed, check_whole, one_of
 from dre_jax.data.checks import show
@@ -21,13 +20,7 @@ from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import precision_of, with_precision
-from dre_jax.tuning.compiled.designs import (
-    candidate_words,
-    history_capacity,
-    stack_words,
-    study_config,
-    study_designs,
-)
+from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, stack_words, study_config, study_designs
 from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
 from dre_jax.tuning.compiled.study import StudyDesign, StudyState
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
@@ -130,7 +123,7 @@ class Optimizers:
         name = next(self._names)
         with precision_of(self._config.method) as dtype:
             designs = jax.device_get(study_designs(self.space, self._surrogate, [seed], dtype))
-        self._studies[name] = _Study(seed, jax.tree.map(lambda a: a[0], designs))
+        self._studies[name] = _Study(seed, _first(designs))
         return name
 
     def end(self, study: int) -> None:
@@ -162,7 +155,7 @@ class Optimizers:
         longest = EngineConfig().max_history
         for name in names:
             if self._study(name).number >= longest:
-                raise ConfigError(f"a study has at most {longest} trials, and study {name} has as many: end it")
+                raise ConfigError(f"a study has at most {longest} trials, and study {name} has all of them: end it")
         points: dict[int, np.ndarray] = {}
         by_capacity: dict[int, list[int]] = {}
         for name in names:
@@ -250,11 +243,7 @@ def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
 
 
 def _stack(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: _join(leaves), *trees)
-
-
-def _join(leaves: Sequence[Any]) -> Array:
-    return jnp.stack([jnp.asarray(leaf) for leaf in leaves])
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
 
 
 def _first(tree: Any) -> Any:

@@ -31,7 +31,7 @@ Stamp = tuple[int, ...]
 
 
 class Origin(NamedTuple):
-    """What a study file says of its surrogate."""
+    """The description of a surrogate in a study file."""
 
     fingerprint: str
     path: str | None
@@ -61,7 +61,7 @@ class Study(NamedTuple):
 
 
 def origin_of(surrogate: Surrogate | None) -> Origin | None:
-    """Returns what a study file says of a surrogate; None without one."""
+    """Returns the description of a surrogate in a study file; None without one."""
     if surrogate is None:
         return None
     configuration: dict[str, str] = {}
@@ -71,16 +71,10 @@ def origin_of(surrogate: Surrogate | None) -> Origin | None:
 
 
 def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Surrogate | None]:
-    """Returns the surrogates by objective that a study continues with; warns if one is another one than before.
+    """Returns the surrogates by objective that a study continues with; warns if one differs from the previous one.
 
-    Args:
-      path: the study's file.
-      study: its content.
-      surrogate: the one to continue with, None for none; by objective if there are several; `...` if the caller says
-        nothing.
-
-    Raises:
-      DataError: if the study has a surrogate and the caller says nothing; the message says what to pass.
+    ``surrogate`` is None for none, by objective if there are several, and `...` if the caller did not pass any: then a
+    study with a surrogate raises `DataError`, which says what to pass.
     """
     surrogates: dict[str, Any] = dict.fromkeys(study.directions, surrogate)
     if surrogate is not ...:
@@ -97,18 +91,11 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
 
 
 def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Stamp | None:
-    """Writes a study, completely or not at all.
+    """Writes a study, completely or not at all; returns the stamp of the new file.
 
-    Args:
-      path: the file.
-      study: the content.
-      own_stamp: the file's stamp if its content is part of this study.
+    ``own_stamp`` is the file's stamp if its content is part of this study.
 
-    Returns:
-      The stamp of the new file.
-
-    Raises:
-      DataError: if the file cannot be written, or has trials that the study does not have; it stays unchanged.
+    Raises `DataError` if the file cannot be written, or has trials that the study does not have; it stays unchanged.
     """
     content = {
         "dre_jax_study": FORMAT,
@@ -143,8 +130,7 @@ def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
 def read_study(path: Path) -> Study:
     """Returns the study in a file.
 
-    Raises:
-      DataError: if the file is truncated, of another version, or not a study; the message names the fault.
+    Raises `DataError` if the file is truncated, of another version, or not a study; the message names the fault.
     """
     content = read_json(path)
     if not isinstance(content, dict) or "dre_jax_study" not in content:

@@ -133,12 +133,7 @@ def outcome_of(trial: Any) -> str:
 
 
 def checked_cost(cost: Any, subject: str = "the cost of a trial") -> float:
-    """Returns the cost of a trial as a number; raises `DataError` unless it is finite and positive.
-
-    Args:
-      cost: a number.
-      subject: start of the message.
-    """
+    """Returns a cost as a number; raises `DataError`, which names the subject, unless it is finite and positive."""
     number = objective_value(cost, subject)
     if not 0 < number < math.inf:
         raise DataError(f"{subject} must be finite and positive, but got {number!r}")
@@ -148,8 +143,7 @@ def checked_cost(cost: Any, subject: str = "the cost of a trial") -> float:
 def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
     """Returns the present state of a study's trial, by its number or an earlier state.
 
-    Raises:
-      DataError: if the trial is none of the study.
+    Raises `DataError` if the trial is none of the study.
     """
     number = trial.number if isinstance(trial, Trial) else trial
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
@@ -164,14 +158,9 @@ def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
 
 
 def objective_value(value: Any, subject: str = "the value of a trial") -> float:
-    """Returns an objective's value as a float; a whole number beyond all floats becomes infinite.
+    """Returns a number of Python, NumPy, JAX or PyTorch as a float; a whole number beyond all floats becomes infinite.
 
-    Args:
-      value: a number of Python, NumPy, JAX or PyTorch.
-      subject: start of the message.
-
-    Raises:
-      DataError: for anything else.
+    Raises `DataError`, which names the subject, for anything else.
     """
     value = plain_value(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -183,14 +172,10 @@ def objective_value(value: Any, subject: str = "the value of a trial") -> float:
 
 
 def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[str, float]:
-    """Returns the constraints of a trial as floats, NaN for those that are unknown.
+    """Returns the constraints of a trial as floats, NaN for those that are unknown, which may also be None.
 
-    Args:
-      constraints: values by name; at most 0 where the trial is feasible, None or NaN where that is unknown.
-      trials: the trials of the study, whose complete ones have the same names.
-
-    Raises:
-      DataError: for other names than those of the study, or values that are infinite or no numbers.
+    Raises `DataError` for other names than those of the study's complete trials, or values that are infinite or no
+    numbers.
     """
     if not isinstance(constraints, Mapping) or not all(isinstance(name, str) for name in constraints):
         raise DataError(f"constraints must map names to numbers, but got {constraints!r}")

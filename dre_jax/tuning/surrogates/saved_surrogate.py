@@ -38,13 +38,7 @@ def checkpoint_extra(
 ) -> dict[str, Any]:
     """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method.
 
-    Args:
-      space: the search space.
-      start: the start design.
-      direction: of the past values.
-      metric: their name.
-      names: of the past studies, whose arrays the checkpoint has.
-      constrained: whether past trials violate constraints.
+    ``metric`` names the past values, and the checkpoint has the arrays of the studies of these names.
     """
     content = {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}
     optional = {"studies": list(names), "constrained": constrained}

@@ -27,7 +27,7 @@ from dre_jax.tuning.study.trial import DIRECTIONS, Trial, outcome_of
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _ANSWERS = {True: "yes", None: "unclear", False: "no"}
 _MAX_TRIALS, _MAX_WEIGHTS = 192, 51
-_FIRST_CHECK, _CHECK_GROWTH = 8, 1.5  # numbers of complete trials at which the past is compared with them
+_FIRST_CHECK, _CHECK_GROWTH = 8, 1.5  # numbers of complete trials at which past studies are compared with them
 
 
 class Evaluation(Protocol):
@@ -94,7 +94,7 @@ class Sources:
     studies: tuple[SourceStudy, ...]
     """The highest weight first, then the highest agreement."""
     past_weights: dict[int, float]
-    """Weight of the hypotheses that the past holds, by the number of trials; empty for methods that do not weigh it."""
+    """Weight of the hypotheses that use past tasks, by the number of trials; empty if it does not weigh them."""
     n_past: int
     """Number of past studies that the surrogate learned from; `studies` has at most 50 of them."""
 
@@ -182,11 +182,7 @@ def compare_sources(
 ) -> Sources:
     """Returns the past studies of a surrogate compared with trials; see `Surrogate.sources`.
 
-    Args:
-      surrogate: which keeps the studies.
-      trials: configurations and values.
-      direction: of the values.
-      weigh: whether the past is weighed; False leaves `past_weights` empty.
+    Without ``weigh``, `past_weights` is empty.
     """
     if direction is None:
         raise ConfigError("the surrogate has no direction: pass direction='minimize' or 'maximize'")

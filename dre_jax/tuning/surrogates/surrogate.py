@@ -139,14 +139,14 @@ class Surrogate:
     ) -> Surrogate:
         """Learns from past tasks. On a terminal, a line shows the progress.
 
-        Names the past studies that agree with no other one: the others, each by a Gaussian process, predict them no
-        better than nothing does. The terminal shows the names, and so does ``facts["decided"]`` (`dre-jax info`).
+        The terminal and ``facts["decided"]`` (`dre-jax info`) name the past studies that agree with no other one: a
+        Gaussian process of each other study predicts them no better than without any study.
 
         Args:
           past: tasks of one search space, which is also the surrogate's.
           space: the expected search space of the past tasks; by default any.
           method: one that learns from past tasks: a name that `dre_jax.methods.find` knows, or the method itself.
-          seed: the same seed learns the same.
+          seed: of the fit, which is reproducible.
           settings: of the method, by dotted field.
           n_start: maximum size of the start design; by default two, or four after a single past task.
           quiet: show no progress.
@@ -246,7 +246,7 @@ class Surrogate:
           renamed: new names of hyperparameters by their old ones.
 
         Raises:
-          DataError: if it keeps no studies, as those of tables and those that ship; and as `past_of`.
+          DataError: if it keeps no studies, such as a surrogate of tables or a shipped one; and as `past_of`.
           ConfigError: as `past_of`.
         """
         if self.studies is None:
@@ -266,7 +266,7 @@ class Surrogate:
         """Returns a surrogate for another search space, which learns anew from the rows that this one keeps.
 
         Args:
-          space: the search space, with hyperparameters more or less, wider bounds, or other choices.
+          space: the search space, which may have other hyperparameters, bounds or choices.
           absent: as in `past_in`, as is ``renamed``.
           renamed: new names of hyperparameters by their old ones.
           quiet: show no progress.
@@ -327,26 +327,26 @@ class Surrogate:
 
         Args:
           folder: the checkpoint's, or its file, ``NAME.npz``; of `meta-train`, a search space's.
-          space: the search space that is to be tuned. A surrogate that was saved knows its own, and so does what
-            `meta-train` wrote where the data have descriptors with ranges; that must know `space`. Elsewhere
-            it is needed, encoded as the tables are.
+          space: the search space to tune. A saved surrogate has its own space, as has a checkpoint of `meta-train` if
+            the data have descriptors with ranges, and must be able to encode ``space``. Otherwise ``space`` is
+            required, encoded as the tables are.
 
         Raises:
-          CheckpointError: where there is no checkpoint, it is damaged, or its columns are not the space's.
-          DataError: where its own space does not know `space`; the message names the hyperparameters.
+          CheckpointError: if there is no checkpoint, it is damaged, or its columns are not the space's.
+          DataError: if its own space cannot encode ``space``; the message names the hyperparameters.
         """
         return cls(**read_surrogate(folder, space))
 
     @classmethod
     def pretrained(cls, name: str, metric: str | None = None) -> Surrogate:
-        """Returns a surrogate that ships with the library: of a popular model, with a default search space.
+        """Returns the shipped surrogate of a popular model, with its default search space.
 
         Args:
           name: of the model: "svc", "random-forest", "xgboost", ...; `dre_jax.tuning.pretrained.FAMILIES` has all.
-          metric: name of the score that is tuned, as "accuracy", "neg_log_loss", "roc_auc", "r2" or "rmse". Of another
-            score of scikit-learn, such as "f1_macro", it is that of the nearest metric, and a line on standard error
-            says so. By default error rates, or R2 of models for numbers alone, in either direction: what was better is
-            better here.
+          metric: name of the score to tune, such as "accuracy", "neg_log_loss", "roc_auc", "r2" or "rmse". For another
+            score of scikit-learn, such as "f1_macro", the surrogate of the nearest metric is used, and a line on
+            standard error says so. By default the error rate, or R2 for models of regression alone, for studies of
+            either direction.
 
         Raises:
           ConfigError: for an unknown model or metric; the message names the available ones.
@@ -381,13 +381,7 @@ def _keep_and_compare(meta: SearchSpace, key: jax.Array) -> tuple[PastStudies, l
 
 
 def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:
-    """Returns a start design, see `dre_jax.methods.start_configurations.start_rows`.
-
-    Args:
-      past: tasks.
-      n: maximum number of configurations; None for the default.
-      seed: breaks ties.
-    """
+    """Returns a start design of at most n configurations, see `dre_jax.methods.start_configurations.start_rows`."""
     if n is not None and n < 1:
         return ()
     return tuple(past.space.decode(row, drop_absent=True) for row in start_rows(past.tasks, n, seed))

@@ -12,7 +12,8 @@ from optuna.trial import TrialState
 from dre_jax.errors import ConfigError, DreError
 from dre_jax.methods import find
 from dre_jax.tuning import Allowed, Categorical, Float, Int, Less, Space, Sum, Surrogate
-from dre_jax.tuning.engine.engine import Engine, Suggestion
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.suggestion import Suggestion
 from dre_jax.tuning.optuna import DRESampler
 from tests.error_messages import error_table
 

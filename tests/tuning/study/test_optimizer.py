@@ -22,7 +22,7 @@ from dre_jax.tuning import (
     Surrogate,
     from_frame,
 )
-from dre_jax.tuning.engine.engine import Suggestion
+from dre_jax.tuning.engine.suggestion import Suggestion
 from dre_jax.tuning.study import trial_loop
 from tests.known_methods import NEAREST
 

@@ -23,12 +23,7 @@ class Part(NamedTuple):
 
 
 def parts_of(model: ModelConfig, n_columns: int) -> Iterator[Part]:
-    """Yields the parts, layer after layer.
-
-    Example:
-      >>> [part.name for part in parts_of(ModelConfig(hidden=(4,), context="none"), 3)]
-      ['hidden_0_kernel_x', 'hidden_0_bias', 'out_kernel', 'out_bias']
-    """
+    """Yields the parts, layer after layer."""
     trees = {"scorers": {"hidden": model.hidden, "out": (1,)}}
     if model.context != "none":
         trees["deep_set"] = {"phi": model.phi, "rho": model.rho}

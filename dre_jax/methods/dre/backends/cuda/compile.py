@@ -34,9 +34,7 @@ def fingerprint() -> str:
 def cubin(plan: Plan, architecture: int) -> bytes:
     """Returns the kernel for an architecture, 90 for an H100, from the cache or from NVRTC, which takes some seconds.
 
-    Raises:
-      OSError: without NVRTC.
-      CompileError: if it does not compile the kernel.
+    Raises `OSError` without NVRTC, and `CompileError` if it does not compile the kernel.
     """
     nvrtc = load_nvrtc()
     text = source(plan)
@@ -56,9 +54,7 @@ def cubin(plan: Plan, architecture: int) -> bytes:
 def compile_source(text: str, architecture: int) -> tuple[bytes, str]:
     """Returns the binary and NVRTC's log, which has the numbers of registers and spilled bytes.
 
-    Raises:
-      OSError: without NVRTC.
-      CompileError: if it does not compile.
+    Raises `OSError` without NVRTC, and `CompileError` if it does not compile.
     """
     nvrtc, program, size = load_nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
     options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", "--ptxas-options=-v"]
@@ -86,8 +82,7 @@ def compile_source(text: str, architecture: int) -> tuple[bytes, str]:
 def load_nvrtc() -> ctypes.CDLL:
     """Returns NVRTC as pip installs it beside JAX's CUDA packages, else the toolkit's.
 
-    Raises:
-      OSError: if there is none.
+    Raises `OSError` if there is none.
     """
     for path in _candidates():
         try:

@@ -18,8 +18,7 @@ _MULTIPROCESSORS, _MAJOR, _MINOR, _SHARED_OF_ALL, _SHARED_OF_BLOCK = 16, 75, 76,
 def open_library(driver: str, platform: str) -> Limits:
     """Builds the library unless it is cached, opens the driver, registers the call, and returns the device's limits.
 
-    Raises:
-      OSError, AttributeError, subprocess.SubprocessError: where it cannot be built or opened.
+    Raises `OSError` and `AttributeError` and `subprocess.SubprocessError` where it cannot be built or opened.
     """
     library = _library(stream=platform == "CUDA")
     if missing := library.dre_jax_open_driver(driver.encode()):
@@ -35,8 +34,7 @@ def open_library(driver: str, platform: str) -> Limits:
 def add_kernel(plan: Plan, limits: Limits) -> int:
     """Compiles a plan's kernel unless it is cached, and returns its number for the call.
 
-    Raises:
-      CompileError: if NVRTC does not compile it.
+    Raises `CompileError` if NVRTC does not compile it.
     """
     return _add_kernel(plan, limits.architecture)
 

@@ -106,12 +106,6 @@ def plan_for(
     Few blocks get eight warps each; otherwise a block has four, and two blocks share a multiprocessor where they fit.
     The lists of a step are shared by several blocks of a member, as far as there are multiprocessors. Activations that
     do not fit in shared memory lie in global memory.
-
-    Example:
-      >>> h100 = Limits(90, 232_448, 233_472, 132)
-      >>> plan = plan_for(ModelConfig(), Sizes(16, 21, 84), h100, blocks=4300)
-      >>> plan.threads, plan.shared_bytes, plan.parameters
-      (128, 114704, 10144)
     """
     warps = 8 if blocks <= limits.multiprocessors else 4
     group = 1 if model.context == "shared" else max(1, min(sizes.lists, limits.multiprocessors // blocks))

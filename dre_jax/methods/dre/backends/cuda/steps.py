@@ -9,14 +9,7 @@ from jax import Array
 from jax.custom_batching import custom_vmap
 
 from dre_jax.methods.dre.backends.cuda.library import CALL, add_kernel
-from dre_jax.methods.dre.backends.cuda.plan import (
-    Limits,
-    Plan,
-    Precision,
-    Sizes,
-    plan_for,
-    round_up,
-)
+from dre_jax.methods.dre.backends.cuda.plan import Limits, Plan, Precision, Sizes, plan_for, round_up
 from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig

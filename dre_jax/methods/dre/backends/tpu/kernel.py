@@ -129,19 +129,10 @@ def fit_members(
     *,
     interpret: bool = False,
 ) -> Array:
-    """Returns the parameters after all epochs.
+    """Returns the parameters f32[groups, rows, 128] after all epochs, packed as `layout.pack` does.
 
-    Args:
-      model: sizes.
-      packed_params: f32[groups, rows, 128], as `layout.pack` makes it.
-      x: f32[C, D], the history, best first.
-      first: i32[C], first of each trial's tie group.
-      draws: of the epochs.
-      steps: Adam's, f32[E] each.
-      interpret: run without a TPU, slowly.
-
-    Returns:
-      f32[groups, rows, 128].
+    The history x f32[C, D] is best first, ``first`` i32[C] is the first of each trial's tie group, and ``steps`` are
+    Adam's, f32[E] each. With ``interpret`` it runs without a TPU, slowly.
     """
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import tpu as pltpu

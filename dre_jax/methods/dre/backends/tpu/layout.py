@@ -55,13 +55,7 @@ def widest(model: ModelConfig) -> int:
 
 
 def layout_of(model: ModelConfig, n_columns: int) -> LaneLayout:
-    """Returns the layout for tables of D columns.
-
-    Example:
-      >>> layout = layout_of(ModelConfig(), 16)
-      >>> layout.slot, layout.members, layout.groups(10), layout.rows
-      (32, 4, 3, 336)
-    """
+    """Returns the layout for tables of D columns."""
     slot = 1 << (widest(model) - 1).bit_length()
     parts, at = {}, 0
     for part in sorted(parts_of(model, n_columns), key=lambda part: part.is_vector):
