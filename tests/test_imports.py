@@ -62,10 +62,7 @@ IMPORTS = (
     (["dre_jax"], ["matplotlib", "optuna", "torch", "sklearn", "orbax", "typer"]),
     (["dre_jax.tuning"], ["scipy.special"]),  # a fifth of the time to the first trial
     # Nothing outside the command line draws or saves before it is asked to.
-    (
-        [f"dre_jax.{subpackage}" for subpackage in LEVEL if subpackage != "cli"],
-        ["matplotlib.pyplot", "optuna", "torch", "sklearn", "orbax"],
-    ),
+    ([f"dre_jax.{one}" for one in LEVEL if one != "cli"], ["matplotlib.pyplot", "optuna", "torch", "sklearn", "orbax"]),
 )
 """Modules, one group after the other in one process, and what none of them imports."""
 

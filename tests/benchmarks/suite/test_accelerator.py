@@ -13,8 +13,7 @@ from benchmarks.suite.ours import default_model
 from benchmarks.suite.rows import Row
 from benchmarks.suite.worker import LimitedWorker
 from dre_jax.data.files import read_json
-from tests.benchmarks.suite.work import work
-from tests.processes import alive_in, wait_until
+from tests.processes import alive_in, wait_until, work
 
 
 @pytest.mark.multiprocess

@@ -22,14 +22,8 @@ from tests.error_messages import raises_line
 
 pytestmark = pytest.mark.usefixtures("even_points")
 SPACE = Space({"x": Float(-1.0, 1.0), "k": Categorical(["a", None]), "y": Float(0.0, 1.0, when={"k": "a"})})
-
-
 DATABASE, JOURNAL = "sqlite:///{}/study.db", "{}/study.log"
-
-
-@pytest.fixture(params=[DATABASE, JOURNAL])
-def any_storage(request, tmp_path):
-    return request.param.format(tmp_path)
+in_each = pytest.mark.parametrize("storage", [DATABASE, JOURNAL], indirect=True)
 
 
 @pytest.fixture(params=[pytest.param(DATABASE, marks=pytest.mark.thorough), JOURNAL])
@@ -42,8 +36,9 @@ def shared(storage, **options):
     return SharedStudy(storage, "study", SPACE, **options)
 
 
-def test_processes_share_trials(any_storage):
-    first, second = shared(any_storage, directions={"": "maximize"}, seed=0), shared(any_storage, seed=1)
+@in_each
+def test_processes_share_trials(storage):
+    first, second = shared(storage, directions={"": "maximize"}, seed=0), shared(storage, seed=1)
     trials = [study.ask() for study in (first, second, first, second)]
     assert [trial.number for trial in trials] == [0, 1, 2, 3]
     assert len({tuple(trial.params.items()) for trial in trials}) == 4
@@ -51,11 +46,11 @@ def test_processes_share_trials(any_storage):
         study.tell(trial.number, trial["x"])
     second.tell_failed(3)
     assert [trial.state for trial in first.trials] == ["complete"] * 3 + ["failed"]
-    assert [trial.params for trial in shared(any_storage).trials] == [trial.params for trial in trials]
+    assert [trial.params for trial in shared(storage).trials] == [trial.params for trial in trials]
     for study in (first, second):
         (best,) = best_trials(study.trials, study.named_directions)
         assert best.value == max(trial["x"] for trial in trials[:3])
-    past = from_studies(any_storage.removeprefix("sqlite:///"), SPACE)
+    past = from_studies(storage.removeprefix("sqlite:///"), SPACE)
     assert past.direction == "maximize"
     assert past.tasks["study"].n_rows == 3
 
@@ -161,9 +156,10 @@ def test_optunas_retried_trials_are_no_failures(storage):
     assert [(trial.number, trial.state) for trial in read] == [(1, "complete")]
 
 
-def test_a_trial_that_another_process_ends_is_passed_over(any_storage, monkeypatch):
+@in_each
+def test_a_trial_that_another_process_ends_is_passed_over(storage, monkeypatch):
     """While this one asks, and while it tells."""
-    study, other = shared(any_storage, seed=0), shared(any_storage, seed=1)
+    study, other = shared(storage, seed=0), shared(storage, seed=1)
     suggest, calls = SharedStudy._suggest, []
 
     def suggest_late(self, trial):
@@ -212,17 +208,18 @@ def test_a_storage_that_fails_gives_one_line(tmp_path):
             call()
 
 
-def test_commands_that_run_at_once_have_different_workers(any_storage, tmp_path):
+@in_each
+def test_commands_that_run_at_once_have_different_workers(storage, tmp_path):
     def run(seed):
         folder = tmp_path / str(seed)
         folder.mkdir()
         script = f'mkdir "{folder}/{{worker}}" && sleep 0.2 && rmdir "{folder}/{{worker}}" && echo "$0"'
         template = parse(["sh", "-c", script, "{x}", "{params}"], SPACE)
-        list(run_trials(shared(any_storage, seed=seed), template, trials=6, workers=2))
+        list(run_trials(shared(storage, seed=seed), template, trials=6, workers=2))
 
     with ThreadPoolExecutor() as executor:
         list(executor.map(run, range(2)))
-    trials = shared(any_storage).trials
+    trials = shared(storage).trials
     assert 6 <= len(trials) <= 9  # those that ask in the same moment may exceed the limit by one each
     assert all(trial.value == trial["x"] for trial in trials)
 
