@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -41,3 +42,15 @@ def alive_in(leader):
         with contextlib.suppress(OSError):
             stats.append(path.read_text().rpartition(")")[2].split())
     return [stat for stat in stats if stat[0] != "Z" and int(stat[2]) == leader]
+
+
+def work(what):
+    """Does what a test wants of another process, which starts at once, as this file imports little."""
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "hang":
+        os.fork()  # a process of its own, which hangs too
+        time.sleep(600)
+    if what == "raise":
+        raise ValueError("no memory\nat all")
+    return os.getpid(), os.environ.get("DRE_JAX_CUDA")

@@ -58,22 +58,20 @@ def test_the_scan_sees_imports():
     assert len(SOURCES) > 40
 
 
-@pytest.mark.parametrize(
-    ("modules", "heavy"),
-    [
-        (["dre_jax"], ["matplotlib", "optuna", "torch", "sklearn", "orbax", "typer"]),
-        (["dre_jax.tuning"], ["scipy.special"]),  # a fifth of the time to the first trial
-        # Nothing outside the command line draws or saves before it is asked to.
-        (
-            [f"dre_jax.{subpackage}" for subpackage in LEVEL if subpackage != "cli"],
-            ["matplotlib.pyplot", "optuna", "torch", "sklearn", "orbax"],
-        ),
-    ],
-    ids=["package", "tuner", "subpackages"],
+IMPORTS = (
+    (["dre_jax"], ["matplotlib", "optuna", "torch", "sklearn", "orbax", "typer"]),
+    (["dre_jax.tuning"], ["scipy.special"]),  # a fifth of the time to the first trial
+    # Nothing outside the command line draws or saves before it is asked to.
+    ([f"dre_jax.{one}" for one in LEVEL if one != "cli"], ["matplotlib.pyplot", "optuna", "torch", "sklearn", "orbax"]),
 )
-def test_an_import_is_light(modules, heavy):
-    code = f"import {', '.join(modules)}, sys; print([name for name in {heavy} if name in sys.modules])"
-    assert run_python(code).stdout.strip() == "[]"
+"""Modules, one group after the other in one process, and what none of them imports."""
+
+
+def test_imports_are_light():
+    lines = ["import sys"]
+    for modules, heavy in IMPORTS:
+        lines += [f"import {', '.join(modules)}", f"print([name for name in {heavy} if name in sys.modules])"]
+    assert run_python("\n".join(lines)).stdout == "[]\n" * len(IMPORTS)
 
 
 def test_public_names_exist():

@@ -13,6 +13,7 @@ from dre_jax.data import bundled
 from dre_jax.tuning import Surrogate, read_space
 
 QUICK = ["--set=training.steps=4", "--set=common.rows=0", "--set=length_scales.steps=5"]
+QUICK += ["--set=prior.members=1", "--set=prior.trend=8", "--set=prior.layers=4"]
 
 
 def test_the_recommended_method(cli, data, tmp_path):

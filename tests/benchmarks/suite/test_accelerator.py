@@ -1,8 +1,6 @@
 """The benchmark on an accelerator: limits of time, the comparison with float64, and all rows in miniature."""
 
 import os
-import signal
-import time
 
 import jax
 import numpy as np
@@ -15,19 +13,7 @@ from benchmarks.suite.ours import default_model
 from benchmarks.suite.rows import Row
 from benchmarks.suite.worker import LimitedWorker
 from dre_jax.data.files import read_json
-from tests.processes import alive_in, wait_until
-
-
-def work(what):
-    """Does what a test wants of another process."""
-    if what == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if what == "hang":
-        os.fork()  # a process of its own, which hangs too
-        time.sleep(600)
-    if what == "raise":
-        raise ValueError("no memory\nat all")
-    return os.getpid(), os.environ.get("DRE_JAX_CUDA")
+from tests.processes import alive_in, wait_until, work
 
 
 @pytest.mark.multiprocess

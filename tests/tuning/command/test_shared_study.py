@@ -22,10 +22,13 @@ from tests.error_messages import raises_line
 
 pytestmark = pytest.mark.usefixtures("even_points")
 SPACE = Space({"x": Float(-1.0, 1.0), "k": Categorical(["a", None]), "y": Float(0.0, 1.0, when={"k": "a"})})
+DATABASE, JOURNAL = "sqlite:///{}/study.db", "{}/study.log"
+in_each = pytest.mark.parametrize("storage", [DATABASE, JOURNAL], indirect=True)
 
 
-@pytest.fixture(params=["sqlite:///{}/study.db", "{}/study.log"])
+@pytest.fixture(params=[pytest.param(DATABASE, marks=pytest.mark.thorough), JOURNAL])
 def storage(request, tmp_path):
+    """A journal, which is the quicker one, for tests that ask of every kind the same."""
     return request.param.format(tmp_path)
 
 
@@ -33,6 +36,7 @@ def shared(storage, **options):
     return SharedStudy(storage, "study", SPACE, **options)
 
 
+@in_each
 def test_processes_share_trials(storage):
     first, second = shared(storage, directions={"": "maximize"}, seed=0), shared(storage, seed=1)
     trials = [study.ask() for study in (first, second, first, second)]
@@ -152,6 +156,7 @@ def test_optunas_retried_trials_are_no_failures(storage):
     assert [(trial.number, trial.state) for trial in read] == [(1, "complete")]
 
 
+@in_each
 def test_a_trial_that_another_process_ends_is_passed_over(storage, monkeypatch):
     """While this one asks, and while it tells."""
     study, other = shared(storage, seed=0), shared(storage, seed=1)
@@ -203,6 +208,7 @@ def test_a_storage_that_fails_gives_one_line(tmp_path):
             call()
 
 
+@in_each
 def test_commands_that_run_at_once_have_different_workers(storage, tmp_path):
     def run(seed):
         folder = tmp_path / str(seed)

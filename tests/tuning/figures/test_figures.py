@@ -197,9 +197,9 @@ def test_one_diverged_trial_does_not_decide_the_importance(diverged):
     for i, (x, y, nothing) in enumerate(points):
         value = diverged if i == worst else (x - 0.3) ** 2 + 0.5 * (y - 0.6) ** 2
         optimizer.add({"x": x, "y": y, "nothing": nothing}, value)
-    bars = optimizer.figures()["Importance"].axes[0].patches
-    names = [label.get_text() for label in optimizer.figures()["Importance"].axes[0].get_yticklabels()]
-    drawn = dict(zip(names, (bar.get_width() for bar in bars), strict=True))
+    axes = optimizer.figures()["Importance"].axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    drawn = dict(zip(names, (bar.get_width() for bar in axes.patches), strict=True))
     for shares in (drawn, get_param_importances(to_study(optimizer))):
         assert sum(shares.values()) == pytest.approx(1.0)
         assert shares["nothing"] < 0.1 < shares["x"]

@@ -19,15 +19,13 @@ pytestmark = pytest.mark.usefixtures("quiet_optuna")
 DISTRIBUTIONS = {"x": FloatDistribution(0.0, 1.0), "kernel": CategoricalDistribution(["rbf", "poly"])}
 
 
-def add(study, x, value, *, kernel="rbf", state=TrialState.COMPLETE, broken=None, **others):
-    constraints = None if broken is None else {"c": broken}
+def add(study, x, value, *, kernel="rbf", state=TrialState.COMPLETE, **others):
     study.add_trial(
         optuna.create_trial(
             state=state,
             value=value,
             params={"x": x, "kernel": kernel} | others,
             distributions=DISTRIBUTIONS | {name: FloatDistribution(-100.0, 100.0) for name in others},
-            constraints=constraints,
         )
     )
 
@@ -64,7 +62,7 @@ def test_durations_are_costs():
     np.testing.assert_array_equal(from_studies(again, SPACE).tasks["again"].costs, [0.5, np.nan, 90.0])
 
 
-def test_states_and_constraints_of_trials():
+def test_states_of_trials():
     study = filled("one")
     add(study, 0.9, None, state=TrialState.FAIL)
     add(study, 0.9, -9.0, state=TrialState.PRUNED)
@@ -73,10 +71,6 @@ def test_states_and_constraints_of_trials():
     task = from_studies(study, SPACE).tasks["one"]
     assert task.X[:, 0].tolist() == [0.0, 0.25, 0.5, 1.0]
     assert np.argmin(task.y) == 3
-    study = filled("one")
-    add(study, 0.75, -9.0, broken=1.0)
-    add(study, 1.0, -9.0, broken=2.0)
-    assert np.argsort(-from_studies(study, SPACE).tasks["one"].y).tolist() == [0, 2, 1, 3, 4]
 
 
 def test_exclusions_are_listed():

@@ -31,7 +31,7 @@ def build(text: str, *flags: str) -> Path:
 def emulated_cubin(plan, architecture):
     """Takes the place of `compile.cubin`: the path of the plan's kernel, compiled for this CPU."""
     text = "\n".join(['#include "emulate.h"', source(plan, device=False), '#include "entry.h"'])
-    return str(build(text, "-O1")).encode() + b"\0"
+    return str(build(text, "-Og")).encode() + b"\0"
 
 
 @cache
