@@ -282,12 +282,11 @@ def rooms(docs: Path, out: Path) -> list[Path]:
 
 BOLD = ("hedged-prior", "dre")
 LIVE = {
-    ("random 20x20", "recommended"): "20 past studies",
-    ("random 5x20", "recommended"): "5 past studies",
     ("random 3x20", "recommended"): "3 past studies",
     ("random 1x20", "recommended"): "1 past study",
+    ("reversed 5x20", "recommended"): "5 reversed studies",
     ("irrelevant 1x20", "recommended"): "1 unrelated study",
-    ("none", "gp"): "no past",
+    ("none", "gp-mixture"): "no past",
     ("none", "tpe"): "Optuna's TPE",
     ("none", "random"): "random search",
 }
