@@ -193,7 +193,8 @@ def lines(scores: Mapping[str, np.ndarray], goal: str, trials: int) -> Iterable[
     for tuner, values in scores.items():
         gaps = (values - first).mean(axis=1)
         errors = gaps.std(axis=0) / max(len(gaps) - 1, 1) ** 0.5
-        cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(values.mean(axis=(0, 1)), errors, strict=True)]
+        means = values.mean(axis=(0, 1))
+        cells = [f"{m:.3f}" + f" ± {e:.3f}" * (len(gaps) > 1) for m, e in zip(means, errors, strict=True)]
         yield f"| {tuner} | " + " | ".join(cells) + " |"
 
 
