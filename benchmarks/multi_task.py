@@ -18,6 +18,7 @@ import numpy as np
 from scipy.stats import zscore
 
 from dre_jax.data import Results, Task, add_trace, list_spaces, load_space, write_results
+from dre_jax.data.tasks import unit_scale
 from dre_jax.methods.baselines.source_processes import SourceTasks, source_tasks
 from dre_jax.search.acquisition import log_expected_improvement
 
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def search(past: SourceTasks, task: Task, design: np.ndarray, trials: int) -> np.ndarray:
     """Returns the incumbents f64[trials + 1], 0 for the worst row and 1 for the best."""
-    rows, y = list(design), (task.y.ravel() - task.y.min()) / np.ptp(task.y)
+    rows, y = list(design), unit_scale(task.y.ravel())
     for _ in range(trials):
         values = improvement(past, np.asarray(task.X)[rows], np.nan_to_num(zscore(y[rows])), np.asarray(task.X))
         values[rows] = -np.inf

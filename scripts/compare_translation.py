@@ -193,8 +193,9 @@ def lines(scores: Mapping[str, np.ndarray], goal: str, trials: int) -> Iterable[
     for tuner, values in scores.items():
         gaps = (values - first).mean(axis=1)
         errors = gaps.std(axis=0) / max(len(gaps) - 1, 1) ** 0.5
-        means = values.mean(axis=(0, 1))
-        cells = [f"{m:.3f}" + f" ± {e:.3f}" * (len(gaps) > 1) for m, e in zip(means, errors, strict=True)]
+        cells = [f"{mean:.3f}" for mean in values.mean(axis=(0, 1))]
+        if len(gaps) > 1:
+            cells = [f"{cell} ± {error:.3f}" for cell, error in zip(cells, errors, strict=True)]
         yield f"| {tuner} | " + " | ".join(cells) + " |"
 
 

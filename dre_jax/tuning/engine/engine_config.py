@@ -6,7 +6,7 @@ from typing import Any
 
 from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, Share
 from dre_jax.errors import ConfigError
-from dre_jax.methods import find
+from dre_jax.methods import Entry, find
 from dre_jax.search.method import Method
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.tuning.space.scalars import plain_value, to_list
@@ -43,8 +43,7 @@ class EngineConfig(Checked):
     """
 
     method: str = DEFAULT_METHOD
-    """What suggests where there is no surrogate: a method that learns from no past tasks, as "gp" (faster from 60
-    trials on), "random" or "dkgp"."""
+    """What suggests without a surrogate: a method that learns from no past tasks, as "gp", "random" or "dkgp"."""
     pending_strategy: PendingStrategy = "mean"
     """Stand-in for the responses of running trials: the min, mean or max of those so far (the constant liar), or what
     the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
@@ -70,7 +69,7 @@ class EngineConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        method_without_past(self.method)  # raises
+        _entry_without_past(self.method)  # raises
         point = to_list(self.reference_point)
         if isinstance(point, Mapping):
             point = {name: plain_value(number) for name, number in point.items()}
@@ -94,9 +93,13 @@ def method_without_past(name: str) -> Method:
     Raises:
       ConfigError: for an unknown name, a method that learns from past tasks, or one that is not in JAX.
     """
+    return _entry_without_past(name).make(dict(GP_SETTINGS) if name == "gp" else None)
+
+
+def _entry_without_past(name: str) -> Entry:
     entry = find(name)
     if entry.default is None:
         raise ConfigError(f"a method without past tasks must be one in JAX, as gp and random, but got {name!r}")
     if entry.transfer:
         raise ConfigError(f"{name} learns from past tasks: pass surrogate=Surrogate.fit(past, method={name!r})")
-    return entry.make(dict(GP_SETTINGS) if name == "gp" else None)
+    return entry
