@@ -108,11 +108,13 @@ inline void launch(int blocks, int threads, size_t shared_bytes, int side_by_sid
     Block& block = *running[rand() % running.size()];
     const int warp_number = rand() % (threads / 32), turns = 1 + rand() % 64;
     const long before = progress;
-    for (int turn = 0; turn < turns; ++turn)
+    for (long turn = 0, last = -1; turn < turns && progress != last; ++turn) {  // until the warp waits for another one
+      last = progress;
       for (int lane = 0; lane < 32; ++lane) {
         Fiber& fiber = *block.fibers[warp_number * 32 + lane];
         if (!fiber.done) now = &fiber, swapcontext(&main_context, &fiber.context);
       }
+    }
     idle = progress == before ? idle + 1 : 0;
     if (idle > 1000000) fprintf(stderr, "the emulated blocks wait for each other for ever\n"), abort();
     running.erase(std::remove_if(running.begin(), running.end(),
