@@ -1,15 +1,11 @@
 """Writes a page for each script of `examples/`, and one that shows them all, before Sphinx reads any page.
 
 A page is the script's docstring, its picture and its code. The pictures lie in docs/gallery, where scripts/gallery puts
-them: to run all examples while the site is built would take minutes. The pages of NOTEBOOKS are notebooks, made from
-the scripts and executed with ``--quick``.
+them: to run all examples while the site is built would take minutes.
 """
 
 import ast
 from pathlib import Path
-
-import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ORDER = (
@@ -25,18 +21,13 @@ ORDER = (
     "many_runs",
     "many_searches",
 )
-NOTEBOOKS = {
-    "past_studies": "past_studies.png",
-    "own_class": "own_class/regret.png",
-    "many_runs": "many_runs/regret.png",
-}
 NOT_SHOWN = {"gallery", "syne_tune"}  # shared parts, and a script that needs a download and draws nothing
 
 INDEX = """\
 # Gallery
 
 Scripts of `examples/` that run in under a minute on two cores, print what their pages say and leave the picture shown.
-`scripts/gallery` runs them all. {notebooks} are notebooks as well, executed with `--quick` while this site is made.
+`scripts/gallery` runs them all.
 
 ::::{{grid}} 1 2 2 2
 :gutter: 3
@@ -72,25 +63,6 @@ def page(name):
     return f"{title}\n{'=' * len(title)}\n\n{text}\n\n{picture}\n\n``examples/{name}.py``\n\n{code}\n"
 
 
-def notebook(name):
-    """The example as a notebook: its text, the shared parts as a file, a cell for each function, a run, the picture."""
-    title, text = parts(name)
-    shared = "%%writefile gallery.py\n" + (EXAMPLES / "gallery.py").read_text()
-    code = (EXAMPLES / f"{name}.py").read_text().split('"""\n\n', 1)[1]
-    *functions, _ = code.split("\n\n\n")  # without the call from a shell
-    call = 'import sys\n\nsys.argv = ["", "--quick"]  # [""] runs all of it\nmain()'
-    picture = f'from IPython.display import Image\n\nImage("{NOTEBOOKS[name]}")'
-    cells = [
-        new_markdown_cell(f"# {title}\n\n{text.replace('``', '`')}"),
-        new_code_cell(shared, metadata={"tags": ["hide-input"]}),
-        *map(new_code_cell, [*functions, call, picture]),
-    ]
-    for number, cell in enumerate(cells):
-        cell["id"] = f"cell-{number}"  # else random
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
-
-
 def write_pages(app):
     """Writes the pages that have changed."""
     there = {path.stem for path in EXAMPLES.glob("*.py")} - NOT_SHOWN
@@ -98,10 +70,8 @@ def write_pages(app):
         raise ValueError(f"the gallery must name every example, but they differ in {sorted(there ^ set(ORDER))}")
     folder = Path(app.srcdir) / "gallery"
     cards = "\n".join(CARD.format(title=parts(name)[0], name=name) for name in ORDER)
-    texts = {f"{name}.rst": page(name) for name in ORDER if name not in NOTEBOOKS}
-    texts |= {f"{name}.ipynb": nbformat.writes(notebook(name)) for name in NOTEBOOKS}
-    links = ", ".join(f"{{download}}`{name}.ipynb`" for name in NOTEBOOKS)
-    texts["index.md"] = INDEX.format(cards=cards, names="\n".join(ORDER), notebooks=links)
+    texts = {f"{name}.rst": page(name) for name in ORDER}
+    texts["index.md"] = INDEX.format(cards=cards, names="\n".join(ORDER))
     for path in (path for path in folder.glob("*.rst") if path.name not in texts):
         path.unlink()
     for name, text in texts.items():

@@ -1,6 +1,5 @@
 """The examples run as they stand, say what their pages promise, and leave a picture."""
 
-import importlib
 import os
 import re
 import struct
@@ -19,11 +18,11 @@ FILES = {
 """Options for a file that an example keeps."""
 
 
-def run(name, out):
+def run(name, out, *options):
     """What it prints; its picture is there."""
     environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": os.environ.get("DRE_JAX_CACHE", "")}
     option, file = FILES.get(name, ("--out", ""))
-    command = [sys.executable, EXAMPLES / f"{name}.py", "--out", out, option, out / file]
+    command = [sys.executable, EXAMPLES / f"{name}.py", "--out", out, option, out / file, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Error" not in done.stderr
@@ -128,15 +127,6 @@ def test_examples_keep_the_promises_of_the_page(name, tmp_path):
     PROMISES[name](run(name, tmp_path), tmp_path)
 
 
-@pytest.mark.thorough
 @pytest.mark.multiprocess
-def test_a_notebook_of_the_site_runs(tmp_path, monkeypatch):
-    """It has all that it needs: no file of the repository lies beside it."""
-    monkeypatch.syspath_prepend(EXAMPLES.parent / "docs" / "_ext")
-    from nbclient import NotebookClient  # of the extra `docs`
-
-    notebook = importlib.import_module("gallery_pages").notebook("own_class")
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    class_, chance = regrets(notebook.cells[-2].outputs[0].text, 10)
-    assert class_ < chance
-    assert (tmp_path / "own_class" / "regret.png").read_bytes().startswith(b"\x89PNG")
+def test_a_quick_example(tmp_path):
+    own_class(run("own_class", tmp_path, "--quick"), tmp_path)
