@@ -1,4 +1,4 @@
-"""Derive meta-datasets from one: folds, fewer past tasks, smaller tables, misleading or diverged responses.
+"""Derive meta-datasets from one: folds, fewer past tasks, smaller tables, misleading, diverged or equal responses.
 
 ``python scripts/derive_data.py --data DIR --out NEW [--space NAME] [--folds 6 | --past-tasks 3 --past-rows 20
 --test-rows 400 --responses reversed --past-from DIR2 SPACE2]``
@@ -21,7 +21,7 @@ from dre_jax.data import SearchSpace, Task, bundled
 from dre_jax.data.hpob import list_spaces, load_space, write_dataset
 from dre_jax.errors import ConfigError
 
-RESPONSES = ("reversed", "permuted", "diverged")
+RESPONSES = ("reversed", "permuted", "diverged", "plateau")
 _DESIGNS = 5
 
 
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--past-rows", type=int, help="number of rows of each past task")
     parser.add_argument("--past-from", nargs=2, metavar=("DIR", "SPACE"), help="past tasks of another model")
     parser.add_argument("--test-rows", type=int, help="number of rows of each test task, with new initial designs")
-    parser.add_argument("--responses", choices=RESPONSES, help="of test tasks; `diverged` applies to all tasks")
+    parser.add_argument("--responses", choices=RESPONSES, help="of test tasks; the last two: of all tasks")
     args = parser.parse_args(arguments)
     data = folder(args.data)
     spaces = [load_space(data, name) for name in args.space or list_spaces(data)]
@@ -83,8 +83,9 @@ def derive(space: SearchSpace, args: argparse.Namespace) -> SearchSpace:
         test = {name: draw_rows(task, args.test_rows) for name, task in test.items()}
         designs |= {name: draw_designs(task, args.design_rows) for name, task in test.items()}
     validation = dict(space.validation)
-    if args.responses == "diverged":
-        train, validation, test = ({n: diverged(t) for n, t in split.items()} for split in (train, validation, test))
+    if args.responses in OF_ALL_TASKS:
+        change = OF_ALL_TASKS[args.responses]
+        train, validation, test = ({n: change(t) for n, t in split.items()} for split in (train, validation, test))
     elif args.responses is not None:
         test = {name: misleading(task, args.responses) for name, task in test.items()}
     return replace(space, train=train, validation=validation, test=test, designs=designs)
@@ -112,6 +113,16 @@ def diverged(task: Task) -> Task:
     place, size = task.X @ direction, np.exp(_random(task, "size").normal(2.0, 1.0, task.n_rows))
     far = (place > np.quantile(place, 2 / 3)) & (task.y < np.quantile(task.y, 0.9))
     return replace(task, y=np.where(far, task.y.min() - np.ptp(task.y) * size, task.y))
+
+
+def plateau(task: Task) -> Task:
+    """Returns a task of which the worst 85 % share one response, but for some that are slightly below it."""
+    floor, rng = np.quantile(task.y, 0.85), _random(task, "plateau")
+    below = np.where(rng.random(task.n_rows) < 0.15, 0.02 * np.ptp(task.y) * rng.random(task.n_rows), 0.0)
+    return replace(task, y=np.where(task.y < floor, floor - below, task.y))
+
+
+OF_ALL_TASKS = {"diverged": diverged, "plateau": plateau}
 
 
 def _random(task: Task, purpose: str) -> np.random.Generator:

@@ -49,7 +49,7 @@ def test_past_tasks_and_rows_are_left_out(derive):
 
 def test_responses_mislead_or_diverge(derive):
     whole = load_space(bundled.path(), "svm")
-    for kind in ("reversed", "permuted", "diverged"):
+    for kind in ("reversed", "permuted", "diverged", "plateau"):
         space = load_space(derive("--responses", kind), "svm")
         for name, task in space.test.items():
             y = whole.test[name].y
@@ -58,6 +58,11 @@ def test_responses_mislead_or_diverge(derive):
             elif kind == "permuted":
                 assert (task.y != y).mean() > 0.5
                 np.testing.assert_array_equal(np.sort(task.y), np.sort(y))
+            elif kind == "plateau":
+                floor = np.quantile(y, 0.85)
+                assert 0.65 < (task.y == floor).mean() < 0.8
+                assert (task.y[y > floor] == y[y > floor]).all()
+                assert 0.05 < (task.y < floor).mean() < 0.2
             else:
                 assert 0.2 < (task.y < y.min()).mean() < 0.34
                 assert (task.y[y >= np.quantile(y, 0.9)] == y[y >= np.quantile(y, 0.9)]).all()
