@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -114,31 +113,6 @@ def scale_responses(scale: ResponseScale, response: Array, where: Array) -> Scal
         return ScaledResponses(y, ResponseTransform(masked_mean(response, where), deviation, zero, zero + jnp.inf))
     median = masked_median(response, where)
     return _compress_and_standardise(response, where, median, _compression_unit(response - median, where))
-
-
-def scale_history(scale: ResponseScale, response: Array, where: Array) -> ScaledResponses:
-    """Scales the responses f[n] of a search as `scale_responses`, but all become 0 if none is above their median.
-
-    The best response is then that of most trials, as the accuracy of the most frequent class often is. Those below it
-    do not say where better ones are, and are too few to give a scale: one that is slightly below would be an outlier.
-
-    Example:
-      >>> where = jnp.ones(4, bool)
-      >>> scale_history("compressed", jnp.array([0.7, 0.7, 0.69, 0.7]), where).y.tolist()
-      [0.0, 0.0, 0.0, 0.0]
-      >>> (scale_history("compressed", jnp.array([0.7, 0.7, 0.69, 0.8]), where).y > 0.0).tolist()
-      [False, False, False, True]
-    """
-    median = masked_median(response, where)
-    centred = jnp.where(where, response - median, 0.0)
-    spread = _root_mean_square(centred, where)
-    # Rounding may leave differences between responses that are equal.
-    is_plateau = jnp.max(centred) <= 1e-6 * jnp.maximum(jnp.abs(median), spread)
-    has_spread = spread > 1e-6 * jnp.maximum(jnp.abs(median), 1e-6)
-    zero = jnp.zeros_like(median)
-    linear = ResponseTransform(zero, jnp.where(has_spread, spread, 1.0), median, zero + jnp.inf)
-    equal = ScaledResponses(jnp.zeros_like(response), linear)
-    return jax.tree.map(partial(jnp.where, is_plateau), equal, scale_responses(scale, response, where))
 
 
 def scale_by_evidence(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import zscore
 
-from dre_jax.gp.response_scale import scale_history, scale_responses
+from dre_jax.gp.response_scale import scale_responses
 from tests.oracles import compressed_scores, in_slots
 
 ORACLES = {"standardised": zscore, "compressed": compressed_scores}
@@ -65,19 +65,3 @@ def test_diverged_trials_do_not_decide_the_scale_of_the_others():
         gaps.append({scale: np.ptp(scaled(scale, y, jnp.ones(7, bool)).y[2:4]) for scale in ORACLES})
     assert gaps[1]["standardised"] < 1e-6
     assert 0.25 < gaps[1]["compressed"] / gaps[0]["compressed"] < 1.0
-
-
-@pytest.mark.parametrize("scale", ORACLES)
-@pytest.mark.parametrize("rounding", [0.0, 3e-7])
-def test_a_history_is_scaled_once_a_response_is_above_the_median(scale, rounding):
-    """Until then all responses are equal, and predictions have the unit of those below."""
-    plateau = np.array([0.7, 0.7 + rounding, 0.7, 0.6, 0.7, 0.2])
-    with jax.numpy_dtype_promotion("standard"):
-        y, transform = jax.jit(scale_history, static_argnums=0)(scale, *in_slots(8, plateau))
-    np.testing.assert_array_equal(y, 0.0)
-    unit = np.sqrt(np.mean((plateau - 0.7) ** 2))
-    mean, deviation = transform.restore(jnp.array([-1.0, 0.0, 2.0]), jnp.ones(3))
-    np.testing.assert_allclose(mean, 0.7 + unit * np.array([-1.0, 0.0, 2.0]), rtol=1e-5)
-    np.testing.assert_allclose(deviation, unit, rtol=1e-5)
-    above = np.append(plateau, 0.71)
-    np.testing.assert_allclose(scale_history(scale, *in_slots(8, above)).y[:7], ORACLES[scale](above), atol=2e-5)

@@ -22,7 +22,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
-from dre_jax.gp.response_scale import ResponseTransform, best_response, scale_history
+from dre_jax.gp.response_scale import ResponseTransform, best_response, scale_responses
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
     CommonFit,
@@ -209,13 +209,13 @@ class HedgedPrior:
 
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
         """Returns the mixture given a history, whose responses are scaled here."""
-        y, transform = scale_history(self.prior.response_scale, history.response, history.where)
+        y, transform = scale_responses(self.prior.response_scale, history.response, history.where)
         noise_var = transform.noise_var(history.noise_var, history.response)
         return condition_mixture(self.prior, self.processes, params, Trials(history.x, y, history.where, noise_var))
 
     def response_transform(self, history: History) -> ResponseTransform:
         """Returns the function from the history's responses to the scale of predictions."""
-        return scale_history(self.prior.response_scale, history.response, history.where).transform
+        return scale_responses(self.prior.response_scale, history.response, history.where).transform
 
     def sample_posterior(
         self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array

@@ -48,18 +48,6 @@ def test_similar_tasks_help_at_once_and_reversed_tasks_are_rejected(learned, hil
     assert reversed_past[-1] < 0.002
 
 
-def test_a_plateau_says_nothing_of_the_past(learned, hills):
-    """One trial that is slightly below the equal ones is no evidence; one above them is."""
-    task = hills.test["new"]
-    x, y = task.X[np.argsort(task.y)[:5]], np.full(5, 0.7)
-
-    def weights(fifth):
-        return np.exp(METHOD.condition(learned, make_history(x, np.append(y[:4], fifth), CAPACITY)).log_weight)
-
-    np.testing.assert_array_equal(weights(0.69), weights(0.7))
-    assert np.abs(weights(0.71) - weights(0.7)).max() > 0.01
-
-
 def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidates):
     task = hills.test["new"]
     worst, others = np.argmin(task.y), np.argsort(task.y)[1:9]
