@@ -175,7 +175,7 @@ from dre_jax.functions import optimize_functions
 from dre_jax.search.batch import ExecutionConfig
 bowl = lambda centre, x: ((x - centre) ** 2).sum()
 tasks = np.array([0.2, 0.5, 0.9], np.float32)
-one, all = (optimize_functions(bowl, tasks, 2, n_trials=8, execution=ExecutionConfig(side_by_side=side))
+one, all = (optimize_functions(bowl, tasks, 2, method="gp", n_trials=8, execution=ExecutionConfig(side_by_side=side))
             for side in (False, True))
 print(len(jax.devices()), np.abs(one.points - all.points).max() < 1e-6)
 """
