@@ -101,3 +101,20 @@ def test_links_lead_to_files_and_headings():
                 file = (path.parent / name).resolve() if name else path
                 assert file in GENERATED or file.exists(), f"{path.name}: {target}"
                 assert not heading or heading in headings[file], f"{path.name}: {target}"
+
+
+def test_the_front_pages_have_the_numbers_of_the_tables():
+    def cell(page, row, column):
+        line = next(line for line in (DOCS / "results" / page).read_text().splitlines() if line.startswith(row))
+        return float(re.match(r"[\d.]+", line.split(" | ")[column])[0])
+
+    expected = [
+        f"{cell('tables.md', '| `hedged-prior`', 2):.3f}",
+        f"{cell('tables.md', '| `gp`', 4):.3f}",
+        f"{cell('tables.md', '| `random`', 5):.3f}",
+        *(f"{cell('live.md', row, 3):.2f}" for row in ("| random 3x20", "| none | `gp-mixture`", "| none | `tpe`")),
+        f"{cell('speed.md', '| trial-30-published', 4):.0f}",
+    ]
+    for page in (REPOSITORY / "README.md", DOCS / "index.md"):
+        header, _, row = re.search(r"\| 5 trials .*\n.*\n.*", page.read_text())[0].splitlines()
+        assert re.findall(r"0\.\d+", row) + re.findall(r"(\d+) times as fast", header) == expected
