@@ -48,6 +48,23 @@ def test_a_task_is_scaled_by_the_published_optimum_of_its_function(name):
     assert np.corrcoef(family.losses(turned, points), values)[0, 1] < -0.999
 
 
+@pytest.mark.parametrize(
+    ("name", "x", "expected"),
+    [
+        ("branin", (0.0, 0.0), 56.0 - 1.25 / np.pi),
+        ("ackley-5", (3.0,) * 5, 20.0 - 20.0 * np.exp(-0.6)),
+        ("rosenbrock-4", (-1.0,) * 4, 3 * (100.0 * 4.0 + 4.0)),
+        ("levy-6", (-3.0,) * 6, 5 * (1.0 + 10.0 * np.sin(1.0) ** 2) + 1.0),
+        ("griewank-5", (0.0, np.pi * 2**0.5, 0.0, 0.0, 0.0), np.pi**2 / 2000.0 + 2.0),
+        ("styblinski-tang-8", (-1.0,) * 8, -80.0),
+        ("bowl-3", (3.0,) * 3, 9.0 * 1.39),
+    ],
+)
+def test_formulas_away_from_the_optimum(name, x, expected):
+    """Worked out by hand from the published formulas, where squares are not doubles."""
+    assert in_double(FAMILIES[name], [x])[0] == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("name", ["hartmann-6", "mixed-5"])
 def test_searches_find_an_optimum_that_none_of_many_points_beats(name):
     family = FAMILIES[name]
@@ -55,6 +72,19 @@ def test_searches_find_an_optimum_that_none_of_many_points_beats(name):
     losses = family.losses(task, np.random.default_rng(4).random((4096, family.n_columns)))
     assert (losses >= task.least).all()
     assert np.median(family.regret(task, losses)) == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_optimum_of_whole_numbers_and_choices_is_attained():
+    """Nearer and nearer to the best of random points, of which all have a whole number and a choice."""
+    family, rng = FAMILIES["mixed-5"], np.random.default_rng(0)
+    task = family.draw(np.random.default_rng(3))
+    best, least = 0.5, np.inf
+    for radius in 0.1 ** np.arange(6):
+        points = np.clip(best + radius * rng.uniform(-1.0, 1.0, (4096, family.n_columns)), 0.0, 1.0)
+        losses = family.losses(task, points)
+        if losses.min() < least:
+            best, least = points[losses.argmin()], losses.min()
+    assert (least - task.least) / task.spread == pytest.approx(0.0, abs=1e-6)
 
 
 def test_hyperparameters_have_the_loss_of_their_point():

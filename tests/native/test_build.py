@@ -65,6 +65,13 @@ def undecided(monkeypatch):
     trial.decision.cache_clear()
 
 
+@pytest.mark.skipif(native.compiler_version() is None, reason="no C++ compiler on this machine")
+@pytest.mark.usefixtures("undecided")
+def test_a_machine_with_a_compiler_uses_the_library():
+    """Other tests of the C++ would be skipped."""
+    assert native.available(), native.decision().why_not
+
+
 def no_handler():
     raise RuntimeError("No FFI handler registered\nfor dre_jax_steps")
 

@@ -4,13 +4,14 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from joblib import parallel_config
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -73,6 +74,16 @@ def test_one_line_changes_and_seeds_repeat(data):
     assert search.best_score_ == pytest.approx(again)
     assert search.score(X, y) > 0.5
     assert search.predict(X).shape == y.shape
+
+
+def test_groups_are_routed_to_the_splitter(data):
+    X, y = data
+    groups = np.arange(len(y)) % 3
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = DRESearchCV(SVC(), SPACE, n_iter=2, cv=GroupKFold(3), random_state=0).fit(X, y, groups=groups)
+    scores = [search.cv_results_[f"split{i}_test_score"][search.best_index_] for i in range(3)]
+    again = cross_val_score(SVC(**search.best_params_), X, y, groups=groups, cv=GroupKFold(3))
+    np.testing.assert_allclose(scores, again)
     searches = [DRESearchCV(SVC(), SPACE, n_iter=3, cv=2, random_state=seed).fit(*data) for seed in (0, 0, 1)]
     first, same, other = (search.cv_results_["params"] for search in searches)
     assert first == same != other

@@ -112,6 +112,14 @@ def test_improvements_are_over_the_best_feasible_trial():
     np.testing.assert_allclose(capped, [3.0, 1.0, 3.0, 2.0, 3.0, -np.inf])
     for unchanged in ([True] * 6, [False] * 6):
         np.testing.assert_array_equal(capped_responses(responses, unchanged), responses)
+    observed = [complete_trial({}, 0.0, _constraints={"a": -1.0 if one else 1.0}) for one in feasible[:4]]
+    arrays = np.zeros((4, 2)), *[np.empty((0, 2))] * 2
+    for with_constraints, expected in (
+        (observed, [3.0, 1.0, 3.0, 2.0]),
+        ([complete_trial({}, 0.0)] * 4, responses[:4]),
+    ):
+        result = feasibility_outcomes(EngineConfig(), with_constraints, responses[:4], *arrays, np.float64)[1]
+        np.testing.assert_allclose(result, expected)
 
 
 def test_constraints_and_failures_combine():
