@@ -85,28 +85,6 @@ class ResponseTransform(NamedTuple):
         return self.median + response, deviation * jnp.exp(log_slope)
 
 
-class ScaleChange(NamedTuple):
-    """From one scale of the same responses to another."""
-
-    old: ResponseTransform
-    new: ResponseTransform
-
-    def extend(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Converts moments f[...] by the linear function that leads from scale to scale above the median.
-
-        Improvements on a response above the median are exact.
-        """
-        old, new = self
-        ratio = old.deviation / new.deviation
-        offset = (old.median + old.mean - new.median - new.mean) / new.deviation
-        return ratio * mean + offset, ratio**2 * variance
-
-    def convert(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Converts moments f[...], as responses: the variance by the derivative at the mean."""
-        response, deviation = self.old.restore(mean, jnp.sqrt(variance))
-        return self.new.apply(response), (deviation * self.new.slope(response)) ** 2
-
-
 class ScaledResponses(NamedTuple):
     """Responses on a scale, and the function that gave them."""
 

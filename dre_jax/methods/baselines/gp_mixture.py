@@ -16,18 +16,20 @@ from jax import Array
 
 from dre_jax.checks import AboveTwo, Checked
 from dre_jax.gp.length_scale_prior import generic_prior
-from dre_jax.gp.response_scale import ResponseTransform, best_response
+from dre_jax.gp.response_scale import ResponseTransform, ScaledResponses, best_response, scale_by_evidence
+from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior.priors import Trials
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
     TaskPosterior,
+    TaskProcess,
     TaskProcessConfig,
-    TaskScale,
-    choose_scale,
     condition_processes,
+    fixed_processes,
     log_shares,
+    task_covariance_and_residuals,
 )
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import (
@@ -89,11 +91,29 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
 
     def response_transform(self, history: History) -> ResponseTransform:
         """Returns the function from the history's responses to the scale of predictions."""
-        return self._scale(history).transform
+        return self._scale(history)[1]
 
-    def _scale(self, history: History) -> TaskScale:
-        hyperpriors = _hyperpriors(history.x.shape[1], history.response.dtype)
-        return choose_scale(self.processes, hyperpriors, history, self.degrees_of_freedom, self.linear_log_odds)
+    def _scale(self, history: History) -> tuple[Trials, ResponseTransform]:
+        """Returns the trials on the scale of higher evidence."""
+        where, dtype = history.where, history.response.dtype
+        x = jnp.where(where[:, None], history.x, 0.0)
+        fixed = fixed_processes(self.processes, _hyperpriors(x.shape[1], dtype))
+        nu = jnp.asarray(self.degrees_of_freedom, dtype)
+
+        def trials_of(scaled: ScaledResponses) -> Trials:
+            noise_var = scaled.transform.noise_var(history.noise_var, history.response)
+            return Trials(x, scaled.y, where, noise_var, jnp.zeros_like(scaled.y))
+
+        def log_density(scaled: ScaledResponses) -> Array:
+            trials = trials_of(scaled)
+
+            def of_process(process: TaskProcess) -> Array:
+                return log_student_t_density(*task_covariance_and_residuals(process, trials), where, nu)
+
+            return jax.nn.logsumexp(jax.vmap(of_process)(fixed))
+
+        scaled = scale_by_evidence(history.response, where, log_density, self.linear_log_odds)
+        return trials_of(scaled), scaled.transform
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Values the candidates by the mixture, whose processes are fitted anew."""
@@ -101,7 +121,7 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
 
     def fit_history(self, params: None, history: History, key: Array) -> FittedMixture:
         """Returns the processes, fitted to the scaled responses and conditioned on them."""
-        trials = self._scale(history).trials
+        trials, _ = self._scale(history)
         y, where = trials.y, trials.where
         hyperpriors = _hyperpriors(trials.x.shape[1], y.dtype)
         processes = condition_processes(self.processes, hyperpriors, trials, self.degrees_of_freedom)

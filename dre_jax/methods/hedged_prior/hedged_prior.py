@@ -22,12 +22,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
-from dre_jax.gp.response_scale import (
-    ResponseTransform,
-    ScaleChange,
-    best_response,
-    scale_responses,
-)
+from dre_jax.gp.response_scale import ResponseTransform, best_response, scale_responses
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
     CommonFit,
@@ -41,7 +36,6 @@ from dre_jax.methods.hedged_prior.mixture import (
     HedgedPosterior,
     HedgedPriorParams,
     HeldOutEvidence,
-    TaskHistory,
     component_moments,
     condition_mixture,
     predict_mixture,
@@ -51,16 +45,11 @@ from dre_jax.methods.hedged_prior.priors import (
     HYPOTHESES,
     Hypothesis,
     LearnedPriorConfig,
+    Trials,
     hypothesis_arrays,
     init,
 )
-from dre_jax.methods.hedged_prior.task_process import (
-    TaskHyperpriors,
-    TaskProcessConfig,
-    choose_scale,
-    log_fixed_density,
-    scaled_trials,
-)
+from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, train_priors
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread
@@ -103,10 +92,6 @@ class HedgedPrior:
     """The process that a few past tasks have in common."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
     """Fits to past tasks that give the prior of the length scales of those processes."""
-    linear_log_odds: float = -1.0
-    """Log-odds, before the first trial, of a linear response scale for the processes of the task; the other one
-    compresses responses below the median. The evidence of the fixed processes chooses one (`choose_scale`). What past
-    tasks taught always has ``prior.response_scale``."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -224,14 +209,9 @@ class HedgedPrior:
 
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
         """Returns the mixture given a history, whose responses are scaled here."""
-        scaled = scale_responses(self.prior.response_scale, history.response, history.where)
-        trials = scaled_trials(history, scaled)
-        settings = self.processes, params.hyperpriors
-        nu = self.prior.degrees_of_freedom
-        own = choose_scale(*settings, history, nu, self.linear_log_odds)
-        log_ratio = log_fixed_density(*settings, trials, nu) - log_fixed_density(*settings, own.trials, nu)
-        task_history = TaskHistory(own.trials, ScaleChange(own.transform, scaled.transform), log_ratio)
-        return condition_mixture(self.prior, self.processes, params, trials, task_history)
+        y, transform = scale_responses(self.prior.response_scale, history.response, history.where)
+        noise_var = transform.noise_var(history.noise_var, history.response)
+        return condition_mixture(self.prior, self.processes, params, Trials(history.x, y, history.where, noise_var))
 
     def response_transform(self, history: History) -> ResponseTransform:
         """Returns the function from the history's responses to the scale of predictions."""
@@ -286,7 +266,7 @@ def mean_and_improvement(
     noise = posterior.noise_deviations
 
     def block(rows: Array) -> tuple[Array, Array]:
-        means, variances = component_moments(config, posterior, rows, linear=True)
+        means, variances = component_moments(config, posterior, rows)
         improvement = log_mixture_improvement(log_weight, means, variances, incumbent, noise)
         return jnp.sum(share * means, axis=0), improvement
 
@@ -314,6 +294,6 @@ ENTRIES = (
         transfer=True,
         default=HedgedPrior(),
         companion="dre",
-        free=("acquisition", "linear_log_odds", "processes"),
+        free=("acquisition", "processes"),
     ),
 )

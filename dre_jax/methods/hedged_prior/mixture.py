@@ -26,7 +26,7 @@ from jax import Array, lax
 from dre_jax.data.folds import Folds, HeldOut, group_by_task
 from dre_jax.data.tasks import TaskTable
 from dre_jax.gp.regression import observation_noise
-from dre_jax.gp.response_scale import ScaleChange, scale_responses
+from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t
 from dre_jax.methods.hedged_prior.common_process import CommonPrior
 from dre_jax.methods.hedged_prior.priors import (
@@ -149,19 +149,6 @@ def condition_prior(
     return PriorPosterior(prior, hypotheses, features, trend_mean, *jax.vmap(condition_on)(hypotheses))
 
 
-class TaskHistory(NamedTuple):
-    """A history on the response scale of the processes of the task."""
-
-    trials: Trials
-    change: ScaleChange
-    """From this scale to the one of the past."""
-    log_ratio: Array
-    """Scalar: log-density of the trials under the fixed processes on the scale of the past minus that on this scale.
-
-    With it the weight of the past does not depend on this scale, which the trials chose.
-    """
-
-
 class HedgedPosterior(NamedTuple):
     """The mixture given a history, with J members, H hypotheses and K processes of the task.
 
@@ -173,8 +160,6 @@ class HedgedPosterior(NamedTuple):
     in front."""
     trials: Trials
     """The history; its trend is the mean over members."""
-    task_history: TaskHistory | None
-    """The history of the processes of the task; None if that is ``trials``."""
     task_posteriors: TaskPosterior
     """Posteriors of the processes of the task; K in front."""
     log_weight: Array
@@ -215,42 +200,13 @@ class HedgedPosterior(NamedTuple):
     def noise_deviations(self) -> Array:
         """The standard deviations of every component's noise, f[J H + C + K]."""
         parts = [group.noise_variances().ravel() for group in self.past]
-        variances = self.task_posteriors.noise_variances()
-        if self.task_history is not None:
-            _, variances = self.task_history.change.extend(jnp.zeros_like(variances), variances)
-        return jnp.sqrt(jnp.concatenate([*parts, variances]))
-
-    def task_moments(self, new: Array, trend: Array, *, linear: bool) -> tuple[Array, Array]:
-        """Returns means and variances of the processes of the task at new configurations f[m, D], two f[K, m].
-
-        ``linear`` for improvements on the best response, and not for responses; see `ScaleChange`.
-        """
-        moments = jax.vmap(lambda task: task.moments(self.trials, new, trend))(self.task_posteriors)
-        if self.task_history is None:
-            return moments
-        change = self.task_history.change
-        return (change.extend if linear else change.convert)(*moments)
-
-    def sample_task(self, number: Array, key: Array) -> Callable[[Array, Array], Array]:
-        """Samples a function of configurations f[m, D] and their trends f[m] from a process of the task."""
-        task, history = _take(number, self.task_posteriors), self.task_history
-        if history is None:
-            return task.sample(self.trials, key)
-        function = task.sample(history.trials, key)
-        return lambda rows, trend: history.change.convert(function(rows, trend), jnp.zeros(len(rows), rows.dtype))[0]
+        return jnp.sqrt(jnp.concatenate([*parts, self.task_posteriors.noise_variances()]))
 
 
 def condition_mixture(
-    config: LearnedPriorConfig,
-    process_config: TaskProcessConfig,
-    params: HedgedPriorParams,
-    trials: Trials,
-    task_history: TaskHistory | None = None,
+    config: LearnedPriorConfig, process_config: TaskProcessConfig, params: HedgedPriorParams, trials: Trials
 ) -> HedgedPosterior:
-    """Conditions the mixture on a history, trials in the order of their evaluation; any numbers in empty slots.
-
-    The processes of the task have the same history unless ``task_history`` has it on another response scale.
-    """
+    """Conditions the mixture on a history, trials in the order of their evaluation; any numbers in empty slots."""
     x, y, where = trials.x, trials.y, trials.where
     trials = trials._replace(x=jnp.where(where[:, None], x, 0.0), y=jnp.where(where, y, 0.0))
 
@@ -264,13 +220,9 @@ def condition_mixture(
         log_share_of_past = [jax.nn.log_sigmoid(-common.log_odds), jax.nn.log_sigmoid(common.log_odds)]
     trend = jnp.mean(past[0].features.trend, axis=0)
     trials = trials._replace(trend=jnp.where(where, trend, 0.0))
-    if task_history is not None:
-        task_history = task_history._replace(trials=task_history.trials._replace(trend=trials.trend))
-    own_trials = trials if task_history is None else task_history.trials
-    tasks = condition_processes(process_config, params.hyperpriors, own_trials, config.degrees_of_freedom)
-    log_density = tasks.log_density + (0.0 if task_history is None else task_history.log_ratio)
+    tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
     # Equal responses do not identify the variance scale, so they must not change the weights.
-    task_evidence = jnp.where(jnp.any(where & (trials.y != 0.0)), log_density, 0.0)
+    task_evidence = jnp.where(jnp.any(where & (trials.y != 0.0)), tasks.log_density, 0.0)
     log_transfer = jax.nn.log_sigmoid(params.transfer_log_odds)
     log_weights = [
         log_transfer - math.log(len(one.log_weight)) + one.log_weight.ravel() + log_share
@@ -278,16 +230,11 @@ def condition_mixture(
     ]
     own = jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence
     log_weight = jax.nn.log_softmax(jnp.concatenate([*log_weights, own]))
-    return HedgedPosterior(tuple(past), trials, task_history, tasks, log_weight)
+    return HedgedPosterior(tuple(past), trials, tasks, log_weight)
 
 
-def component_moments(
-    config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, *, linear: bool = False
-) -> tuple[Array, Array]:
-    """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + C + K, m].
-
-    ``linear`` for improvements on the best response; see `HedgedPosterior.task_moments`.
-    """
+def component_moments(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array) -> tuple[Array, Array]:
+    """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + C + K, m]."""
 
     def member_moments(member: PriorPosterior) -> tuple[Array, Array, Array]:
         return member.moments(config, new)
@@ -296,7 +243,8 @@ def component_moments(
     # are few.
     map_members = jax.vmap(member_moments) if new.dtype == jnp.float64 else partial(lax.map, member_moments)
     groups = [map_members(group) for group in posterior.past]  # f[J, H, m], f[J, H, m] and f[J, m]
-    tasks = posterior.task_moments(new, jnp.mean(groups[0][2], axis=0), linear=linear)
+    trend, trials = jnp.mean(groups[0][2], axis=0), posterior.trials
+    tasks = jax.vmap(lambda task: task.moments(trials, new, trend))(posterior.task_posteriors)
     means, variances = (
         jnp.concatenate([*(group[i].reshape(-1, len(new)) for group in groups), tasks[i]]) for i in range(2)
     )
@@ -326,7 +274,8 @@ def sample_responses(config: LearnedPriorConfig, posterior: HedgedPosterior, new
         function = _sample_group(config, group, posterior.trials, number, group_key)
         first += size
         samples.append((first, function))
-    task_function = posterior.sample_task(jnp.maximum(component - n_past, 0), keys[1])
+    task = _take(jnp.maximum(component - n_past, 0), posterior.task_posteriors)
+    task_function = task.sample(posterior.trials, keys[1])
 
     def values(rows: Array) -> Array:
         trends = jax.vmap(lambda member: member.compute_features(config, rows).trend)(posterior.past[0])

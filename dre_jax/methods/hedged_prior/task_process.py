@@ -36,7 +36,6 @@ from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances
 from dre_jax.gp.length_scale_prior import GENERIC_LENGTHSCALE, LengthScalePrior, log_length_scale_prior
 from dre_jax.gp.regression import observation_noise
-from dre_jax.gp.response_scale import ResponseTransform, ScaledResponses, scale_by_evidence
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t, log_student_t_density
 from dre_jax.methods.hedged_prior.priors import (
     OFFSET_VAR,
@@ -47,7 +46,6 @@ from dre_jax.methods.hedged_prior.priors import (
     observe,
 )
 from dre_jax.optim.quasi_newton import maximise_in_box
-from dre_jax.search.history import History
 
 T = TypeVar("T")
 
@@ -172,53 +170,6 @@ def task_covariance_and_residuals(process: TaskProcess, trials: Trials) -> tuple
     """Returns the covariance of the observations, f[C, C], and the observations minus their prior mean, f[C]."""
     signal = task_covariance(process, trials.x, trials.x, trials.trend, trials.trend)
     return observe(trials, signal, process.trend_weight * trials.trend, process.log_noise_var)
-
-
-class TaskScale(NamedTuple):
-    """A history on the response scale of the processes of the task."""
-
-    trials: Trials
-    """Without trend."""
-    transform: ResponseTransform
-    """From responses to this scale."""
-
-
-def choose_scale(
-    config: TaskProcessConfig,
-    hyperpriors: TaskHyperpriors,
-    history: History,
-    degrees_of_freedom: float,
-    linear_log_odds: float,
-) -> TaskScale:
-    """Returns the trials on the scale that the evidence of the fixed processes chooses.
-
-    ``linear_log_odds`` are those of a linear scale before the first trial; see `scale_by_evidence`.
-    """
-
-    def log_density(scaled: ScaledResponses) -> Array:
-        return log_fixed_density(config, hyperpriors, scaled_trials(history, scaled), degrees_of_freedom)
-
-    scaled = scale_by_evidence(history.response, history.where, log_density, linear_log_odds)
-    return TaskScale(scaled_trials(history, scaled), scaled.transform)
-
-
-def scaled_trials(history: History, scaled: ScaledResponses) -> Trials:
-    """Returns the trials of a history, without trend."""
-    x = jnp.where(history.where[:, None], history.x, 0.0)
-    noise_var = scaled.transform.noise_var(history.noise_var, history.response)
-    return Trials(x, scaled.y, history.where, noise_var, jnp.zeros_like(scaled.y))
-
-
-def log_fixed_density(
-    config: TaskProcessConfig, hyperpriors: TaskHyperpriors, trials: Trials, degrees_of_freedom: float
-) -> Array:
-    """Returns the log of the sum over the fixed processes of the densities of the trials, a scalar."""
-    nu = jnp.asarray(degrees_of_freedom, trials.y.dtype)
-
-    def log_density(process: TaskProcess) -> Array:
-        return log_student_t_density(*task_covariance_and_residuals(process, trials), trials.where, nu)
-
-    return jax.nn.logsumexp(jax.vmap(log_density)(fixed_processes(config, hyperpriors)))
 
 
 class TaskPosterior(NamedTuple):

@@ -3,17 +3,13 @@
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 from dre_jax.data.tasks import unit_scale
-from dre_jax.methods.baselines.gp_mixture import GaussianProcessMixture
 from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig
 from dre_jax.methods.hedged_prior.hedged_prior import HedgedPrior
 from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig
-from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.search import make_history
 from dre_jax.search.loop import jitted_value
@@ -65,29 +61,3 @@ def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidat
         return float(np.linalg.norm(task.X[pick] - task.X[task.y.argmax()]))
 
     assert distance(100.0) < 0.2 < distance(0.0)
-
-
-@pytest.mark.parametrize("log_odds", [-1e3, 1e3], ids=["compressed", "linear"])
-def test_the_processes_of_the_task_have_a_scale_of_their_own(learned, hills, make_candidates, log_odds):
-    """In responses they predict as without past tasks; on either scale they have the same weight beside the past."""
-    fixed = TaskProcessConfig(steps=0)
-    with_past = replace(METHOD, processes=fixed, linear_log_odds=log_odds)
-    alone = GaussianProcessMixture(
-        processes=fixed, linear_log_odds=log_odds, degrees_of_freedom=METHOD.prior.degrees_of_freedom
-    )
-    x, y = hills.test["new"].X[::5][:CAPACITY], np.exp(4.0 * hills.test["new"].y[::5][:CAPACITY])
-    candidates = make_candidates(hills.test["new"].X)
-
-    def predictions(method, params, take):
-        history = make_history(x, y, CAPACITY)
-        parts = method.predict_components(method.fit_history(params, history, jax.random.key(0)), history, candidates)
-        mean, deviation = method.response_transform(history).restore(jnp.array(parts.mean), jnp.array(parts.deviation))
-        return parts.log_weight, mean[:, take], deviation[:, take]
-
-    log_weight, *own = predictions(with_past, learned, slice(-6, -3))
-    _, *expected = predictions(alone, None, slice(3))
-    for result, goal in zip(own, expected, strict=True):
-        np.testing.assert_allclose(result, goal, rtol=2e-3, atol=2e-3 * np.ptp(y))
-    before, *_ = predictions(replace(with_past, linear_log_odds=-1e3), learned, slice(3))
-    beside = [logsumexp(w[-6:-3]) - logsumexp(w[:-6]) for w in (log_weight, before)]
-    np.testing.assert_allclose(*beside, atol=1e-2)
