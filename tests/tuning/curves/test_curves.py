@@ -212,6 +212,21 @@ class TestOptimizer:
             optimizer.report(trial, 0.0, step)
         assert list(optimizer.trials[trial.number].reports) == [1, 2]
 
+    def test_past_curves_stop_a_fourth_trial(self):
+        """Without them, the first six run to the end."""
+        levels = np.linspace(0.0, 1.0, 12)[:, None]
+        past_curves, stopped = PastCurves({"past": as_dicts(-levels - np.exp(-STEPS / 4))}), []
+        for curves in (None, past_curves):
+            optimizer = Optimizer({"x": Float(-1.0, 1.0)}, direction="minimize")
+            optimizer.set_past_curves(curves)
+            for x, end in ((0.0, 20), (0.1, 20), (0.2, 20), (1.0, 12)):
+                trial = optimizer.add_running({"x": x})
+                for step in range(1, end + 1):
+                    optimizer.report(trial, x + np.exp(-step / 4), step)
+                stopped.append(optimizer.should_stop(trial))
+                optimizer.tell(trial, x)
+        assert stopped == [False] * 7 + [True]
+
     def test_errors(self):
         optimizer = Optimizer({"x": Float(-1.0, 1.0)}, direction="minimize")
         trial = optimizer.ask()
