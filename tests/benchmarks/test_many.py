@@ -5,7 +5,7 @@ import pytest
 from benchmarks import many
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_of_few_searches(capsys):
     many.main(["--branin", "2", "--cold"])
     n, *_, regret, _ = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")

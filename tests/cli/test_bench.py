@@ -9,7 +9,7 @@ from dre_jax.functions.families import FAMILIES
 from dre_jax.functions.optimize import FunctionSearches
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_result_files_are_those_that_report_compares(cli, tmp_path):
     arguments = ["--families", "branin", "--methods", "random,gp", "--tasks", 2, "--seeds", 2, "--trials", 6]
     status, printed, _ = cli("bench", *arguments, "--out", tmp_path)

@@ -109,10 +109,8 @@ class TestOptimizer:
     def test_hedged_prior(self):
         assert_same(waves, 10, 1e-9, surrogate=surrogate_of("hedged-prior"))
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("method", "settings"), [("gcp", {"prior.steps": 5}), pytest.param("dre", {}, marks=pytest.mark.thorough)]
-    )
+    @pytest.mark.thorough
+    @pytest.mark.parametrize(("method", "settings"), [("gcp", {"prior.steps": 5}), ("dre", {})])
     def test_methods_of_float32(self, method, settings):
         """Rounding of responses in float32 moves a value's maximum; the design and first trials are the same."""
         assert_same(waves, 10, 0.02, surrogate=surrogate_of(method, **settings), exact=7)
@@ -164,19 +162,21 @@ def test_noise_has_a_key_of_its_own_in_each_trial():
     assert not np.isin(other.values, first.values).any()
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("method", ["random", pytest.param("gp-mixture", marks=pytest.mark.thorough)])
 @pytest.mark.multiprocess
-def test_side_by_side_on_a_mesh_equals_one_by_one():
+def test_side_by_side_on_a_mesh_equals_one_by_one(method):
     """In a process with two devices, which vmap and shard_map spread three searches over."""
-    code = """
+    code = f"""
 import jax, numpy as np
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions import optimize_functions
 from dre_jax.search.batch import ExecutionConfig
 bowl = lambda centre, x: ((x - centre) ** 2).sum()
 tasks = np.array([0.2, 0.5, 0.9], np.float32)
-one, all = (optimize_functions(bowl, tasks, 2, method="gp", n_trials=8, execution=ExecutionConfig(side_by_side=side))
-            for side in (False, True))
+one, all = (
+    optimize_functions(bowl, tasks, 2, n_trials=8, method="{method}", execution=ExecutionConfig(side_by_side=side))
+    for side in (False, True)
+)
 print(len(jax.devices()), np.abs(one.points - all.points).max() < 1e-6)
 """
     assert run_python(code, JAX_NUM_CPU_DEVICES="2").stdout.split() == ["2", "True"]

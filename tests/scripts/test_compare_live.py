@@ -39,7 +39,7 @@ def test_a_comparison_resumes_and_counts_families_alike(part, tmp_path, capsys):
     assert len(out.read_text().splitlines()) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_searches_in_one_program_have_the_regrets_of_single_optimizers(part):
     contestants, family = part("live.contestants"), FAMILIES["mixed-5"]
     tasks = {n: part("live.functions").draw_task(family, np.random.default_rng(n)) for n in range(2)}

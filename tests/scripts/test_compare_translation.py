@@ -27,10 +27,8 @@ def test_scores_of_rows(script):
     assert [limit.score(found) for found in ([0, 1], [3], [3, 2])] == [1.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("goal", "heading"),
-    [pytest.param("front", "hypervolume at 10 |", marks=pytest.mark.thorough), ("limit", "regret at 10 |")],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("goal", "heading"), [("front", "hypervolume at 10 |"), ("limit", "regret at 10 |")])
 def test_tables_of_generated_tasks(script, capsys, monkeypatch, goal, heading):
     monkeypatch.setattr(script.Surrogate, "fit", partial(script.Surrogate.fit, settings=LITTLE))
     script.main(["--seeds", "1", "--trials", "12", "--tasks", "b", "--goals", goal])

@@ -74,7 +74,7 @@ def test_the_file_says_which_rows_had_no_time(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.multiprocess
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_fine_tuning_beside_float64():
     model, epochs = default_model(2), 3
     problem = float64.make_problem(model, 12)

@@ -109,6 +109,7 @@ def test_a_cpu_trains_one_space_after_the_other():
     assert not runs_side_by_side([SpaceTraining(space) for space in SPACES], MODEL, CONFIG)
 
 
+@pytest.mark.thorough
 def test_the_command_trains_all_spaces_at_once(cli, tmp_path, monkeypatch):
     """As where there is an accelerator; the folders are those of spaces one after the other."""
     names = ("svm", "nearest-neighbours")

@@ -65,6 +65,7 @@ def search(costs_reported, tmp_path):
     return optimizer
 
 
+@pytest.mark.thorough
 def test_a_search_with_costs_is_cheaper(tmp_path):
     """Of three optima of one value, at 0.26, 0.61 and 0.96, the first costs an eighth of the last."""
     with_costs, without = search(True, tmp_path), search(False, tmp_path)

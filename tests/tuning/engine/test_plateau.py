@@ -92,6 +92,7 @@ def test_equal_values_leave_no_gap(tell):
         assert (cells(optimizer) == n).all()
 
 
+@pytest.mark.thorough
 def test_noise_is_not_followed_to_the_boundary():
     """Of even trials, 0.36 are within 0.1 of an edge; of the method's, as the first twenty are, 0.8."""
     near_edge = []

@@ -115,7 +115,7 @@ SEVERAL = LONG._replace(lists=4)
         pytest.param("H100", ModelConfig(), SEVERAL, 10, 300, marks=pytest.mark.thorough),
         pytest.param("A100", ModelConfig(), LONG, MANY, 1500, marks=pytest.mark.thorough),
         pytest.param("B200", ModelConfig(), LONG, 10, 200, marks=pytest.mark.thorough),
-        ("RTX 5090", SHARED, SEVERAL, MANY, 1500),
+        pytest.param("RTX 5090", SHARED, SEVERAL, MANY, 1500, marks=pytest.mark.thorough),
     ],
 )
 def test_nvrtc_compiles_it(device, model, sizes, blocks, most_spilled):
