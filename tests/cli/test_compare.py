@@ -16,6 +16,7 @@ def compared(cli, tmp_path, monkeypatch, jobs_in_this_process):
     return lambda *arguments: cli("compare", *fixed, "--methods", *arguments)
 
 
+@pytest.mark.slow
 def test_methods_run_once_and_are_printed(compared, tmp_path):
     status, out, error = compared("random", "gp", "--at", "1,3")
     assert (status, error) == (0, "")

@@ -11,6 +11,7 @@ demo = import_module("dre_jax.cli.demo")  # the package's name `demo` is the com
 
 
 @pytest.mark.usefixtures("numbers_only")
+@pytest.mark.slow
 def test_the_quick_one(cli, tmp_path, monkeypatch):
     methods = {"dre-no-finetune": {}, "random": {}}
     monkeypatch.setattr(demo, "META_TRAINED", ("dre",))  # priors take twenty seconds

@@ -16,6 +16,7 @@ QUICK = ["--set=training.steps=4", "--set=common.rows=0", "--set=length_scales.s
 QUICK += ["--set=prior.members=1", "--set=prior.trend=8", "--set=prior.layers=4"]
 
 
+@pytest.mark.slow
 def test_the_recommended_method(cli, data, tmp_path):
     meta_train = partial(cli, "meta-train", "--data", data, "--space", "svm", "--out", tmp_path / "root")
     folder = tmp_path / "root" / "svm"

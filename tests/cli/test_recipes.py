@@ -109,6 +109,7 @@ def test_a_reader(cli):
         assert reason in error
 
 
+@pytest.mark.slow
 def test_a_backend(run):
     BACKENDS.clear()
     *_, trace, meta = run("dre-ri", *LITTLE, trials=2)

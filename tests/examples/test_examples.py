@@ -128,5 +128,6 @@ def test_examples_keep_the_promises_of_the_page(name, tmp_path):
 
 
 @pytest.mark.multiprocess
+@pytest.mark.slow
 def test_a_quick_example(tmp_path):
     own_class(run("own_class", tmp_path, "--quick"), tmp_path)

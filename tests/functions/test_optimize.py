@@ -94,6 +94,7 @@ def assert_same(
 class TestOptimizer:
     """Searches evaluate what `Optimizer` does."""
 
+    @pytest.mark.slow
     def test_random(self):
         searches = assert_same(waves, 12, 0.0, method="random")
         evaluate = jax.vmap(jax.vmap(jax.vmap(waves, (None, 0)), (None, 0)))
@@ -101,6 +102,7 @@ class TestOptimizer:
         np.testing.assert_allclose(searches.values, values, rtol=1e-5)
         np.testing.assert_array_equal(searches.best, np.minimum.accumulate(searches.values, axis=-1))
 
+    @pytest.mark.slow
     def test_the_default_method(self):
         assert_same(waves, 14, 1e-9)
 
@@ -115,6 +117,7 @@ class TestOptimizer:
         """Rounding of responses in float32 moves a value's maximum; the design and first trials are the same."""
         assert_same(waves, 10, 0.02, surrogate=surrogate_of(method, **settings), exact=7)
 
+    @pytest.mark.slow
     def test_failures_in_batches(self):
         """Searches keep their distance from failures, and learn nothing else of them."""
         searches = assert_same(half_fails, 12, 1e-9, batch=3, config=EngineConfig(failure_model=False))
@@ -124,6 +127,7 @@ class TestOptimizer:
         searches = assert_same(waves, 14, 0.0, tasks=-CENTRES)  # in the program of `test_the_default_method`
         assert (searches.best == -CENTRES[:, None, None]).all()
 
+    @pytest.mark.slow
     def test_other_hyperparameters(self):
         """Logarithms, whole numbers, conditions and choices, with a default that is evaluated first."""
         assert_same(mixed, 12, 1e-7, space=MIXED)

@@ -159,6 +159,7 @@ class Fits:
 FITTED_ON = []
 
 
+@pytest.mark.slow
 def test_one_search_space_is_in_memory_at_a_time(plan, tmp_path, monkeypatch, content):
     alive = []
 

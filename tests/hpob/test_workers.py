@@ -18,6 +18,7 @@ WORK = """lambda item, os=__import__("os"), signal=__import__("signal"): (
 )"""
 
 
+@pytest.mark.slow
 def test_results_of_workers_and_deaths():
     before = dict(os.environ)
     pool = Pool(partial(eval, WORK), 2)

@@ -92,6 +92,7 @@ class TestCompiled:
         quarter = values_of(fitted(name), history._replace(response=0.25 * history.response), candidates)
         np.testing.assert_array_equal(np.argsort(quarter), np.argsort(expected))
 
+    @pytest.mark.slow
     def test_hard_histories_give_values_that_can_be_compared(self, name, fitted):
         check_hard_histories(fitted(name), COLUMNS)
 

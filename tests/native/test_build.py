@@ -48,6 +48,7 @@ def test_the_library_is_cached(tmp_path):
         ({"CXX": "false"}, "C++ loops cannot be used"),
     ],
 )
+@pytest.mark.slow
 def test_without_a_compiler_jax_computes(tmp_path, variables, said):
     process = run_python(PROGRAM, DRE_JAX_CACHE=str(tmp_path), **variables)
     assert process.stdout == "False True\n"

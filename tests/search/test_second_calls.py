@@ -69,6 +69,7 @@ print(json.dumps(counts))
 
 
 @pytest.mark.multiprocess
+@pytest.mark.slow
 def test_each_program_is_compiled_once():
     """Training evaluates tables of two sizes; two devices train by another program, and the first evaluates."""
     # Without the cache of the tests, from which nothing is compiled.

@@ -174,6 +174,7 @@ class TestManyHyperparameters:
         assert default_candidates(past, unit_cube(40)) == default_candidates(past, unit_cube(12))
         assert default_candidates(random, unit_cube(40)) == CandidateConfig()
 
+    @pytest.mark.slow
     def test_choices_are_explored(self):
         """Of nine choices beside others, the last trials of a search have more than a few combinations."""
         space = Space(

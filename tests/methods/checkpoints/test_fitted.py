@@ -45,6 +45,7 @@ def make_fitted(fitted, past):
 
 
 @pytest.mark.parametrize("name", by_class(LEARNING))
+@pytest.mark.slow
 def test_round_trip(name, make_fitted, tmp_path):
     ours = make_fitted(name)
     save_fitted(tmp_path, ours)

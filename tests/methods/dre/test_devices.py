@@ -83,6 +83,7 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.parametrize("context", ["own", pytest.param("shared", marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_the_number_of_devices_does_not_matter(trained, context):
     folder, (one, *others, _) = trained(context)
     assert [step for step, *_ in one] == [0, 10, 20]

@@ -55,6 +55,7 @@ def alone():
         devices.use(None)
 
 
+@pytest.mark.slow
 def test_spaces_learn_what_they_learn_alone(alone):
     trainings = [SpaceTraining(space) for space in SPACES]
     results = meta_train_side_by_side(trainings, MODEL, CONFIG, key=KEY)
@@ -64,6 +65,7 @@ def test_spaces_learn_what_they_learn_alone(alone):
     assert train_side_by_side._cache_size() == before
 
 
+@pytest.mark.slow
 def test_interrupted_and_finished_spaces_go_on(alone, tmp_path):
     """One space has all its steps already, one begins, and one was interrupted."""
     first, short = SpaceTraining(SPACES[0], tmp_path / "narrow"), dataclasses.replace(CONFIG, steps=3)
@@ -84,6 +86,7 @@ def test_interrupted_and_finished_spaces_go_on(alone, tmp_path):
     assert (result.step, result.resumed_from) == (6, 6)
 
 
+@pytest.mark.slow
 def test_patience_ends_a_space_alone():
     config = dataclasses.replace(CONFIG, evaluate_every=1, patience=1, learning_rate=0.1)
     spaces = [SPACES[0], SPACES[2]]

@@ -40,6 +40,7 @@ def alive(monkeypatch):
     return most
 
 
+@pytest.mark.slow
 def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, space, alive):
     monkeypatch.setattr(trainer, "portion", lambda config: 2)
     expected = meta_train(space, MODEL, CONFIG, key=KEY, stream=False)

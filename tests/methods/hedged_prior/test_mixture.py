@@ -198,6 +198,7 @@ def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_
 
 
 @pytest.mark.parametrize("has_common", [pytest.param(False, marks=pytest.mark.thorough), True])
+@pytest.mark.slow
 def test_sampled_functions_have_the_moments_of_the_mixture(has_common, priors, monkeypatch):
     monkeypatch.setattr(fourier, "N_FEATURES", 64)  # the moments over samples do not depend on it
     rng, draws = np.random.default_rng(4), 600

@@ -126,6 +126,7 @@ def test_nothing_is_compiled_inside_a_bucket():
             assert (propose._cache_size() - before, fit_feasibility._cache_size() - models) == (n_programs, int(model))
 
 
+@pytest.mark.slow
 def test_what_is_compiled_ahead_is_what_a_suggestion_uses(monkeypatch, tmp_path):
     """With a model of failures too: all in other threads, none twice, and the suggestion of programs one by one."""
     trials, threads = [*observations(5), *failed_trials([{"x": 1.0, "kernel": "rbf"}])], []

@@ -27,6 +27,7 @@ def predict(method, history, x):
     return method.predict_components(fitted, history, Candidates(x, np.ones(len(x), bool)))
 
 
+@pytest.mark.slow
 def test_expected_improvement_equals_a_search_on_a_grid():
     """With the processes that the method fits, and scipy's formula in the units of the values."""
     optimizer = Optimizer(SPACE, direction="minimize", seed=0)

@@ -156,6 +156,7 @@ def test_names_that_no_configuration_needs_are_not_absent():
     assert SpaceChanges(SPACE).update_params({"x": 0.1, "z": 1}) == {"x": 0.1}
 
 
+@pytest.mark.slow
 def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path, registries):
     """The network ignores what no past task varies; the configurations to start with leave it open."""
     space = Space({"x": Float(0.0, 1.0), "new": Float(0.0, 1.0)})

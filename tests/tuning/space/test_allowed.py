@@ -46,6 +46,7 @@ def test_each_configuration_comes_once(surrogate, tmp_path):
     assert (SPACE.size, optimizer.ask().params in STOCK) == (5, True)
 
 
+@pytest.mark.slow
 def test_a_search_combines_the_list_with_other_hyperparameters():
     optimizer = Optimizer(WITH_RATE, seed=0)
     optimizer.optimize(lambda p: (p["rate"] - 0.3) ** 2 + abs(p["memory"] - 4) + abs(p.params.get("disks", 0) - 4), 14)

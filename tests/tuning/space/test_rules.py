@@ -55,6 +55,7 @@ def test_points_are_allowed_as_their_configurations_are():
     assert (jitted == np.stack(SPACE.layout.active(points), axis=1)).mean() > 0.999  # bounds are rounded
 
 
+@pytest.mark.slow
 def test_a_search_obeys_its_rules():
     """The optimum without rules is forbidden: l1, four layers, and numbers in the wrong order."""
     optimizer = Optimizer(SPACE, direction="minimize", seed=0)

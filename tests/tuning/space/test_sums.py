@@ -80,6 +80,7 @@ def test_a_compiled_program_moves_points_alike(space):
     np.testing.assert_allclose(space.layout.middles(compiled(good, free)), space.layout.middles(good), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_search_stays_on_its_rules_and_finds_the_best():
     """The optimum without rules is far outside; with them it is on a boundary, a = b = 0.4 with c = 0.2."""
     optimizer = Optimizer(MIXTURE, seed=0)

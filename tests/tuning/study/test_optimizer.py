@@ -225,6 +225,7 @@ class TestHistoriesWithoutSurrogate:
             [1e12, 1.0, 1.0 + 1e-12, 0.0, 5e-324, -0.0],
         ],
     )
+    @pytest.mark.slow
     def test_suggestions_are_valid_and_new(self, values):
         optimizer = Optimizer(GP, seed=1)
         for value in values:
@@ -234,6 +235,7 @@ class TestHistoriesWithoutSurrogate:
         assert distinct(configurations)
         assert all(GP.check(params) == params for params in configurations)
 
+    @pytest.mark.slow
     def test_a_value_with_a_large_error_counts_less(self):
         def suggestion(stderr):
             optimizer = Optimizer(LINE, seed=0)

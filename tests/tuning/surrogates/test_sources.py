@@ -144,6 +144,7 @@ def hedged():
     return Surrogate.fit(past, method="hedged-prior", settings=SMALL)
 
 
+@pytest.mark.slow
 def test_the_weight_of_the_past(hedged, quiet_optuna):
     """The same in the table and, trial by trial, in the attributes of an Optuna study; low if all is reversed."""
     sampler = DRESampler(surrogate=hedged, seed=0)

@@ -63,6 +63,7 @@ SECOND = ("one layer before the mean", "no deep set", "response on the table's s
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.thorough] if name in SECOND else []) for name in MODELS]
 )
+@pytest.mark.slow
 def test_the_kernel_equals_the_scan(name):
     model = MODELS[name]
     arguments = inputs(model)

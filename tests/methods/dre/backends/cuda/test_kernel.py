@@ -115,6 +115,7 @@ def assert_same_gradients(result, expected, tolerance=2e-5):
         pytest.param("widest", 60, 64, 64, {}, marks=thorough),
     ],
 )
+@pytest.mark.slow
 def test_gradients_and_losses_are_those_of_the_scan(name, n, columns, capacity, device):
     model, config = MODELS[name], FineTuneConfig(epochs=2, loss=LossConfig(weights="inverse_log"))
     arguments = with_start(model, columns, *epochs_of(config, history(n, columns, capacity)), sizes_of(2, still=True))
@@ -135,6 +136,7 @@ def centred_scores(model, params, x):
     [(True, 2, 1), (True, 5, 6), pytest.param(False, 2, 132, marks=thorough)],
     ids=["one block a member", "two blocks share five lists", "two blocks, shared lists"],
 )
+@pytest.mark.slow
 def test_meta_training_is_that_of_the_scan(own, n_lists, multiprocessors):
     """Several lists a step, tasks of several sizes, and moments that go on from portion to portion."""
     rng, columns, steps = np.random.default_rng(0), 5, 6
@@ -182,6 +184,7 @@ def test_short_full_and_tied_histories(n, groups):
     assert_same_gradients(by_kernel(model, arguments), by_scan(model, arguments))
 
 
+@pytest.mark.slow
 def test_runs_of_a_batch_are_the_runs_alone():
     """Runs with histories of their own, from shared parameters; two axes of a batch are one launch."""
     model, config = SMALL, FineTuneConfig(epochs=3)

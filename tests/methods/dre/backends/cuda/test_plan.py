@@ -118,6 +118,7 @@ SEVERAL = LONG._replace(lists=4)
         pytest.param("RTX 5090", SHARED, SEVERAL, MANY, 1500, marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.slow
 def test_nvrtc_compiles_it(device, model, sizes, blocks, most_spilled):
     limits = DEVICES[device]
     plan = plan_for(model, sizes, limits, blocks)
