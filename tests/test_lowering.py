@@ -53,6 +53,7 @@ def task(space, search_task):
 
 
 @pytest.mark.parametrize("context", ["own", pytest.param("shared", marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_meta_training(space, context):
     model, config = ModelConfig(**{**vars(MODEL), "context": context}), MetaTrainConfig(lists_per_step=2)
     table = build_table(space.train)
@@ -115,6 +116,7 @@ def traced_fit(space):
 
 
 @pytest.mark.parametrize("name", ["dre", *FEW, *(pytest.param(name, marks=pytest.mark.thorough) for name in MORE)])
+@pytest.mark.slow
 def test_one_suggestion(name, space, task, traced_fit):
     if name == "dre":
         method, params = METHOD, init(MODEL, space.n_columns, KEY)

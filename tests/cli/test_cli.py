@@ -11,6 +11,7 @@ from dre_jax.methods.checkpoints.training import TrainingCheckpoint
 from tests.processes import run_python
 
 
+@pytest.mark.slow
 def test_meta_train_and_go_on(cli, trained, tmp_path, data):
     arguments = ["meta-train", "--data", data, "--space", "svm", "--method", "dre"]
     arguments += ["--evaluate-every", "10", "--steps", "20"]

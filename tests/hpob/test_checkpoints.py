@@ -22,6 +22,7 @@ def plan(data, checkpoints):
     return Plan(method="dre-no-finetune", **options)
 
 
+@pytest.mark.slow
 def test_the_result_file_names_the_checkpoints(plan, tmp_path, spaces, save_checkpoint, content):
     out, by_space = tmp_path / "dre.json", tmp_path / "by-space.json"
     assert len(list(Evaluation(plan, out))) == 6
@@ -81,6 +82,7 @@ def test_a_checkpoint_that_changes_under_way(plan, tmp_path, spaces, save_checkp
     assert set(read_results(tmp_path / "a.json").traces) == {"s"}
 
 
+@pytest.mark.slow
 def test_the_ensemble_of_another_method(plan, spaces, tmp_path, content):
     """Whoever reads ensembles starts from it, with its sizes; others are told what is there."""
     folder = tmp_path / "pairwise"

@@ -157,6 +157,7 @@ def test_malformed_surrogates(plan, surrogates, tmp_path):
 
 
 @pytest.mark.parametrize("method", [pytest.param("dre-ri", marks=pytest.mark.thorough), "dre-no-finetune"])
+@pytest.mark.slow
 def test_our_own_methods_and_resuming(plan, tmp_path, method, save_checkpoint, content):
     save_checkpoint(tmp_path / "checkpoints" / "svm", bundled.load("svm"))
     own = {"settings": {"epochs": 2}} if method == "dre-ri" else {"checkpoints": tmp_path / "checkpoints"}

@@ -70,6 +70,7 @@ def files(request):
     return request.getfixturevalue("shared_data") / "open-b", ["test0", "test1"], 30
 
 
+@pytest.mark.slow
 def test_incumbents(files):
     folder, seeds, n_trials = files
     tables, designs = raw(folder, "meta-test-dataset"), raw(folder, "bo-initializations")

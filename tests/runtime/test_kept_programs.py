@@ -50,6 +50,7 @@ def test_a_second_process_traces_nothing(make, tmp_path):
     assert isinstance(second(tmp_path, *ARRAYS, exponent=2), Pair)
 
 
+@pytest.mark.slow
 def test_a_process_with_several_devices_loads_what_it_kept(tmp_path):
     code = """
 import sys; from pathlib import Path; import jax, numpy as np

@@ -137,6 +137,7 @@ class Reference:
         return self.log_improvement(np.array(points)).max()
 
 
+@pytest.mark.slow
 def test_a_proposal_is_the_best_by_a_reference():
     objectives, points = SingleObjective(direction="maximize", alone="gp"), crowded(40)  # one process, as the reference
     engine = Engine(CUBE, objectives, seed=0)
@@ -155,6 +156,7 @@ def test_a_proposal_is_the_best_by_a_reference():
     assert value > reference.best(points) - np.log(1.5)
 
 
+@pytest.mark.slow
 def test_float64_ends_with_a_suggestion():
     """In this thread, and in others meanwhile; the same seed gives the same, and compiles nothing anew."""
     engine, observed = Engine(CUBE, SingleObjective(direction="maximize"), seed=0), evaluated(crowded(40))

@@ -18,6 +18,7 @@ def test_points_are_those_of_scipy(n, n_parts):
         np.testing.assert_array_equal(points, expected)
 
 
+@pytest.mark.slow
 def test_without_the_table_scipy_draws(monkeypatch):
     expected = sobol.sobol_points(8, 3, 1)
     monkeypatch.setattr(sobol, "_directions", lambda n_parts: None)

@@ -76,6 +76,7 @@ def test_bomb_and_damage(tmp_path, change, message):
     ("names", "holders"),
     [([], "none"), (["a.json"], "none"), (["a/key.json", "b/key.json"], "a, b"), (["a/key.json", "key.json"], "., a")],
 )
+@pytest.mark.slow
 def test_no_single_folder_with_the_key(tmp_path, names, holders):
     with pytest.raises(DataError, match=f"one folder must hold key.json or key.json.gz, but these do: {holders}"):
         unpacked(tmp_path, packed(tmp_path, *((name, b"") for name in names)))

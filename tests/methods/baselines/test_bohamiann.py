@@ -69,6 +69,7 @@ def test_predictions(z):
     np.testing.assert_allclose(noises[:, 0], expected[1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_chain_has_the_moments_of_the_posterior(z):
     means, noise = slow(z, NEW)
     weight = np.exp(log_likelihood(z))

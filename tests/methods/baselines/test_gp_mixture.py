@@ -58,6 +58,7 @@ def test_the_scale_changes_where_the_evidence_of_scipy_says(name):
         assert is_linear(replace(METHOD, linear_log_odds=gain + shift), y) == (shift > 0)
 
 
+@pytest.mark.slow
 def test_diverged_responses_are_compressed_and_smooth_ones_are_not():
     assert is_linear(METHOD, SMOOTH)
     assert not is_linear(METHOD, RESPONSES["third diverged"])

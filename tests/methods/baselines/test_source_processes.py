@@ -99,6 +99,7 @@ def test_ranking_weights_are_the_loops(seed):
     assert float(result.sum()) == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_rgpe_weights_means_and_variances_of_processes(sources, history, hills, make_candidates):
     """Feurer et al. 2018, section 3: mu = sum_i w_i mu_i, sigma^2 = sum_i w_i^2 sigma_i^2."""
     method, key = RGPE(fitting=FITTING, rows=25, samples=40), jax.random.key(3)

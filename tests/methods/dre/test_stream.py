@@ -92,6 +92,7 @@ def test_tables_above_a_third_of_the_memory_are_streamed(monkeypatch, space, lim
     assert stream.must_stream(*tables) == streams
 
 
+@pytest.mark.slow
 def test_a_file_is_not_read_into_memory(tmp_path):
     n, d = 20_000, 128
     written = np.random.default_rng(0).random((n, d), np.float32)

@@ -102,6 +102,7 @@ nothing_yet = jax.jit(zero_moments)
 
 
 @pytest.mark.parametrize("context", EVERY)
+@pytest.mark.slow
 def test_meta_training(context):
     model, case = model_of(context), GOLDEN["cases"][context]
     config = MetaTrainConfig(learning_rate=GOLDEN["rates"]["meta"], loss=PAPER_LOSS)

@@ -82,6 +82,7 @@ class Interrupted(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_history_at_the_start_at_every_interval_and_at_the_end(uninterrupted):
     key = jax.random.key(0)
     assert [entry.step for entry in uninterrupted.history] == [0, 4, 8, 10]
@@ -104,6 +105,7 @@ def test_reports_and_that_portions_do_not_matter(monkeypatch, uninterrupted):
     assert_same(again.params, uninterrupted.params)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(tmp_path, uninterrupted, left_by_kills):
     folder = tmp_path / "s"
     folder.mkdir()
@@ -149,6 +151,7 @@ def scripted(monkeypatch, trajectory):
 @pytest.mark.parametrize(
     "interrupted_at", [None, *(pytest.param(step, marks=pytest.mark.thorough) for step in (6, 12))]
 )
+@pytest.mark.slow
 def test_patience_stops_and_keeps_the_best(tmp_path, trajectory, interrupted_at):
     patient = functools.partial(meta_train, SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path)
     if interrupted_at is not None:

@@ -53,6 +53,7 @@ def fit():
     return fit_past_tasks(CommonProcessConfig(), hills(3, 12), GENERIC, "standardised")
 
 
+@pytest.mark.slow
 def test_hyperparameters_have_the_density_that_scipy_reaches(fit):
     vector = np.concatenate([np.ravel(a) for a in fit.params]).astype(float)
     bounds = [(-3.0, 4.0)] * 4 + [(-6.0, 2.0)] * 2 + [(-7.0, 0.0)]
@@ -88,6 +89,7 @@ def fits():
     return {name: METHOD.fit(SearchSpace(name, train=tasks), jax.random.key(0)) for name, tasks in cases.items()}
 
 
+@pytest.mark.slow
 def test_held_out_tasks_choose_the_weight_of_the_common_process(fits):
     alike, mixed = fits["alike"], fits["reversed"]
     assert float(alike.common.log_odds) > 1.0 > float(mixed.common.log_odds)

@@ -198,6 +198,7 @@ def move(gradient, state, params):
         return clip_prior(optax.apply_updates(params, updates)), state
 
 
+@pytest.mark.slow
 def test_steps_are_those_of_a_loop_over_members_and_histories_with_optax(learned, table):
     start_key, step_key = jax.random.split(KEY)
     trend_key, feature_key = jax.random.split(start_key)
@@ -254,6 +255,7 @@ def chosen(past):
     return result
 
 
+@pytest.mark.slow
 def test_held_out_trials_choose_the_number_of_steps(chosen):
     six, one = chosen["six tasks"], chosen["one short task"]
     for fit in chosen.values():

@@ -196,6 +196,7 @@ class TestRun:
         wait_until(lambda: not alive_in(pid_in(pid)), seconds=WAIT)
         assert [trial.state for trial in Optimizer.load(study).trials] == ["complete", "running"]
 
+    @pytest.mark.slow
     def test_two_at_one_study(self, study):
         """The second is refused; what the first was doing goes on. The lock of a process that was killed is no lock."""
         rule = rf"one process at a time, but process {os.getpid()} on .* uses it"

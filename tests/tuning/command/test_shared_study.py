@@ -68,6 +68,7 @@ def states(study):
 
 
 @pytest.mark.multiprocess
+@pytest.mark.slow
 def test_a_trial_of_a_killed_process_runs_again(storage):
     ask_and_end(storage)
     first, second = (shared(storage, seed=seed) for seed in range(2))
@@ -209,6 +210,7 @@ def test_a_storage_that_fails_gives_one_line(tmp_path):
 
 
 @in_each
+@pytest.mark.slow
 def test_commands_that_run_at_once_have_different_workers(storage, tmp_path):
     def run(seed):
         folder = tmp_path / str(seed)

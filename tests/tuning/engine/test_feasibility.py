@@ -122,6 +122,7 @@ def test_improvements_are_over_the_best_feasible_trial():
         np.testing.assert_allclose(result, expected)
 
 
+@pytest.mark.slow
 def test_constraints_and_failures_combine():
     """Values rise with x; a constraint holds below 0.6, another above 0.4 of y, and beyond 0.7 of y all fails."""
     rng = np.random.default_rng(0)

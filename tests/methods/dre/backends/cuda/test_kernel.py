@@ -206,6 +206,7 @@ def test_runs_of_a_batch_are_the_runs_alone():
     assert text.count("stablehlo.custom_call @dre_jax_cuda_steps") == 1
 
 
+@pytest.mark.slow
 def test_columns_of_zeros_change_nothing():
     from dre_jax.methods.dre import pad_ensemble
 
