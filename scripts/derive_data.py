@@ -21,7 +21,6 @@ from dre_jax.data import SearchSpace, Task, bundled
 from dre_jax.data.hpob import list_spaces, load_space, write_dataset
 from dre_jax.errors import ConfigError
 
-RESPONSES = ("reversed", "permuted", "diverged", "plateau")
 _DESIGNS = 5
 
 
@@ -123,6 +122,7 @@ def plateau(task: Task) -> Task:
 
 
 OF_ALL_TASKS = {"diverged": diverged, "plateau": plateau}
+RESPONSES = ("reversed", "permuted", *OF_ALL_TASKS)
 
 
 def _random(task: Task, purpose: str) -> np.random.Generator:

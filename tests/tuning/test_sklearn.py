@@ -74,6 +74,9 @@ def test_one_line_changes_and_seeds_repeat(data):
     assert search.best_score_ == pytest.approx(again)
     assert search.score(X, y) > 0.5
     assert search.predict(X).shape == y.shape
+    searches = [DRESearchCV(SVC(), SPACE, n_iter=3, cv=2, random_state=seed).fit(*data) for seed in (0, 0, 1)]
+    first, same, other = (search.cv_results_["params"] for search in searches)
+    assert first == same != other
 
 
 def test_groups_are_routed_to_the_splitter(data):
@@ -84,9 +87,6 @@ def test_groups_are_routed_to_the_splitter(data):
     scores = [search.cv_results_[f"split{i}_test_score"][search.best_index_] for i in range(3)]
     again = cross_val_score(SVC(**search.best_params_), X, y, groups=groups, cv=GroupKFold(3))
     np.testing.assert_allclose(scores, again)
-    searches = [DRESearchCV(SVC(), SPACE, n_iter=3, cv=2, random_state=seed).fit(*data) for seed in (0, 0, 1)]
-    first, same, other = (search.cv_results_["params"] for search in searches)
-    assert first == same != other
 
 
 def test_clone_and_pickle(data):
