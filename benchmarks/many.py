@@ -28,6 +28,7 @@ import numpy as np
 from dre_jax import Optimizer, Optimizers, optimize_functions
 from dre_jax.functions import unit_space
 from dre_jax.functions.formulas import branin, hartmann
+from dre_jax.hpob.workers import end_with_parent
 from dre_jax.runtime.devices import cores
 from dre_jax.tuning import EngineConfig
 
@@ -100,7 +101,7 @@ def botorch(n: int) -> np.ndarray:
 
 def optuna(sampler: str, n: int) -> np.ndarray:
     """One process a core."""
-    with multiprocessing.get_context("spawn").Pool(cores()) as pool:
+    with multiprocessing.get_context("spawn").Pool(cores(), end_with_parent) as pool:
         result = np.array(pool.map(partial(_optuna_search, sampler), range(n)))
         pool.close()
         pool.join()

@@ -26,6 +26,7 @@ from live.wide import WIDE_CHOICE, WIDE_FAMILIES, WIDE_REPORT
 from dre_jax.errors import ConfigError
 from dre_jax.functions.bench import random
 from dre_jax.functions.families import FAMILIES
+from dre_jax.hpob.workers import end_with_parent
 from dre_jax.runtime.setup import prepare
 from dre_jax.tuning import Surrogate
 
@@ -64,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
     missing = (study for study in selected_studies if study not in finished_studies)
     jobs = [(list(group), args.trials) for _, group in itertools.groupby(missing, key=lambda s: s[:3])]
     # Hundreds of compiled programs in one process end in a crash inside XLA.
-    with multiprocessing.get_context("spawn").Pool(args.workers, maxtasksperchild=1) as pool:
+    with multiprocessing.get_context("spawn").Pool(args.workers, end_with_parent, maxtasksperchild=1) as pool:
         for i, results in enumerate(pool.imap_unordered(work, jobs), start=1):
             with args.out.open("a") as file:
                 file.writelines(json.dumps([*study, regrets]) + "\n" for study, regrets in results)

@@ -13,6 +13,7 @@ from dre_jax.data import SearchSpace, load_space
 from dre_jax.data.files import make_folder, read_json, write_json
 from dre_jax.data.tasks import unit_scale
 from dre_jax.hpob.jobs import BUNDLED, data_folder
+from dre_jax.hpob.workers import end_with_parent
 from dre_jax.methods import find
 from dre_jax.methods.registry import host_of
 from dre_jax.runtime.setup import prepare
@@ -47,7 +48,7 @@ def suggestion_times(method: str, out: Path, *, data: str = BUNDLED, space: str 
     if not path.exists():
         make_folder(path.parent)
         # A process of its own: methods share programs, and the second to be timed would find them compiled.
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
             write_json(path, pool.submit(_measure_from_cold, method, data, space, split).result()._asdict())
     return Times(**read_json(path))
 
