@@ -96,7 +96,7 @@ class CapableMethod(Method, Protocol):
         """Returns the predicted responses of the candidates, on the scale of `response_transform`."""
         ...
 
-    def response_transform(self, history: History) -> Any:
+    def response_transform(self, fitted_params: Any) -> Any:
         """Returns the `dre_jax.gp.response_scale.ResponseTransform` from the history's responses to predictions."""
         ...
 

@@ -232,7 +232,7 @@ def _choose(
     """Returns the best of the candidates and of searches by gradient from them."""
     trials, fixed_values, weights = inputs.trials, inputs.fixed_values, inputs.weights
     sample = config.pending_strategy == "draw"
-    points, values, history = last.points, last.values, posterior.history
+    points, values = last.points, last.values
     if config.starts and not sample and supports_refinement(method, layout):
         is_weighted = any(weight is not None for weight in weights)
         rate = _valuation(method, config, inputs.params, posterior, method_key)
@@ -254,7 +254,8 @@ def _choose(
     if not sample and weighting.gives_improvement(method):
         log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
         # Of responses above the median, the scale is linear.
-        improvement = jnp.exp(log_improvement) * weighting.response_transform(method, history).deviation
+        transform = weighting.response_transform(method, posterior.fitted_params, posterior.history)
+        improvement = jnp.exp(log_improvement) * transform.deviation
     return Proposals(points, values, last.is_undefined, improvement, posterior.past_weight)
 
 

@@ -77,10 +77,10 @@ def gives_improvement(method: Method) -> bool:
     return capabilities_of(method).improvement and acquisition is not None and acquisition.is_expected_improvement
 
 
-def response_transform(method: Method, history: History) -> ResponseTransform:
-    """Returns the function from the responses of a history to the scale of the method's predictions."""
+def response_transform(method: Method, fitted_params: Any, history: History) -> ResponseTransform:
+    """Returns the function from the history's responses to the scale of the predictions of a method fitted to it."""
     if capabilities_of(method).transforms_responses:
-        transform: ResponseTransform = cast(CapableMethod, method).response_transform(history)
+        transform: ResponseTransform = cast(CapableMethod, method).response_transform(fitted_params)
         return transform
     return scale_responses("standardised", history.response, history.where).transform
 

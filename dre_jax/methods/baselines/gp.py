@@ -32,8 +32,10 @@ class FittedProcess(NamedTuple):
     process: GPParams
     prepared_gp: PreparedGP
     incumbent: Array
-    """Scalar: the best response, standardised; with known errors the best posterior mean of a trial. Minus infinity
-    without any."""
+    """Scalar: the best response, scaled; with known errors the best posterior mean of a trial. Minus infinity without
+    any."""
+    transform: ResponseTransform
+    """From responses to predictions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +59,9 @@ class GaussianProcess(NoMetaLearning, Checked):
         transforms_responses=True,
     )
 
-    def response_transform(self, history: History) -> ResponseTransform:
+    def response_transform(self, fitted_params: FittedProcess) -> ResponseTransform:
         """Returns the function from the history's responses to the scale of predictions."""
-        return scale_responses(self.response_scale, history.response, history.where).transform
+        return fitted_params.transform
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Values the candidates by the process, which is fitted anew."""
@@ -73,7 +75,7 @@ class GaussianProcess(NoMetaLearning, Checked):
         prepared_gp = condition_on_history(process, history.x, y, history.where, noise_var)
         if noise_var is not None:
             y, _ = predict_in_blocks(process, history.x, prepared_gp, history.x)
-        return FittedProcess(process, prepared_gp, best_response(y, history.where))
+        return FittedProcess(process, prepared_gp, best_response(y, history.where), transform)
 
     def score_candidates(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the fitted process."""

@@ -54,6 +54,8 @@ class FittedMixture(NamedTuple):
     incumbent: Array
     """Scalar: the best response, scaled; with known errors the best posterior mean of a trial. Minus infinity without
     any."""
+    transform: ResponseTransform
+    """From responses to predictions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +91,9 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
         transforms_responses=True,
     )
 
-    def response_transform(self, history: History) -> ResponseTransform:
+    def response_transform(self, fitted_params: FittedMixture) -> ResponseTransform:
         """Returns the function from the history's responses to the scale of predictions."""
-        return self._scale(history)[1]
+        return fitted_params.transform
 
     def _scale(self, history: History) -> tuple[Trials, ResponseTransform]:
         """Returns the trials on the scale of higher evidence."""
@@ -121,14 +123,14 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
 
     def fit_history(self, params: None, history: History, key: Array) -> FittedMixture:
         """Returns the processes, fitted to the scaled responses and conditioned on them."""
-        trials, _ = self._scale(history)
+        trials, transform = self._scale(history)
         y, where = trials.y, trials.where
         hyperpriors = _hyperpriors(trials.x.shape[1], y.dtype)
         processes = condition_processes(self.processes, hyperpriors, trials, self.degrees_of_freedom)
         # Equal responses do not identify the variance scale, so they must not change the weights.
         evidence = jnp.where(jnp.any(y != 0.0), processes.log_density, 0.0)
         log_weight = jax.nn.log_softmax(log_shares(self.processes, y.dtype) + evidence)
-        fitted = FittedMixture(trials, processes, log_weight, best_response(y, where))
+        fitted = FittedMixture(trials, processes, log_weight, best_response(y, where), transform)
         if trials.noise_var is None:
             return fitted
         means, _ = mixture_moments(log_weight, *component_moments(fitted, trials.x))

@@ -71,6 +71,8 @@ class ConditionedPriors(NamedTuple):
     """Scalar: the best standardised response; -inf without trials."""
     log_weight: Array
     """f[J H + C + K]: weights of the components in the expected improvement (`improvement_weights`)."""
+    transform: ResponseTransform
+    """From responses to predictions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,17 +174,17 @@ class HedgedPrior:
 
     def fit_history(self, params: HedgedPriorParams, history: History, key: Array) -> ConditionedPriors:
         """Returns the mixture conditioned on the history."""
-        posterior = self.condition(params, history)
+        posterior, transform = self._condition(params, history)
         y = posterior.trials.y
         if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
             y, _ = predict_mixture(self.prior, posterior, history.x)
         n_fixed = len(self.processes.lengthscales)
         log_weight = improvement_weights(posterior, n_fixed, self.common.interpolation)
-        return ConditionedPriors(posterior, best_response(y, history.where), log_weight)
+        return ConditionedPriors(posterior, best_response(y, history.where), log_weight, transform)
 
     def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of the candidates under the conditioned mixture."""
-        posterior, incumbent, log_weight = fitted_params
+        posterior, incumbent, log_weight, _ = fitted_params
         if self.acquisition.function.is_expected_improvement:
             has_incumbent = jnp.isfinite(incumbent)
             best = jnp.where(has_incumbent, incumbent, 0.0)
@@ -207,21 +209,22 @@ class HedgedPrior:
         """Returns the total weight of the components that use what past tasks taught."""
         return fitted_params.posterior.past_weight
 
-    def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
-        """Returns the mixture given a history, whose responses are scaled here."""
+    def _condition(self, params: HedgedPriorParams, history: History) -> tuple[HedgedPosterior, ResponseTransform]:
+        """Returns the mixture given a history, whose responses are scaled here, and their scale."""
         y, transform = scale_responses(self.prior.response_scale, history.response, history.where)
         noise_var = transform.noise_var(history.noise_var, history.response)
-        return condition_mixture(self.prior, self.processes, params, Trials(history.x, y, history.where, noise_var))
+        trials = Trials(history.x, y, history.where, noise_var)
+        return condition_mixture(self.prior, self.processes, params, trials), transform
 
-    def response_transform(self, history: History) -> ResponseTransform:
+    def response_transform(self, fitted_params: ConditionedPriors) -> ResponseTransform:
         """Returns the function from the history's responses to the scale of predictions."""
-        return scale_responses(self.prior.response_scale, history.response, history.where).transform
+        return fitted_params.transform
 
     def sample_posterior(
         self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array
     ) -> Array:
         """Samples the responses of one function from the mixture (`sample_responses`), for batches."""
-        return sample_responses(self.prior, self.condition(params, history), candidates.x, key)
+        return sample_responses(self.prior, self._condition(params, history)[0], candidates.x, key)
 
     def explain_fit(self, params: HedgedPriorParams) -> Mapping[str, str]:
         """Returns the length of the training, the probability of transfer and the common process, with reasons."""

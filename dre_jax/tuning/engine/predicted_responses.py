@@ -41,4 +41,4 @@ def predict_responses(
     weight = jnp.exp(log_weight)
     mean = means @ weight
     variance = ((means - mean[:, None]) ** 2 + deviations**2) @ weight
-    return response_transform(method, history).restore(mean, jnp.sqrt(variance))
+    return response_transform(method, fitted_params, history).restore(mean, jnp.sqrt(variance))

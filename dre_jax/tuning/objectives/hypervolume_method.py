@@ -85,8 +85,9 @@ class HypervolumeMethod:
         def fit(member: Method, own_params: Any, response: Array, level: Array, thresholds: Array) -> FittedObjective:
             trials = History(history.x, response, level, params.where)
             joint = with_pending_trials(member, own_params, trials, history.x, pending, self.pending_strategy, key)
-            thresholds = response_transform(member, joint).apply(thresholds)
-            return FittedObjective(cast(CapableMethod, member).fit_history(own_params, joint, key), joint, thresholds)
+            fitted_params = cast(CapableMethod, member).fit_history(own_params, joint, key)
+            thresholds = response_transform(member, fitted_params, joint).apply(thresholds)
+            return FittedObjective(fitted_params, joint, thresholds)
 
         values = params.response, params.level, params.boxes.thresholds
         return tuple(map(fit, self.members, params.members, *values)), params.boxes

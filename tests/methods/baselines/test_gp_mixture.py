@@ -46,8 +46,8 @@ def linear_evidence(y):
 
 def is_linear(method, y):
     with jax.enable_x64(True):
-        history = make_history(X, y, CAPACITY, np.float64)
-        return bool(np.isinf(jax.jit(method.response_transform)(history).spread))
+        fitted = method.fit_history(None, make_history(X, y, CAPACITY, np.float64), jax.random.key(0))
+        return bool(np.isinf(method.response_transform(fitted).spread))
 
 
 @pytest.mark.parametrize("name", RESPONSES)
