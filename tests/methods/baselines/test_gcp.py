@@ -44,8 +44,9 @@ def test_the_copula_is_scipys(seed):
     result = np.asarray(copula_of(np.pad(tie_levels(y), (0, 6)), np.arange(20) < 14))
     np.testing.assert_allclose(result[:14], scipys(y), atol=1e-5)
     assert (result[14:] == 0).all()
-    space = SearchSpace("s", train={"t": Task("t", np.zeros((14, 1), np.float32), y)})
-    np.testing.assert_allclose(past_rows(space)[1], scipys(y), atol=1e-6)
+    tasks = {name: Task(name, np.zeros((len(y), 1), np.float32), y) for name, y in (("t", y), ("alone", y[:1]))}
+    expected = np.append(scipys(y), 0.0)  # a single evaluation says nothing
+    np.testing.assert_allclose(past_rows(SearchSpace("s", train=tasks))[1], expected, atol=1e-6)
 
 
 def test_the_network_finds_mean_and_deviation():
