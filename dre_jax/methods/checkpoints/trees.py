@@ -1,10 +1,10 @@
 """Trees of arrays as arrays by path, and back onto a tree.
 
 A checkpoint holds no structure: the code has it. Where a checkpoint has None in place of a part of the tree, so has
-what is restored.
+what is restored; also where a checkpoint of an earlier version lacks a field that is None by default.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -37,11 +37,12 @@ def restore(like: Any, arrays: Mapping[str, Any], *, exact: bool = False) -> Any
       {'bias': (array([0., 0.]), None)}
     """
     unused = {path for path, array in arrays.items() if array is not None}
+    unknown = {path for path in _optional_fields(like) if not any(f"{name}.".startswith(f"{path}.") for name in arrays)}
 
     def take(path: Any, leaf: Any) -> Any:
         name = jax.tree_util.keystr(path, **_PATH)
         unused.discard(name)
-        if name in arrays and arrays[name] is None:
+        if name in unknown or (name in arrays and arrays[name] is None):
             return None
         ours, theirs = list(np.shape(leaf)), list(np.shape(arrays[name])) if name in arrays else None
         if theirs is None or (ours != theirs if exact else len(ours) != len(theirs)):
@@ -49,12 +50,24 @@ def restore(like: Any, arrays: Mapping[str, Any], *, exact: bool = False) -> Any
         return arrays[name]
 
     def is_taken(path: Any, part: Any) -> bool:
-        return arrays.get(jax.tree_util.keystr(path, **_PATH), part) is None
+        name = jax.tree_util.keystr(path, **_PATH)
+        return name in unknown or arrays.get(name, part) is None
 
     tree = jax.tree_util.tree_map_with_path(take, like, is_leaf=is_taken, is_leaf_takes_path=True)
     if unused:
         raise ConfigError(f"arrays differ: {', '.join(sorted(unused))} of the checkpoint are unknown here")
     return tree
+
+
+def _optional_fields(tree: Any, path: str = "") -> Iterator[str]:
+    """Yields the paths of the fields of named tuples, in named tuples or dictionaries, that are None by default."""
+    defaults = getattr(tree, "_field_defaults", {})
+    fields = tree._asdict() if hasattr(tree, "_asdict") else tree if isinstance(tree, Mapping) else {}
+    for name, child in fields.items():
+        own_path = f"{path}.{name}" if path else str(name)
+        if defaults.get(name, child) is None:
+            yield own_path
+        yield from _optional_fields(child, own_path)
 
 
 def array_shapes(arrays: Mapping[str, Any]) -> dict[str, Any]:

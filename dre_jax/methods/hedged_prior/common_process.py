@@ -56,7 +56,8 @@ HYPOTHESES = (
 """Those of learned priors, and two with less noise, which short past tasks cannot tell from a fast variation."""
 _VARIANCES = (-0.7, 1.5), (-1.2, 1.5)  # means and standard deviations of the prior of log C and log F
 _LENGTHS, _SIGNALS, _NOISES = (-3.0, 4.0), (-6.0, 2.0), (-7.0, 0.0)
-_MIN_TASKS = 3
+MIN_TASKS = 3
+"""Fewer past tasks have no common process, and none of them can be held out."""
 _LARGE_LOG_NOISE = -2.0  # the density often has a local maximum with little noise and one with much
 _MAX_STEP = 1.0
 _IGNORE = 20.0  # log length scale of a column that does not matter
@@ -242,7 +243,7 @@ def fit_past_tasks(
     ``lengths`` is the prior of the length scales and of the noise, from the same tasks.
     """
     longest = max(task.n_rows for task in tasks.values())
-    if len(tasks) < _MIN_TASKS or config.rows // len(tasks) < min(longest, max(config.task_rows, 1)):
+    if len(tasks) < MIN_TASKS or config.rows // len(tasks) < min(longest, max(config.task_rows, 1)):
         return None
     report_progress("compiling the fit of the common process")
     trials = past_trials(tasks, config.rows, scale)

@@ -19,12 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dre_jax.checks import Checked, NonNegative
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.gp.response_scale import ResponseTransform, best_response, scale_responses
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
+    MIN_TASKS,
     CommonFit,
     CommonProcessConfig,
     MultiTaskParams,
@@ -76,10 +78,10 @@ class ConditionedPriors(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HedgedPrior:
+class HedgedPrior(Checked):
     """A mixture of learned priors under hypotheses about past tasks, and of processes of the task.
 
-    Raises `ConfigError` if there is no hypothesis.
+    Raises `ConfigError` if there is no hypothesis, or a number is out of range.
     """
 
     prior: LearnedPriorConfig = field(default_factory=LearnedPriorConfig)
@@ -92,6 +94,8 @@ class HedgedPrior:
     """Processes of the task."""
     common: CommonProcessConfig = field(default_factory=CommonProcessConfig)
     """The process that a few past tasks have in common."""
+    past_trial_weight: NonNegative[float] = 0.25
+    """Trials of the task that a trial of one or two past tasks counts as; see `improvement_weights`."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
     """Fits to past tasks that give the prior of the length scales of those processes."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
@@ -113,6 +117,7 @@ class HedgedPrior:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.hypotheses:
             raise ConfigError("there must be at least one hypothesis, but got none")
 
@@ -137,6 +142,7 @@ class HedgedPrior:
             fit.steps,
             fit.held_out,
             None if common is None else common_prior(self.common, common, is_fixed, fit.common_share),
+            None if len(tasks) >= MIN_TASKS else jnp.float32(sum(task.n_rows for task in tasks.values())),
         )
 
     def abstract_params(self, n_columns: int) -> HedgedPriorParams:
@@ -156,6 +162,7 @@ class HedgedPrior:
                 number,
                 HeldOutEvidence(number, number, jnp.bool_(False), real, real),
                 common_prior(self.common, common, np.zeros(n_columns, bool), 0.5),
+                real,
             )
 
         return jax.eval_shape(params)
@@ -178,8 +185,11 @@ class HedgedPrior:
         y = posterior.trials.y
         if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
             y, _ = predict_mixture(self.prior, posterior, history.x)
-        n_fixed = len(self.processes.lengthscales)
-        log_weight = improvement_weights(posterior, n_fixed, self.common.interpolation)
+        if params.few_past_trials is not None:
+            log_weight = share_with_task(posterior, self.past_trial_weight * params.few_past_trials)
+        else:
+            n_fixed = len(self.processes.lengthscales)
+            log_weight = improvement_weights(posterior, n_fixed, self.common.interpolation)
         return ConditionedPriors(posterior, best_response(y, history.where), log_weight, transform)
 
     def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
@@ -256,6 +266,20 @@ def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation:
     log_extra = jnp.log(share) + jax.nn.log_softmax(log_fixed)
     log_rest = jnp.log1p(-share)
     return jnp.concatenate([rest + log_rest, jnp.logaddexp(log_fixed + log_rest, log_extra), log_fitted + log_rest])
+
+
+def share_with_task(posterior: HedgedPosterior, past_trials: Array) -> Array:
+    """Returns `improvement_weights` after one or two past tasks, whose trials count as as many of the task's own.
+
+    Of one past task, which no other confirms, the learned priors are less certain than their evidence for the trials
+    says: a fast variation of the task, for example, is noise to them. The processes of the task therefore have, besides
+    their weights, the share n / (n + ``past_trials``) after n trials.
+    """
+    n_trials = jnp.sum(posterior.trials.where, dtype=posterior.log_weight.dtype)
+    total = jnp.maximum(n_trials + past_trials.astype(n_trials.dtype), 1.0)
+    log_share, log_rest = jnp.log(n_trials / total), jnp.log1p(-n_trials / total)
+    past, own = jnp.split(posterior.log_weight, [posterior.n_past])
+    return jnp.concatenate([past + log_rest, jnp.logaddexp(own + log_rest, jax.nn.log_softmax(own) + log_share)])
 
 
 def mean_and_improvement(

@@ -48,6 +48,16 @@ def test_similar_tasks_help_at_once_and_reversed_tasks_are_rejected(learned, hil
     assert reversed_past[-1] < 0.002
 
 
+@pytest.mark.slow
+def test_trials_of_one_or_two_past_tasks_are_counted(hills):
+    method = replace(METHOD, training=replace(METHOD.training, steps=1))
+    for count in (2, 3):
+        tasks = dict(list(hills.train.items())[:count])
+        params = method.fit(replace(hills, train=tasks), jax.random.key(0))
+        n_trials = sum(task.n_rows for task in tasks.values())
+        assert params.few_past_trials == (n_trials if count < 3 else None)
+
+
 def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidates):
     task = hills.test["new"]
     worst, others = np.argmin(task.y), np.argsort(task.y)[1:9]

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_t
 from dre_jax.gp import fourier
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, MultiTaskParams, condition_common
-from dre_jax.methods.hedged_prior.hedged_prior import improvement_weights, mean_and_improvement
+from dre_jax.methods.hedged_prior.hedged_prior import improvement_weights, mean_and_improvement, share_with_task
 from dre_jax.methods.hedged_prior.mixture import (
     HedgedPriorParams,
     HeldOutEvidence,
@@ -88,12 +88,15 @@ def make_params(priors, transfer=TRANSFER, common=None):
 
 
 @jax.jit
-def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None):
+def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None, few_past_trials=None):
     """Returns weights f[J, H], f[C] and f[K]; mean, variance and log expected improvement of the mixture."""
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
     posterior = condition_mixture(CONFIG, PROCESSES, params, Trials(x, y, where, errors))
     moments = predict_mixture(CONFIG, posterior, new)
-    log_weight = improvement_weights(posterior, N_FIXED, INTERPOLATION)
+    if few_past_trials is None:
+        log_weight = improvement_weights(posterior, N_FIXED, INTERPOLATION)
+    else:
+        log_weight = share_with_task(posterior, few_past_trials)
     improvement = mean_and_improvement(CONFIG, posterior, new, jnp.float32(INCUMBENT), log_weight)[1]
     past = posterior.past_weights
     common_weights = past[1][0] if len(past) > 1 else jnp.zeros(0)
@@ -131,7 +134,7 @@ def component(signal, noise, mean, y, errors):
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
-def expected_mixture(priors, x, y, new, errors=0.0, has_common=False):
+def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_trials=np.inf):
     """Returns weights f64[J, H], f64[C] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
     cases, rows, trend, errors = [], np.concatenate([x, new]), 0.0, np.broadcast_to(errors, len(y))
     transfer = TRANSFER * (1.0 - COMMON_SHARE) if has_common else TRANSFER
@@ -166,30 +169,39 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False):
     each = np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
     learned, common, own = np.split(share, [CONFIG.members * len(HYPOTHESES), len(share) - len(SHARES)])
     fixed, moved = own[:N_FIXED] / own[:N_FIXED].sum(), INTERPOLATION * min(share @ noises**2, 1.0) * has_common
-    improvement = (1.0 - moved) * share @ each + moved * fixed @ each[len(share) - len(SHARES) :][:N_FIXED]
+    own_each = each[len(share) - len(SHARES) :]
+    improvement = (1.0 - moved) * share @ each + moved * fixed @ own_each[:N_FIXED]
+    moved = len(y) / (len(y) + few_past_trials)
+    improvement = (1.0 - moved) * improvement + moved * own @ own_each / own.sum()
     variance = share @ (variances + (means - mean) ** 2)
     return learned.reshape(CONFIG.members, -1), common, own, mean, variance, np.log(improvement)
 
 
 @pytest.mark.parametrize(
-    ("n", "has_errors", "has_common"),
+    ("n", "has_errors", "has_common", "few_past_trials"),
     [
-        (0, False, False),
-        (1, False, False),
-        (CAPACITY, False, False),
-        (9, True, True),
-        *(pytest.param(*case, marks=pytest.mark.thorough) for case in ((9, True, False), (0, False, True))),
+        (0, False, False, np.inf),
+        (1, False, False, np.inf),
+        (CAPACITY, False, False, 5.0),
+        (9, True, True, np.inf),
+        *(
+            pytest.param(*case, marks=pytest.mark.thorough)
+            for case in ((9, True, False, np.inf), (0, False, True, np.inf), (0, False, False, 5.0))
+        ),
     ],
 )
-def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_common, priors):
+def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_common, few_past_trials, priors):
     rng = np.random.default_rng(n)
     x, new = (rng.uniform(size=(rows, COLUMNS)).astype(np.float32) for rows in (n, CANDIDATES))
     y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # evaluated configurations, whose variance is small
     errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32) if has_errors else None
     variances = errors[:n] if has_errors else 0.0
-    expected = expected_mixture(priors, x.astype(float), y, new[CHECKED].astype(float), variances, has_common)
-    common = make_common() if has_common else None
-    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors, common=common)
+    at = x.astype(float), y, new[CHECKED].astype(float)
+    expected = expected_mixture(priors, *at, variances, has_common, few_past_trials)
+    options = {"common": make_common() if has_common else None}
+    if np.isfinite(few_past_trials):
+        options["few_past_trials"] = jnp.float32(few_past_trials)
+    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors, **options)
     moments = mean, variance, improvement
     for result, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
         np.testing.assert_allclose(result, one, rtol=1e-3, atol=2e-4)
