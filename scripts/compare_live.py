@@ -20,7 +20,7 @@ from command_line import errors_in_one_line
 from live.contestants import ALONE, run_group
 from live.functions import CHOICE, REPORT, draw_task
 from live.pasts import draw_past
-from live.tables import non_inferiority, paired_differences, tables
+from live.tables import medians, non_inferiority, paired_differences, tables
 from live.wide import WIDE_CHOICE, WIDE_FAMILIES, WIDE_REPORT
 
 from dre_jax.errors import ConfigError
@@ -74,6 +74,8 @@ def main(arguments: list[str] | None = None) -> None:
     regrets_by_study = {study: finished_studies[study] for study in selected_studies}
     at = [t for t in AT if t <= args.trials]
     print(tables(regrets_by_study, at))
+    if len({study.family for study in selected_studies}) == 1:
+        print(medians(regrets_by_study, at))
     if "gp-mixture" in args.tuners and (others := [tuner for tuner in args.tuners if tuner in ALONE[1:]]):
         print(paired_differences(regrets_by_study, "gp-mixture", others, at))
     if "recommended" in args.tuners and len(args.tuners) > 1:

@@ -39,6 +39,13 @@ def tables(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
     return f"{lead}\n\n{_markdown_table([*names, *_heads(at)], rows)}"
 
 
+def medians(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
+    """Median regret of every tuner with every past over all tasks: near 0 if most searches find the best optimum."""
+    groups = _frames(regrets, at)[0].groupby(["past", "tuner"], sort=False)
+    rows = [[past, f"`{tuner}`", *(f"{group[t].median():.4f}" for t in at)] for (past, tuner), group in groups]
+    return f"Medians over tasks.\n\n{_markdown_table(['past', 'tuner', *(f'regret at {t}' for t in at)], rows)}"
+
+
 def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
     """How far the recommended method is behind the best of the others, for each past and number of trials.
 

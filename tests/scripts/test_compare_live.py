@@ -65,6 +65,7 @@ def test_differences_beyond_the_margin_are_marked(part):
     assert f"| random 1x20 | {bound:+.3f}* | +0." in result
     assert result.endswith("|")
     assert result.count("*") == 2  # the heading's, and regret's: a fifth is no factor of two
+    assert f"`bad` | {np.median(at('bad', 9)):.4f} |" in tables.medians(regrets, [10])
 
 
 @pytest.mark.parametrize(
