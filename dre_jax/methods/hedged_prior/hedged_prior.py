@@ -95,7 +95,7 @@ class HedgedPrior(Checked):
     common: CommonProcessConfig = field(default_factory=CommonProcessConfig)
     """The process that a few past tasks have in common."""
     past_trial_weight: NonNegative[float] = 0.25
-    """Trials of the task that a trial of one or two past tasks counts as; see `improvement_weights`."""
+    """Trials of the task that a trial of one or two past tasks counts as; see `share_with_task`."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
     """Fits to past tasks that give the prior of the length scales of those processes."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
@@ -321,6 +321,6 @@ ENTRIES = (
         transfer=True,
         default=HedgedPrior(),
         companion="dre",
-        free=("acquisition", "processes"),
+        free=("acquisition", "processes", "past_trial_weight"),
     ),
 )
