@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax import DRE, DataError, ModelConfig, RandomSearch, Suggester
+from dre_jax import DRE, ConfigError, DataError, ModelConfig, RandomSearch, Suggester
 from dre_jax.methods.dre.ensemble import init
 from dre_jax.search.loop import jitted_suggest
 from dre_jax.suggest.candidates import CandidateConfig
@@ -65,6 +65,12 @@ test_bad_input_is_refused = error_table(
     (suggestion(X[:0], Y[:0]), "at least one row"),
     (suggestion(X[:3] * np.nan, Y[:3]), "NaN or infinity"),
 )
+
+
+@pytest.mark.parametrize("method", ["gp", RandomSearch])
+def test_a_name_or_a_class_is_no_method(method):
+    with pytest.raises(ConfigError):
+        Suggester(method)
 
 
 def test_an_ensemble_for_other_columns_is_refused():

@@ -154,6 +154,13 @@ def test_fronts_of_any_size_have_arrays_of_one_size(m):
     assert len(shapes) == 1
 
 
+def test_a_front_of_many_objectives_keeps_all_of_its_boxes():
+    values = np.abs(np.random.default_rng(0).normal(size=(40, 6)))
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    boxes = boxes_above(values, np.arange(40.0), np.ones(40, bool), 8)
+    assert 8 * 8 < boxes.where.sum() <= len(boxes.where)
+
+
 def of_both(surrogates=None, **options):
     return Optimizer(SPACE, surrogates, directions=DIRECTIONS, **options)
 
