@@ -262,10 +262,7 @@ def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation:
         return log_weight
     noise_var = jnp.sum(jnp.exp(log_weight) * posterior.noise_deviations**2)
     share = interpolation * jnp.minimum(noise_var, 1.0)  # standardised responses have the variance 1
-    rest, log_fixed, log_fitted = jnp.split(log_weight, [posterior.n_past, posterior.n_past + n_fixed])
-    log_extra = jnp.log(share) + jax.nn.log_softmax(log_fixed)
-    log_rest = jnp.log1p(-share)
-    return jnp.concatenate([rest + log_rest, jnp.logaddexp(log_fixed + log_rest, log_extra), log_fitted + log_rest])
+    return _give_share(log_weight, posterior.n_past, posterior.n_past + n_fixed, share)
 
 
 def share_with_task(posterior: HedgedPosterior, past_trials: Array) -> Array:
@@ -277,9 +274,15 @@ def share_with_task(posterior: HedgedPosterior, past_trials: Array) -> Array:
     """
     n_trials = jnp.sum(posterior.trials.where, dtype=posterior.log_weight.dtype)
     total = jnp.maximum(n_trials + past_trials.astype(n_trials.dtype), 1.0)
-    log_share, log_rest = jnp.log(n_trials / total), jnp.log1p(-n_trials / total)
-    past, own = jnp.split(posterior.log_weight, [posterior.n_past])
-    return jnp.concatenate([past + log_rest, jnp.logaddexp(own + log_rest, jax.nn.log_softmax(own) + log_share)])
+    return _give_share(posterior.log_weight, posterior.n_past, len(posterior.log_weight), n_trials / total)
+
+
+def _give_share(log_weight: Array, first: int, last: int, share: Array) -> Array:
+    """Returns log weights after a share of all weights went to components ``first`` to before ``last``, by theirs."""
+    before, part, after = jnp.split(log_weight, [first, last])
+    log_rest = jnp.log1p(-share)
+    part = jnp.logaddexp(part + log_rest, jax.nn.log_softmax(part) + jnp.log(share))
+    return jnp.concatenate([before + log_rest, part, after + log_rest])
 
 
 def mean_and_improvement(
