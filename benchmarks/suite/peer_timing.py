@@ -10,12 +10,10 @@ from typing import Any
 
 from benchmarks.suite.peer_work import PeerWork, Way
 from benchmarks.suite.rows import Timing, at_epochs, timing
-from dre_jax.hpob.workers import end_with_parent
 
 
 def _set_threads(threads: int) -> None:
     """The first step of a process: PyTorch reads the number of threads when it is imported."""
-    end_with_parent()
     os.environ |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "JAX_PLATFORMS": "cpu"}
 
 
