@@ -34,10 +34,10 @@ from dre_jax.tuning.curves.priors import (
     upper_tail,
 )
 from dre_jax.tuning.curves.ranks import lags
+from dre_jax.tuning.curves.steps import last_step, relative_curve, step_grid
 from dre_jax.tuning.curves.warp import fit_warp
 from dre_jax.tuning.past.curves import Curve, PastCurves
 
-_STEPS = 32
 _MAX_CURVES = 100
 _MIN_CURVES, _MIN_CURVES_WITH_PAST = 6, 3
 _SURPRISE_COUNT, _SURPRISE, _SHAPE = 5.0, 5.0, 2.0
@@ -84,11 +84,13 @@ class CurveModel:
         self.is_ready = False
         if len(curves) < (_MIN_CURVES_WITH_PAST if past else _MIN_CURVES):
             return
-        self._steps = _grid(max(max(curve) for curve in curves))
+        self._horizon = last_step(curves)
+        curves = [relative_curve(curve, self._horizon) for curve in curves]
+        self._steps = step_grid(curves)
         responses, self._floor = _responses(curves, self._steps)
         if len(self._steps) > 1 and np.unique(responses[:, -1]).size > 1:
             self.is_ready = True
-            self._fit(responses, _past_priors(past, tuple(self._steps / self._steps[-1])), error)
+            self._fit(responses, _past_priors(past, tuple(self._steps)), error)
 
     def _fit(self, responses: np.ndarray, past: PastPriors, error: float) -> None:
         self._warp = fit_warp(responses)
@@ -122,6 +124,7 @@ class CurveModel:
         """
         if not self.is_ready or not curve:
             return None
+        curve = relative_curve(curve, self._horizon)
         n_reached = int(np.searchsorted(self._steps, max(curve), side="right"))
         if not 0 < n_reached < len(self._steps):
             return None
@@ -136,8 +139,9 @@ class CurveModel:
         low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
         bound = self.bound * self._gains[n_reached - 1] * min(1.0, (_TRIALS / n_trials) ** 2)
         chance = _CHANCE / n_trials
-        if bound <= probability < chance and lags(curve, others, self.share_ahead, _MARGIN):
-            bound = chance
+        if bound <= probability < chance:
+            relative_others = [relative_curve(other, self._horizon) for other in others]
+            bound = chance if lags(curve, relative_others, self.share_ahead, _MARGIN) else bound
         return Forecast(float(middle), float(high - low) / 2, float(probability), float(bound))
 
 
@@ -147,12 +151,6 @@ def _quantile(count: float, total: float, shape: float, error: float) -> float:
 
     fraction = betaincinv(shape, shape * count, 1.0 - error)  # of the sum of all variables and a new one
     return float(total * fraction / (1.0 - fraction))
-
-
-def _grid(horizon: float) -> np.ndarray:
-    """Returns at most 32 steps up to the last one, denser at the start."""
-    steps = horizon * (np.arange(1, _STEPS + 1) / _STEPS) ** 1.5
-    return np.unique(np.maximum(np.round(steps), 1.0)) if horizon > _STEPS else np.arange(1.0, horizon + 1)
 
 
 def _responses(curves: Sequence[Curve], steps: np.ndarray, floor: float | None = None) -> tuple[np.ndarray, float]:
@@ -170,9 +168,14 @@ def _responses(curves: Sequence[Curve], steps: np.ndarray, floor: float | None =
 
 
 @lru_cache(maxsize=8)
-def _past_priors(past: PastCurves, positions: tuple[float, ...]) -> PastPriors:
+def _past_priors(past: PastCurves, steps: tuple[float, ...]) -> PastPriors:
     """Returns priors of curves, learned from past studies, at steps relative to the last one."""
-    steps = np.array(positions)
-    tasks = [_responses(curves, steps * max(max(curve) for curve in curves))[0] for curves in past.tasks.values()]
-    priors = past_priors(steps, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])
+    grid = np.array(steps)
+    tasks = [_past_responses(curves, grid) for curves in past.tasks.values()]
+    priors = past_priors(grid, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])
     return priors if past.same_kind else priors._replace(rises=priors.rises[:0])
+
+
+def _past_responses(curves: Sequence[Curve], steps: np.ndarray) -> np.ndarray:
+    horizon = last_step(curves)
+    return _responses([relative_curve(curve, horizon) for curve in curves], steps)[0]

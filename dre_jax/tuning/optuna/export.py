@@ -1,7 +1,8 @@
 """Trials of an `Optimizer` as a study of Optuna, for its plots, importance of hyperparameters, and dashboard."""
 
+import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import optuna
@@ -15,6 +16,8 @@ from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.study.trial import Trial
 
+_MAX_DIGITS = 6
+"""Decimals of steps that are kept."""
 _STATES = {state: of_optuna for of_optuna, state in STATES.items()}
 
 
@@ -27,6 +30,7 @@ def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None
     Args:
       optimizer: the trials, with their reports, constraints and several objectives; standard errors and costs are
         attributes of the user. A trial that was stopped counts as pruned. What is enqueued waits in the study too.
+        Optuna's steps are whole numbers: shares such as 0.05 are multiplied by a power of ten, up to a million.
       storage: of the study; by default its memory. A dashboard reads a database.
       name: of the study.
 
@@ -62,13 +66,22 @@ def study_of_trials(
 ) -> Study:
     """Returns a new study of Optuna with trials of a search space; see `to_study`."""
     study = optuna.create_study(study_name=name, storage=storage, directions=[*directions])
-    translation = translation_of(space)
+    translation, trials = translation_of(space), list(trials)
+    step_factor = _step_factor({step for trial in trials for step in trial.reports})
     for trial in trials:
-        study.add_trial(_to_frozen_trial(trial, translation))
+        study.add_trial(_to_frozen_trial(trial, translation, step_factor))
     return study
 
 
-def _to_frozen_trial(trial: Trial, translation: Translation) -> FrozenTrial:
+def _step_factor(steps: Collection[float]) -> int:
+    """Returns the least power of ten, up to a million, that makes all steps whole numbers, which Optuna's are."""
+    for exponent in range(_MAX_DIGITS):
+        if all(math.isclose(step * 10**exponent, round(step * 10**exponent), rel_tol=1e-9) for step in steps):
+            return 10**exponent
+    return 10**_MAX_DIGITS
+
+
+def _to_frozen_trial(trial: Trial, translation: Translation, step_factor: int) -> FrozenTrial:
     values = list(trial.values.values()) or ([] if trial.value is None else [trial.value])
     return create_trial(
         state=_STATES[trial.state],
@@ -79,5 +92,5 @@ def _to_frozen_trial(trial: Trial, translation: Translation) -> FrozenTrial:
             name: value for name, value in (("stderr", trial.stderr), ("cost", trial.cost)) if value is not None
         },
         constraints=trial.constraints or None,
-        intermediate_values={int(step): value for step, value in trial.reports.items()},
+        intermediate_values={round(step * step_factor): value for step, value in trial.reports.items()},
     )

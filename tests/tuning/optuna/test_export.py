@@ -37,6 +37,20 @@ def test_trials_of_the_study(tmp_path):
 
 
 @pytest.mark.usefixtures("quiet_optuna")
+@pytest.mark.parametrize(
+    ("steps", "whole_steps"),
+    [((0, 1, 20_000), (0, 1, 20_000)), ((0.05, 0.1 + 0.2, 1.0), (5, 30, 100)), ((1 / 3, 1.0), (333_333, 1_000_000))],
+)
+def test_steps_become_whole_numbers(steps, whole_steps):
+    optimizer = Optimizer(SPACE, seed=0, direction="minimize")
+    trial = optimizer.ask()
+    for value, step in enumerate(steps):
+        optimizer.report(trial, value, step)
+    (exported,) = to_study(optimizer).trials
+    assert exported.intermediate_values == dict(zip(whole_steps, range(len(steps)), strict=True))
+
+
+@pytest.mark.usefixtures("quiet_optuna")
 def test_what_waits_and_what_a_trial_cost():
     optimizer = Optimizer(SPACE, seed=0)
     optimizer.add({"x": 0.5, "k": None}, 1.0, stderr=0.25, cost=3.0)
