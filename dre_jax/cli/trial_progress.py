@@ -18,9 +18,8 @@ from rich.text import Text
 
 from dre_jax.errors import DataError
 from dre_jax.tuning.command.commands import Outcome
-from dre_jax.tuning.command.runner import Progress
+from dre_jax.tuning.command.runner import FileOptimizer, Progress
 from dre_jax.tuning.objectives.objectives import best_trials
-from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.study.trial import Trial
 
 if TYPE_CHECKING:
@@ -34,11 +33,11 @@ class TrialsDisplay:
     """Shows the progress of trials on standard error."""
 
     def __init__(
-        self, optimizer: Optimizer | SharedStudy, total: int, *, metrics: Sequence[str] = (), quiet: bool = False
+        self, optimizer: FileOptimizer | SharedStudy, total: int, *, metrics: Sequence[str] = (), quiet: bool = False
     ) -> None:
         self._optimizer, self._total, self._metrics, self._quiet = optimizer, total, metrics, quiet
         self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_MAX_ROWS)
-        self._has_read = False
+        self._has_read = self._has_waited = False
         console = Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal and not quiet else None
 
@@ -46,8 +45,10 @@ class TrialsDisplay:
         finished_trials = [trial for trial in self._optimizer.trials if trial.state != "running"]
         if self._live:
             self._live.start()
-        elif not self._quiet:
-            _print(f"tune: {len(finished_trials)}/{self._total} trials{self._best()}")
+        awaited = "" if self._quiet else self._optimizer.awaited
+        if awaited or not self._live:
+            waits = f"; {awaited}" * bool(awaited)
+            self._say(f"tune: {len(finished_trials)}/{self._total} trials{self._best()}{waits}")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -69,6 +70,9 @@ class TrialsDisplay:
                 _print(
                     f"trial {trial.number}: {result}, {outcome.seconds:.1f} s, {format_json(trial.params, sys.stderr)}"
                 )
+        if progress.awaited and not self._has_waited:
+            self._has_waited = True
+            self._say(f"tune: waiting, as {progress.awaited}")
 
     def _tell_first_value(self, progress: Progress) -> None:
         """Tells which line the first value was read from."""
@@ -76,11 +80,14 @@ class TrialsDisplay:
             if trial.state == "complete" and not self._has_read:
                 self._has_read = True
                 hint = "" if self._metrics else "; --metric NAME reads another value"
-                line = f"tune: read {format_value(trial)} from the line {outcome.line!r}{hint}"
-                if self._live:
-                    self._live.console.print(Text(line))
-                elif not self._quiet:
-                    _print(line)
+                self._say(f"tune: read {format_value(trial)} from the line {outcome.line!r}{hint}")
+
+    def _say(self, line: str) -> None:
+        """Prints a line, above the table on a terminal."""
+        if self._live:
+            self._live.console.print(Text(line))
+        elif not self._quiet:
+            _print(line)
 
     @property
     def best(self) -> list[Trial]:

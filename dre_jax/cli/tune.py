@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dre_jax.checks import check_positive
 from dre_jax.cli import options
-from dre_jax.data.files import make_folder
+from dre_jax.data.files import check_folder, check_target, make_folder
 from dre_jax.errors import ConfigError, import_extra
 from dre_jax.runtime.reports import listening
 
@@ -95,7 +97,7 @@ class Tune:
         typer.Option(
             metavar="SECONDS",
             help="With --storage: seconds without a sign of life of this process, after which others run its trials "
-            "again. Default: 600.",
+            "again. Default: 600; where trials are short, three times the longest so far, and at least 30.",
         ),
     ] = None
     direction: Annotated[
@@ -135,11 +137,14 @@ class Tune:
 
     def run(self) -> None:
         """Runs the trials, and prints the best ones."""
+        from dre_jax.tuning.command.commands import check_program
         from dre_jax.tuning.command.templates import parse
 
         self._check()
+        self._check_outputs()
         search_space, surrogates = self._space_and_surrogates()
         template = parse(self.command, search_space)
+        check_program(template.program)
         with contextlib.ExitStack() as stack:
             optimizer = self._study(search_space, surrogates, stack)
             best = self._run_trials(optimizer, template)
@@ -151,32 +156,59 @@ class Tune:
             if self.report is not None:
                 from dre_jax.tuning.figures.study import write_study_page
 
+                make_folder(self.report.parent)
                 write_study_page(self.report, self.study.stem, optimizer)
                 print(f"tune: page {self.report}")
             self._save_picture(best, optimizer)
 
     def _check(self) -> None:
-        """Raises `ConfigError` for options that do not go together."""
-        if self.curve is not None and self.storage is not None:
-            rule = "a study that processes share stops no command by its curve"
-            raise ConfigError(f"{rule}: pass --curve without --storage")
-        if self.silence is not None and self.storage is None:
+        """Raises `ConfigError` for options that do not go together, and for values that none may have."""
+        from dre_jax.tuning.command.printed_value import curve_pattern
+        from dre_jax.tuning.objectives.objectives import check_directions
+
+        if self.storage is not None:
+            self._check_storage()
+        elif self.silence is not None:
             raise ConfigError("--silence goes with --storage, but got a study file")
-        if len(self._metrics) > 1 and (self.pretrained or self.curve or self.past_curves):
+        if self.past_curves is not None and self.curve is None:
+            raise ConfigError("--past-curves goes with --curve, but got no --curve")
+        if len(self._metrics) > 1 and (self.pretrained or self.curve):
             raise ConfigError("several metrics have no --pretrained, --curve or --past-curves: pass --metric once")
         if self.pretrained is not None and self.surrogate is not None:
             raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
         if self.space is None and self.pretrained is None:
             raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
+        check_positive(timeout=self.timeout, total_timeout=self.timeout_total, silence=self.silence)
+        check_directions({name: direction or "minimize" for name, direction in self._directions.items()})
+        if self.curve is not None:
+            curve_pattern(self.curve)
+
+    def _check_storage(self) -> None:
+        """Raises `ConfigError` for options that a study does not have that processes share."""
+        import_extra("optuna", "optuna", "optuna")
+        rule = "a study that processes share"
+        if self.curve is not None or self.past_curves is not None:
+            raise ConfigError(f"{rule} stops no command by its curve: pass --curve without --storage")
+        if self.stop_when_gain_below is not None:
+            raise ConfigError(f"{rule} has no limit of the expected gain: pass no --stop-when-gain-below")
+
+    def _check_outputs(self) -> None:
+        """Raises `DataError` for outputs that cannot be written: before the trials rather than after them."""
         if self.report is not None:
-            import_extra("optuna", "optuna", "optuna")  # before the trials rather than after them
-            make_folder(self.report.parent)
-            if self.report.is_dir():
-                raise ConfigError(f"--report must name a file, but {self.report} is a folder")
+            import_extra("optuna", "optuna", "optuna")
+            check_folder(self.report.parent)
+            if os.path.exists(self.report):
+                check_target(self.report)
+        if self.logs is not None:
+            check_folder(self.logs)
 
     @property
     def _metrics(self) -> tuple[str, ...]:
         return tuple(self.metric or ())
+
+    @property
+    def _directions(self) -> dict[str, str | None]:
+        return _by_metric("direction", self.direction or [None], self._metrics)
 
     def _space_and_surrogates(self) -> tuple[Space, Surrogates | EllipsisType]:
         """Returns the search space, and the surrogates; `...` takes those of the study."""
@@ -202,20 +234,17 @@ class Tune:
         from dre_jax.tuning import PastCurves
         from dre_jax.tuning.command.runner import study_in_file
 
-        directions = _by_metric("direction", self.direction or [None], self._metrics)
         if self.storage is None:
-            in_file = study_in_file(self.study, space, surrogates, directions=directions, seed=self.seed)
+            in_file = study_in_file(self.study, space, surrogates, directions=self._directions, seed=self.seed)
             study = stack.enter_context(in_file)
             if self.past_curves is not None:
                 study.set_past_curves(PastCurves.from_csv(self.past_curves, direction=study.direction))
             return study
-        import_extra("optuna", "optuna", "optuna")
         from dre_jax.tuning.command.shared_study import SharedStudy
-        from dre_jax.tuning.command.worker_identity import SILENCE
 
-        past, silence = None if surrogates is ... else surrogates, SILENCE if self.silence is None else self.silence
-        name = self.study.stem
-        return SharedStudy(self.storage, name, space, past, directions=directions, seed=self.seed, silence=silence)
+        options = {"directions": self._directions, "seed": self.seed, "silence": self.silence}
+        past = None if surrogates is ... else surrogates
+        return SharedStudy(self.storage, self.study.stem, space, past, **options)
 
     def _run_trials(self, optimizer: FileOptimizer | SharedStudy, template: Template) -> list[Trial]:
         """Runs the trials with a display of the progress; returns the best ones."""

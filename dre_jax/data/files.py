@@ -1,7 +1,8 @@
 """Reading and writing of files, plain or gzip, such that a crash never leaves half a file.
 
 A writer fills a temporary file in the folder of the target and renames it at the end, so that a reader sees either the
-old file or the new one. Every failure of the file system becomes a one-line `DataError`.
+old file or the new one. What is no regular file is never replaced: streams, such as standard output, are written
+through. Every failure of the file system becomes a one-line `DataError`.
 """
 
 import contextlib
@@ -12,11 +13,13 @@ import io
 import json
 import os
 import secrets
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from dre_jax.data.streams import check_stream, is_stream, kind_of, open_stream
 from dre_jax.errors import DataError
 
 
@@ -138,25 +141,64 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary stream that becomes `path` when the `with` block ends well, and nothing at all otherwise.
 
     A name that ends in `.gz` is compressed, with no time stamp: the same content gives the same bytes. A symbolic link
-    stays one; the file that it leads to is written. Raises `DataError` when the folder is missing, not writable or
-    full; the old file is then as it was.
+    stays one; the file that it leads to is written. A stream (`is_stream`) gets the content as it is written. Raises
+    `DataError` when the folder is missing, not writable or full, and for a folder or a block device; the old file is
+    then as it was.
     """
-    path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
-    temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
-    try:
-        with temporary.open("xb") as raw:
+    path = Path(path)
+    with _write_errors(path):
+        _check_kind(path)
+        with open_stream(path) if is_stream(path) else _replacement(path) as raw:
             is_packed = path.suffix == ".gz"
             with gzip.GzipFile("", "wb", 6, raw, mtime=0) if is_packed else contextlib.nullcontext(raw) as stream:
                 yield cast(BinaryIO, stream)
+
+
+@contextlib.contextmanager
+def _replacement(path: Path) -> Iterator[BinaryIO]:
+    path = Path(os.path.realpath(path)) if os.path.islink(path) else path
+    temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    try:
+        with temporary.open("xb") as raw:
+            yield raw
             raw.flush()
             os.fsync(raw.fileno())  # else a power cut may keep the rename and lose the content
         os.replace(temporary, path)
-    except BaseException as error:
+    except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError):
-            raise DataError(f"{path} cannot be written: {_reason(error)}") from error
         raise
+
+
+def check_target(path: str | os.PathLike[str], *, streams: bool = True) -> None:
+    """Raises `DataError` unless `path` can be written: for before the work whose result goes there.
+
+    Without ``streams``, what is there must be a regular file, because it is read as well.
+    """
+    path = Path(path)
+    with _write_errors(path):
+        _check_kind(path)
+        if not is_stream(path):
+            tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent).close()
+        elif streams:
+            check_stream(path)
+        else:
+            raise DataError(f"{path} must be a regular file, as it is read as well, but is {kind_of(path)}")
+
+
+def _check_kind(path: Path) -> None:
+    """Raises `DataError` for what no file may replace and nothing is written through to."""
+    kind = kind_of(path)
+    if kind is not None and not is_stream(path):
+        raise DataError(f"{path} must be a regular file, a pipe or a device, but is {kind}")
+
+
+@contextlib.contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {_reason(error)}") from error
 
 
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
@@ -176,6 +218,15 @@ def remove_left_over(path: str | os.PathLike[str]) -> None:
             remainder.unlink()
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raises `DataError` unless a folder can be made, or be written where it is there; makes none."""
+    place = Path(os.path.abspath(path))
+    with _write_errors(Path(path)):
+        while not os.path.lexists(place):
+            place = place.parent
+        tempfile.TemporaryFile(dir=place).close()
+
+
 def make_folder(path: str | os.PathLike[str]) -> None:
     """Makes a folder and those above it, if they are missing. Raises `DataError` where that cannot be done."""
     try:
@@ -192,11 +243,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def append_text(path: str | os.PathLike[str], text: str) -> None:
     """Appends UTF-8 text to a file. Raises `DataError` where that cannot be done; a part of it may then be written."""
-    try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {_reason(error)}") from error
+    with _write_errors(Path(path)), open(path, "a", encoding="utf-8") as file:
+        file.write(text)
 
 
 def write_json(path: str | os.PathLike[str], obj: Any, *, indent: int | None = None) -> None:

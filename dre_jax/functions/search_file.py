@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.data.files import append_text, make_folder, write_text
+from dre_jax.data.files import append_text, check_target, make_folder, write_text
 from dre_jax.errors import DataError
 
 
@@ -38,12 +38,11 @@ class SearchFile:
         self.finished: dict[Place, FinishedSearch] = {}
         if path is None:
             return
-        if path.is_dir():
-            raise DataError(f"{path} must be a file of searches, but is a folder")
+        make_folder(path.parent)
+        check_target(path, streams=False)
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         whole = [line for line in lines if line.endswith("\n")]
         if not whole:
-            make_folder(path.parent)
             write_text(path, json.dumps(origin) + "\n")
             return
         if len(whole) < len(lines):

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
-from dre_jax.data.files import existing_json, make_folder, place, remove_left_over, stamp
+from dre_jax.data.files import check_target, existing_json, make_folder, place, remove_left_over, stamp
 from dre_jax.data.hpob import Outline, files_of
 from dre_jax.errors import ConfigError, DataError, MethodError, import_extra
 from dre_jax.hpob.compiled_runs import CompiledRunner, ContinuousRunner
@@ -144,6 +144,7 @@ class Evaluation:
 
         def read() -> dict[str, Any]:
             make_folder(self.out.parent)
+            check_target(self.out, streams=False)
             with folder_lock(self.out.parent):
                 results = self._open()
                 self._stamp = stamp(self.out)

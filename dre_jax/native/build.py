@@ -12,6 +12,7 @@ from pathlib import Path
 import jax
 from jaxlib.version import __version__ as jaxlib_version
 
+from dre_jax.errors import DataError
 from dre_jax.runtime import cache
 from dre_jax.runtime.locks import folder_lock
 
@@ -52,8 +53,11 @@ def load_library(name: str, source: Path, flags: Sequence[str] = ()) -> ctypes.C
         with tempfile.TemporaryDirectory() as temporary:  # once loaded the file is not needed any longer
             return ctypes.CDLL(str(_build(compiler, source, flags, Path(temporary) / "library.so")))
     path = folder / f"{name}-{_fingerprint(compiler, source, flags)}.so"
-    with folder_lock(folder):  # of processes that begin together one builds
-        return ctypes.CDLL(str(path if path.exists() else _build(compiler, source, flags, path)))
+    try:
+        with folder_lock(folder, 2 * _PATIENCE):  # of processes that begin together one builds
+            return ctypes.CDLL(str(path if path.exists() else _build(compiler, source, flags, path)))
+    except DataError as error:
+        raise TimeoutError(str(error)) from error
 
 
 def _compiler() -> str:

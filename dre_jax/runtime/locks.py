@@ -5,30 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dre_jax.errors import DataError
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
-
 LOCK = ".lock"
 """Name of a folder's lock, a file that is there while somebody holds it."""
+_PATIENCE = 60.0
+"""Seconds to wait for a lock that is held for the time of a write."""
 
 
 @contextlib.contextmanager
-def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
+def folder_lock(folder: str | os.PathLike[str], patience: float = _PATIENCE) -> Iterator[None]:
     """Holds an exclusive lock on a folder; waits while another process of this machine holds it.
 
     For the time between a check of a folder's content and a write. In a folder that must not be written it does not
-    wait.
+    wait. Raises `DataError` after ``patience`` seconds; the message names the process that holds the lock.
     """
-    from filelock import FileLock
-
-    with _held(FileLock(Path(folder) / LOCK)):
+    use = f"has held its lock {LOCK} for {patience:g} s or more: end that one, or write to another folder"
+    with _lock(Path(folder) / LOCK, patience, f"{folder} must be written by one process at a time", use):
         yield
 
 
@@ -39,39 +36,44 @@ def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
     The system ends the lock of a process that was killed. Raises `DataError` if another process uses the file; the
     message names the process.
     """
-    from filelock import FileLock, Timeout
-
     path = Path(os.path.realpath(path))
     mark = path.parent / f".{path.name}.lock"
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(_held(FileLock(mark, timeout=0)))
-        except Timeout:
-            user = ""
-            with contextlib.suppress(OSError):  # Windows lets nobody else read it
-                user = mark.read_text(encoding="utf-8").strip()
-            rule = f"{path} must be used by one process at a time, but {user or 'another process'} uses it"
-            raise DataError(f"{rule}: wait until that one ends, or give another file") from None
-        with contextlib.suppress(OSError):
-            mark.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+    use = "uses it: wait until that one ends, or give another file"
+    with _lock(mark, 0.0, f"{path} must be used by one process at a time", use):
         yield
 
 
 @contextlib.contextmanager
-def _held(lock: BaseFileLock) -> Iterator[None]:
-    """Acquires a lock, where the folder can be written; its file goes before the lock does. Raises `Timeout`."""
-    from filelock import Timeout
+def _lock(path: Path, patience: float, rule: str, use: str) -> Iterator[None]:
+    """Holds a lock, where a file can be created; its file names this process, and goes before the lock does.
 
+    Raises `DataError` after so many seconds: the rule, then which process has the lock, and what that one does.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=patience)
     try:
+        _create_file_beside(path)  # filelock waits for ever below /proc
         lock.acquire()
     except Timeout:
-        raise
+        user = ""
+        with contextlib.suppress(OSError):  # Windows lets nobody else read it
+            user = path.read_text(encoding="utf-8", errors="replace").strip()
+        raise DataError(f"{rule}, but {user or 'another process'} {use}") from None
     except OSError:
         yield
         return
     try:
+        with contextlib.suppress(OSError):
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
         yield
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(lock.lock_file)
+            os.unlink(path)
         lock.release()
+
+
+def _create_file_beside(path: Path) -> None:
+    """Creates and removes a file in a folder, which is made if it is missing. Raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=path.parent).close()

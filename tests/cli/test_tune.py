@@ -1,6 +1,7 @@
 """``dre-jax tune``."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from dre_jax import Float, Optimizer, SearchSpace, Space, Surrogate, Task
 from dre_jax.cli.trial_progress import signals_as_interrupts
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
+from dre_jax.tuning.command import worker_identity
+from dre_jax.tuning.command.shared_study import SharedStudy
 from dre_jax.tuning.past.studies import keep_studies
 from tests.known_methods import zero_params
 from tests.processes import alive_in, wait_until
@@ -94,12 +97,64 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
         assert loaded.directions == {"x": "minimize", "y": "maximize"}
 
 
-def test_options_that_a_storage_does_not_have(tune, refused, tmp_path):
-    database = tmp_path / "tune.db"
-    storage = {"storage": f"sqlite:///{database}"}
-    assert "pass --curve without --storage" in refused(*tune("echo", "{x}", **storage, curve=r"(\d) (\d)"))
-    assert not database.exists()
-    assert "--silence goes with --storage" in refused(*tune("echo", "{x}", silence=5))
+REFUSED = {
+    "pass --curve without --storage": {"curve": r"(\d) (\d)", "storage": True},
+    "by its curve: pass --curve": {"past-curves": "none.csv", "storage": True},
+    "pass no --stop-when-gain-below": {"stop-when-gain-below": 0.1, "storage": True},
+    "silence must be positive": {"silence": 0, "storage": True},
+    "timeout must be positive": {"timeout": -1, "storage": True},
+    "total_timeout must be positive": {"timeout-total": 0, "storage": True},
+    "direction must be one of minimize, maximize": {"direction": "up", "storage": True},
+    "logs cannot be written: Not a directory": {"logs": "{}/space.json/logs", "storage": True},
+    "'no-such-program': No such file": {"program": "no-such-program", "report": "{}/new/page", "storage": True},
+    "space.json': Permission denied": {"program": "{}/space.json", "logs": "{}/new", "storage": True},
+    "--silence goes with --storage": {"silence": 5},
+    "--past-curves goes with --curve": {"past-curves": "none.csv"},
+    "a curve must be a regular expression": {"curve": "("},
+    "space.json cannot be written: Not a directory": {"report": "{}/space.json/page"},
+    "is a folder": {"report": "{}"},
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_refused_before_anything_is_written(tune, refused, tmp_path, words):
+    options = {name: str(value).format(tmp_path) for name, value in REFUSED[words].items()}
+    options |= {"storage": f"sqlite:///{tmp_path / 'tune.db'}"} if "storage" in options else {}
+    assert words in refused(*tune(options.pop("program", "echo"), "{x}", **options))
+    assert [path.name for path in tmp_path.iterdir()] == ["space.json"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="this system has no /dev/stdout")
+def test_the_page_on_standard_output(tune):
+    """In a pipe, between the lines that are printed before and after."""
+    command = [
+        sys.executable,
+        "-m",
+        "dre_jax",
+        *map(str, tune("echo", "{x}", trials=1, report="/dev/stdout", quiet=True)),
+    ]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.match(
+        r"best of 1 trials: .*<!DOCTYPE html>.*</html>\s*tune: page /dev/stdout\ntune: saved", output, re.DOTALL
+    )
+
+
+def test_what_is_waited_for_is_said_first(cli, tune, tmp_path, monkeypatch):
+    """As after a restart of a container: the process of the running trial cannot be seen, and is silent."""
+    monkeypatch.setattr(worker_identity, "LEAST_SILENCE", 1.0)
+    options = {"storage": f"sqlite:///{tmp_path / 'tune.db'}"}
+    assert cli(*tune("echo", "{x}", trials=1, **options))[0] == 0
+    other = SharedStudy(options["storage"], "study", SPACE)
+    other._worker |= {"machine": "another", "process": 17, "host": "container"}
+    lost = other.ask()
+    status, _, error = cli(*tune("echo", "{x}", trials=2, **options))
+    first, *lines = error.splitlines()
+    assert re.match(
+        r"tune: 1/2 trials \(best .*\); trial 1 of process 17 on container runs again in 1 s unless ", first
+    )
+    assert (status, sum(line.startswith("tune: waiting, as trial 1 of ") for line in lines)) == (0, 1)
+    assert [trial.state for trial in other.trials] == ["complete", "failed", "complete"]
+    assert other.trials[2].params == lost.params
 
 
 def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
@@ -145,12 +200,8 @@ def test_without_any_value(cli, tune, study):
     assert [trial.state for trial in Optimizer.load(study).trials] == ["failed", "failed"]
 
 
-def test_refused(refused, tune, study, tmp_path, space):
+def test_refused(refused, tune, space):
     assert "Missing argument" in refused("tune", "--space", space)
-    assert "must be positive" in refused(*tune("echo", "{x}", timeout=0))
-    assert "is a folder" in refused(*tune("echo", "{x}", report=tmp_path))
-    assert not study.exists()
-    assert "'no-such-program': No such file" in refused(*tune("no-such-program", "{x}", quiet=True))
 
 
 def test_the_picture(cli, tune, study, tmp_path):
@@ -161,7 +212,7 @@ def test_the_picture(cli, tune, study, tmp_path):
     status, out, error = cli(*tune("echo", "{x}", trials=1))
     assert status == 0
     assert out.splitlines()[0].startswith("best of 1 trials: ")
-    assert f"tune: no picture: {picture} cannot be written: " in error
+    assert f"tune: no picture: {picture} must be a regular file" in error
     assert own.read_text() == "mine"
 
 

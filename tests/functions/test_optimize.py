@@ -273,5 +273,5 @@ test_tasks_must_agree = error_table(
     (lambda: random_searches(tasks=0.5), "the same number of tasks in front, at least one, but have the shapes ()"),
     (lambda: random_searches(tasks=np.zeros(0)), "at least one, but have the shapes (0,)"),
     (lambda: random_searches(tasks=waves), "tasks must be arrays of numbers, or None"),
-    (lambda: random_searches(path=Path()), "must be a file of searches, but is a folder"),
+    (lambda: random_searches(path=Path()), "must be a regular file, a pipe or a device, but is a folder"),
 )

@@ -22,6 +22,7 @@ from dre_jax.runtime.locks import LOCK, folder_lock
 _PAUSES = (1.0, 4.0)  # seconds between attempts
 _TIMEOUT = 30.0
 _CHUNK = 1 << 16
+_PATIENCE = 6 * 3600.0  # seconds, for a download by another process
 
 
 def download(
@@ -51,7 +52,7 @@ def download(
     work = target.with_name(f"{target.name}.part")
     if (summary := _existing(target, name)) is None:
         make_folder(work)
-        with folder_lock(work):
+        with folder_lock(work, _PATIENCE):
             try:
                 if (summary := _existing(target, name)) is None:  # another process may have been at it
                     return f"{folder}: {_fill(target, work, collection, progress)}"

@@ -1,9 +1,11 @@
 """Commands as objectives: one process per trial, in a process group that is ended as a whole."""
 
 import contextlib
+import errno
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -109,7 +111,7 @@ class Command:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ConfigError(f"the command must be one that can be started, but {arguments[0]!r}: {reason}") from error
+            raise _cannot_start(arguments[0], reason) from error
 
     def _end(self) -> None:
         """Sends SIGTERM to the process group, and SIGKILL after `GRACE`."""
@@ -142,6 +144,17 @@ class Command:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(OSError):  # the group may be gone
             os.killpg(self._process.pid, number)
+
+
+def check_program(program: str | None) -> None:
+    """Raises `ConfigError` for a program that cannot be started; None stands for any."""
+    if program is not None and shutil.which(program) is None:
+        is_there = os.path.dirname(program) and os.path.exists(program)
+        raise _cannot_start(program, os.strerror(errno.EACCES if is_there else errno.ENOENT))
+
+
+def _cannot_start(program: str, reason: str) -> ConfigError:
+    return ConfigError(f"the command must be one that can be started, but {program!r}: {reason}")
 
 
 def terminate(commands: Sequence[Command]) -> None:

@@ -13,7 +13,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
 from dre_jax.checks import check_positive
-from dre_jax.data.files import make_folder, remove_left_over
+from dre_jax.data.files import check_target, make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.locks import file_in_use
 from dre_jax.tuning.command.commands import Command, Outcome, terminate
@@ -40,6 +40,8 @@ class Progress(NamedTuple):
     """Running trials, with their run time in seconds."""
     ended_trials: tuple[tuple[Trial, Outcome], ...]
     """Trials that have ended since the last poll."""
+    awaited: str = ""
+    """What the run waits for before it ends; see `SharedStudy.awaited`."""
 
 
 class FileOptimizer(Optimizer):
@@ -53,12 +55,20 @@ class FileOptimizer(Optimizer):
         return len(self.trials)
 
     @property
+    def awaited(self) -> str:
+        """Nothing, as no other process runs trials."""
+        return ""
+
+    @property
     def interrupted_trials(self) -> list[Trial]:
         """The running trials."""
         return [trial for trial in self.trials if trial.state == "running"]
 
     def keep_alive(self) -> None:
         """Does nothing, as no other process uses the file."""
+
+    def give_back(self) -> None:
+        """Does nothing, as running trials run again when the study is opened."""
 
     def write(self) -> None:
         """Saves the study in its file."""
@@ -80,9 +90,11 @@ def study_in_file(
     the study's, "minimize" for a new one. No seed takes the study's, 0 for a new one. For the surrogate see
     `Optimizer.load`.
 
-    Raises `DataError` if another process uses the file, if it is not a complete study, or is of another space, metrics,
-    directions or seed.
+    Raises `DataError` if another process uses the file, if it cannot be written, is not a complete study, or is of
+    another space, metrics, directions or seed.
     """
+    make_folder(path.parent)
+    check_target(path, streams=False)
     with file_in_use(path):
         remove_left_over(path)
         if path.exists():
@@ -112,7 +124,8 @@ def run_trials(
 ) -> Generator[Progress]:
     """Runs one command per trial until the study has enough trials; the end of the loop or process ends the commands.
 
-    Running trials of an interrupted study are run again first.
+    Running trials of an interrupted study are run again first. Those of a shared study are given back when the loop is
+    interrupted, and run again once their process is lost; the run does not end before it is known which are.
 
     Args:
       study: is written before a command starts, and after it has ended.
@@ -181,7 +194,13 @@ def _run(
     next_trial: Future[Trial | None] | None = None
     has_repeated = False
     # A thread computes suggestions: compilation must not delay a time-out.
-    with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as executor, contextlib.ExitStack() as at_end:
+    with (
+        ProcessGroupGuard() as guard,
+        contextlib.ExitStack() as after_suggestions,
+        ThreadPoolExecutor(1) as executor,
+        contextlib.ExitStack() as at_end,
+    ):
+        after_suggestions.callback(study.give_back)
         at_end.callback(lambda: terminate([job.command for job in jobs]))
         while True:
             study.keep_alive()
@@ -206,8 +225,10 @@ def _run(
                     next_trial = executor.submit(resumed_trials.pop, 0)
                 else:
                     next_trial = executor.submit(study.ask_unless, is_late)
-            yield Progress(tuple((job.trial, job.command.seconds) for job in jobs), ended_trials)
-            if not jobs and next_trial is None:
+            is_idle = not jobs and next_trial is None
+            awaited = study.awaited if is_idle and not is_late() else ""
+            yield Progress(tuple((job.trial, job.command.seconds) for job in jobs), ended_trials, awaited)
+            if is_idle and not awaited:
                 return
             time.sleep(_POLL_INTERVAL)
 

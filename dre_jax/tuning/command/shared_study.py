@@ -14,13 +14,19 @@ from optuna.trial import FrozenTrial, TrialState
 from dre_jax.checks import check_positive
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
-from dre_jax.tuning.command.worker_identity import SILENCE, is_lost, new_worker, seconds_between_signs
+from dre_jax.tuning.command.other_workers import ALIVE, WORKER, OtherWorkers
+from dre_jax.tuning.command.worker_identity import new_worker, seconds_between_signs
 from dre_jax.tuning.engine.make_engine import Surrogates
-from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions, surrogates_by_objective
+from dre_jax.tuning.objectives.objectives import (
+    ANY_DIRECTION,
+    check_directions,
+    require_directions,
+    surrogates_by_objective,
+)
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.optuna.trials import RETRIED
-from dre_jax.tuning.past.optuna_studies import address_without_password, open_storage, storage_errors
+from dre_jax.tuning.past.optuna_studies import address_without_password, is_new_file, open_storage, storage_errors
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.trial import State, Trial
@@ -28,7 +34,7 @@ from dre_jax.tuning.study.trial import State, Trial
 _REFRESH = 1.0  # seconds between two readings of the storage
 MAX_ATTEMPTS = 3
 """Maximum number of times that a configuration is started whose processes are lost."""
-_SPACE, _WORKER, _ALIVE, _ATTEMPT = "dre_jax:space", "dre_jax:worker", "dre_jax:alive", "dre_jax:attempt"
+_SPACE, _ATTEMPT = "dre_jax:space", "dre_jax:attempt"
 _HAS_ENDED = optuna.exceptions.UpdateFinishedTrialError
 _STORAGE_ERRORS = (OSError, optuna.exceptions.StorageInternalError)
 _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.RUNNING: "running"}
@@ -51,13 +57,14 @@ class SharedStudy:
         *,
         directions: Mapping[str, str | None] = ANY_DIRECTION,
         seed: int | None = None,
-        silence: float = SILENCE,
+        silence: float | None = None,
     ) -> None:
         """Opens a study of a storage, the address of a database or the path of a journal file, or creates it.
 
         Directions are by metric, "" for a single one; None takes the study's, "minimize" for a new one. Suggestions of
         this process are random unless it has a seed. After ``silence`` seconds without a sign of life, other processes
-        count this one as lost.
+        count this one as lost; by default after ten minutes, or three times the longest trial so far, if that is
+        shorter, and half a minute at least.
 
         Raises `ConfigError` for a silence that is not positive, and `DataError` for a storage that cannot be used, or a
         study of another space, objectives or direction.
@@ -80,10 +87,12 @@ class SharedStudy:
             raise DataError(f"{name} must be a study of the space given, but it is one of another space")
         self._study.set_user_attr(_SPACE, content)
         self._worker = new_worker(silence)
+        self._others = OtherWorkers(self._worker)
         self._own_trials: dict[int, int] = {}  # numbers of the running trials of this process, and the storage's
         self._read_at = self._sign_at = -math.inf
         self._trials: tuple[Trial, ...] = ()
         self._n_again = 0
+        self._awaited_trials: list[FrozenTrial] = []
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -91,6 +100,9 @@ class SharedStudy:
         if time.monotonic() - self._read_at > _REFRESH:
             frozen_trials = [trial for trial in self._read_trials() if trial.state != TrialState.WAITING]
             self._trials = tuple(map(self._to_trial, frozen_trials))
+            self._awaited_trials = [
+                trial for trial in frozen_trials if self._others.may_be_lost(trial) and _has_attempts(trial)
+            ]
             self._n_again = sum(
                 trial.user_attrs.get(RETRIED, False) or self._runs_again(trial) for trial in frozen_trials
             )
@@ -102,6 +114,20 @@ class SharedStudy:
     def n_started(self) -> int:
         """Number of trials that have started, without those that run again or will."""
         return len(self.trials) - self._n_again
+
+    @property
+    def awaited(self) -> str:
+        """Which trials of other processes may be lost, and until when that is open: a part of a line, or nothing."""
+        self.trials  # noqa: B018 - reads the storage
+        if not (trials := self._awaited_trials):
+            return ""
+        seconds = max(0.0, *map(self._others.seconds_until_lost, trials))
+        numbers, plural = ", ".join(str(trial.number) for trial in trials), len(trials) > 1
+        worker = {} if plural else trials[0].user_attrs.get(WORKER, {})
+        users = f"process {worker['process']} on {worker['host']}" if worker else "other processes"
+        signs = "those give signs" if plural else "that one gives a sign"
+        run = f"trial{'s' * plural} {numbers} of {users} run{'s' * (not plural)} again"
+        return f"{run} in {seconds:.0f} s unless {signs} of life"
 
     @property
     def interrupted_trials(self) -> list[Trial]:
@@ -134,8 +160,8 @@ class SharedStudy:
     def _suggest(self, trial: optuna.Trial) -> Params:
         """Returns the configuration of a trial that has started, in the order of `Space.sequence`."""
         params: Params = {}
-        trial.set_user_attr(_ALIVE, time.time())
-        trial.set_user_attr(_WORKER, self._worker)
+        trial.set_user_attr(ALIVE, time.time())
+        trial.set_user_attr(WORKER, self._worker)
         for name in self.space.sequence:
             if self.space.is_active(name, params):
                 value = _suggest(trial, name, self._translation.distributions[name])
@@ -158,6 +184,17 @@ class SharedStudy:
         """Reports that a trial of this process failed."""
         return self.tell(trial, None)
 
+    def give_back(self) -> None:
+        """Lets any process run the running trials of this one again, for when it is interrupted."""
+        while self._own_trials:
+            number, _ = self._own_trials.popitem()
+            with contextlib.suppress(
+                _HAS_ENDED, ValueError, DataError
+            ):  # another process ended it, or the storage fails
+                trial = self._read_trials()[number]
+                if trial.state == TrialState.RUNNING:
+                    self._run_again(trial, trial.user_attrs.get(_ATTEMPT, 1))
+
     def gain_is_below(self, threshold: float) -> bool:
         """Refuses: raises `ConfigError`, as each process knows its own suggestions only."""
         raise ConfigError("a study that processes share has no limit of the expected gain: pass a study file")
@@ -172,13 +209,15 @@ class SharedStudy:
             for number, identifier in list(self._own_trials.items()):
                 try:
                     with storage_errors(self._address, _STORAGE_ERRORS):
-                        self._study._storage.set_trial_user_attr(identifier, _ALIVE, time.time())
+                        self._study._storage.set_trial_user_attr(identifier, ALIVE, time.time())
                 except _HAS_ENDED:
                     self._own_trials.pop(number, None)
 
     def _read_trials(self) -> Sequence[FrozenTrial]:
         with storage_errors(self._address, _STORAGE_ERRORS):
-            return self._study.get_trials(deepcopy=False)
+            trials = self._study.get_trials(deepcopy=False)
+        self._others.read(trials)
+        return trials
 
     def _to_trial(self, trial: FrozenTrial) -> Trial:
         values = {
@@ -192,19 +231,14 @@ class SharedStudy:
         objectives = dict(zip(self.named_directions, trial.values or (), strict=False))
         return Trial(trial.number, values, state, _values=objectives)
 
-    def _is_lost(self, trial: FrozenTrial) -> bool:
-        """Returns whether the process of a running trial is lost: another one than this."""
-        worker, sign_of_life = trial.user_attrs.get(_WORKER), trial.user_attrs.get(_ALIVE, math.inf)
-        return trial.state == TrialState.RUNNING and worker != self._worker and is_lost(worker, sign_of_life)
-
     def _runs_again(self, trial: FrozenTrial) -> bool:
         """Returns whether the process of a running trial is lost, and its configuration may be started again."""
-        return self._is_lost(trial) and trial.user_attrs.get(_ATTEMPT, 1) < MAX_ATTEMPTS
+        return self._others.is_lost(trial) and _has_attempts(trial)
 
     def _retry_lost(self) -> None:
         """Tells trials of lost processes as failed, and adds their configurations to those that wait."""
         for trial in self._read_trials():
-            if self._is_lost(trial):
+            if self._others.is_lost(trial):
                 with contextlib.suppress(_HAS_ENDED, ValueError):  # another process was faster
                     if self._runs_again(trial):
                         self._run_again(trial, trial.user_attrs.get(_ATTEMPT, 1) + 1)
@@ -218,13 +252,19 @@ class SharedStudy:
         self._study.enqueue_trial(trial.params, user_attrs={_ATTEMPT: attempt})
 
 
+def _has_attempts(trial: FrozenTrial) -> bool:
+    return bool(trial.user_attrs.get(_ATTEMPT, 1) < MAX_ATTEMPTS)
+
+
 @optuna_logs_at("WARNING")
 def _open_study(storage: str, name: str, directions: Mapping[str, str | None], surrogate: Any) -> optuna.Study:
+    ways = check_directions({objective: direction or "minimize" for objective, direction in directions.items()})
+    if is_new_file(storage):
+        surrogates_by_objective(surrogate, ways)  # before there is a file
     with storage_errors(address_without_password(storage)):
         base_storage = _create_storage(storage)
         with contextlib.suppress(KeyError):
             return optuna.load_study(study_name=name, storage=base_storage)
-        ways = {objective: direction or "minimize" for objective, direction in directions.items()}
         surrogates_by_objective(surrogate, ways)  # before there is a study
         study = optuna.create_study(
             study_name=name, storage=base_storage, directions=list[Any](ways.values()), load_if_exists=True

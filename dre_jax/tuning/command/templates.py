@@ -40,6 +40,12 @@ class Template(NamedTuple):
     """Each in pieces; the first is the program."""
     space: Space
 
+    @property
+    def program(self) -> str | None:
+        """The program that all trials start; None if it has a placeholder."""
+        has_names = any(is_name for is_name, _ in self.arguments[0])
+        return None if has_names else "".join(text for _, text in self.arguments[0])
+
     def fill(self, params: Params, number: int, worker: int = 0) -> list[str]:
         """Returns the arguments of a trial's command.
 

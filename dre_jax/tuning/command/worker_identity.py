@@ -5,22 +5,36 @@ is therefore drawn at random. Whether a process still exists is asked only of th
 process numbers (a Linux namespace); everywhere else, its signs of life say so.
 """
 
+import math
 import os
 import platform
 import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 SILENCE = 600.0
 """Seconds without a sign of life after which the process of a running trial counts as lost, by default."""
+LEAST_SILENCE, _LONGEST_TRIALS = 30.0, 3.0
+"""By default, it is that many times the longest trial so far where that is shorter, and at least so many seconds."""
 _SELDOM, _SIGNS = 30.0, 4.0
 _START, _STATE = 21, 2  # fields of /proc/PID/stat, from 0
 
 
-def new_worker(silence: float) -> dict[str, Any]:
+class SignOfLife(NamedTuple):
+    """The last sign of life of a running trial."""
+
+    time: float
+    """In seconds since the epoch, by the clock of the trial's machine; infinite without one."""
+    unchanged: float = 0.0
+    """Seconds since this process first saw it: the clocks of machines may differ by more than trials take."""
+
+
+def new_worker(silence: float | None) -> dict[str, Any]:
     """Returns the identity of this process, which counts as lost after so many seconds without a sign of life.
+
+    Without a number these are `SILENCE`, and fewer where trials are short.
 
     Example:
       >>> new_worker(600.0)["id"] == new_worker(600.0)["id"]
@@ -32,26 +46,41 @@ def new_worker(silence: float) -> dict[str, Any]:
         "process": os.getpid(),
         "started": _process(os.getpid())[0],
         "machine": _machine(),
-        "silence": silence,
+        "silence": SILENCE if silence is None else silence,
+        "is_shortened": silence is None,
     }
 
 
 def seconds_between_signs(worker: Mapping[str, Any]) -> float:
     """Returns how often a worker gives a sign of life: a few times before it would count as lost."""
-    return float(min(_SELDOM, worker["silence"] / _SIGNS))
+    least = LEAST_SILENCE if worker["is_shortened"] else worker["silence"]
+    return float(min(_SELDOM, least / _SIGNS))
 
 
-def is_lost(worker: Any, sign_of_life: float) -> bool:
+def is_lost(worker: Any, sign: SignOfLife, longest_trial: float | None = None) -> bool:
     """Returns whether the process of a running trial has ended, or has been silent for too long.
 
-    The sign of life is in seconds since the epoch; infinite without one, as of other tools' trials.
+    The longest trial of the study so far is in seconds; None if none has ended.
     """
-    if not isinstance(worker, Mapping):  # the trial has just started, or an earlier version of the library runs it
-        return time.time() - sign_of_life > SILENCE
-    if time.time() - sign_of_life > worker["silence"]:
-        return True
+    return seconds_until_lost(worker, sign, longest_trial) < 0 or (is_of_this_machine(worker) and _has_ended(worker))
+
+
+def seconds_until_lost(worker: Any, sign: SignOfLife, longest_trial: float | None = None) -> float:
+    """Returns how long a process may still be silent; infinite for trials of other tools, which give no signs."""
+    if sign.time == math.inf:
+        return math.inf
+    # Without an identity the trial has just started, or an earlier version of the library runs it.
+    silence = worker["silence"] if isinstance(worker, Mapping) else SILENCE
+    shortest = silence
+    if longest_trial is not None and isinstance(worker, Mapping) and worker.get("is_shortened"):
+        shortest = min(silence, max(LEAST_SILENCE, _LONGEST_TRIALS * longest_trial))
+    return float(min(silence - (time.time() - sign.time), shortest - sign.unchanged))
+
+
+def is_of_this_machine(worker: Any) -> bool:
+    """Returns whether this process can see whether a worker has ended."""
     machine = _machine()
-    return machine is not None and machine == worker["machine"] and _has_ended(worker)
+    return isinstance(worker, Mapping) and machine is not None and machine == worker["machine"]
 
 
 def _has_ended(worker: Mapping[str, Any]) -> bool:

@@ -167,6 +167,17 @@ def open_storage(address: str, *, create: bool = False) -> BaseStorage:
     return JournalStorage(WholeLineJournal(str(path)))
 
 
+def is_new_file(address: str) -> bool:
+    """Returns whether `open_storage` would create the file of a storage.
+
+    Example:
+      >>> is_new_file("sqlite:///no.db"), is_new_file("mysql://host/name"), is_new_file("/dev/null")
+      (True, False, False)
+    """
+    path = address.removeprefix("sqlite:///")
+    return "://" not in path and not os.path.exists(path)
+
+
 def address_without_password(address: str) -> str:
     """Returns the address of a storage as messages show it."""
     return re.sub(r"//[^@/]*@", "//", address)

@@ -157,7 +157,7 @@ def _read(
             raise DataError(f"{source}: every row must name its task, but row {i + 1} does not")
         trials = tasks.setdefault(str(name), [])
         if outcomes is not None and outcomes[i] != "complete":
-            unfinished.setdefault(str(name), []).append(f"a trial must be complete, but is {outcomes[i]}")
+            unfinished.setdefault(str(name), []).append(outcomes[i])
             continue
         row = {column: params[column][i] if column in params else None for column in space}
         try:
@@ -168,9 +168,8 @@ def _read(
             unreadable.setdefault(str(name), []).append(f"row {i + 1}: {error}")
             continue
         trials.append(Evaluated(read_cells(space, row), number, seconds, limits))
-    exclusions = [
-        Exclusion.of_trials(name, reasons) for part in (unreadable, unfinished) for name, reasons in part.items()
-    ]
+    exclusions = [Exclusion.of_trials(name, reasons) for name, reasons in unreadable.items()]
+    exclusions += [Exclusion.of_outcomes(name, states) for name, states in unfinished.items()]
     metric = None if value == "value" else value
     return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -58,6 +59,18 @@ class Exclusion(NamedTuple):
     def of_trials(cls, name: str, reasons: Sequence[str]) -> Exclusion:
         """Returns the exclusion of trials of a task, each for a reason, of which the first is named."""
         return cls(name, f"{reasons[0]}{f' ({len(reasons)} trials)' if len(reasons) > 1 else ''}")
+
+    @classmethod
+    def of_outcomes(cls, name: str, outcomes: Sequence[str]) -> Exclusion:
+        """Returns the exclusion of trials of a task that are not complete, by their states.
+
+        Example:
+          >>> print(Exclusion.of_outcomes("a", ["failed", "running", "failed"]))
+          a: a trial must be complete, but is failed (2 trials), running (1 trial)
+        """
+        numbers = Counter(outcomes)
+        states = [f"{outcome} ({n} trial{'s' * (n > 1)})" for outcome, n in numbers.items()]
+        return cls(name, f"a trial must be complete, but is {outcomes[0] if len(outcomes) == 1 else ', '.join(states)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +211,7 @@ def past_of(
         if task.misfits:
             all_exclusions.append(Exclusion.of_trials(name, task.misfits))
         if task.unfinished:
-            all_exclusions.append(Exclusion.of_trials(name, task.unfinished))
+            all_exclusions.append(Exclusion.of_outcomes(name, task.unfinished))
         rows = encoding.encode_rows([trial.params for trial in task.trials])
         values, costs = (np.array([trial[i] for trial in task.trials], np.float64) for i in (1, 2))
         violations = np.array([violation_of(trial) for trial in task.trials])
@@ -230,7 +243,7 @@ class _ReadTask(NamedTuple):
     misfits: list[str]
     """Why others do not fit."""
     unfinished: list[str]
-    """Why others have no final value."""
+    """States of others, which have no final value."""
     absent: list[str]
     unknown: list[str]
     is_foreign: bool
@@ -244,7 +257,7 @@ def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _Rea
         if not hasattr(trial, "value"):
             raise DataError(f"a trial of past task {name!r} must be an Evaluated, but is {show(trial)}")
         if (outcome := outcome_of(trial)) != "complete":
-            unfinished.append(f"a trial must be complete, but is {outcome}")
+            unfinished.append(outcome)
             continue
         value = objective_value(trial.value, f"the value of every trial of past task {name!r}")
         if math.isnan(value):

@@ -256,10 +256,15 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
         object.__setattr__(parameter, "likely", tuple(map(kind, likely)))
     if parameter.default is not None:
         if not _takes(parameter, parameter.default) or not _is_at_step(parameter, parameter.default):
-            at_steps = f" and steps of {parameter.step!r}" if parameter.step not in (None, 1) else ""
-            rule = f"default must be a {_noun(parameter)} in [{parameter.low!r}, {parameter.high!r}]{at_steps}"
-            raise ConfigError(f"{rule}, but got {parameter.default!r}")
+            rule = f"default must be a {_noun(parameter)} in [{parameter.low!r}, {parameter.high!r}]"
+            raise ConfigError(f"{rule}{steps_in_words(parameter)}, but got {parameter.default!r}")
         object.__setattr__(parameter, "default", kind(parameter.default))
+
+
+def steps_in_words(parameter: Float | Int) -> str:
+    """Returns what an error adds to the bounds of a number; nothing where every number between them is a value."""
+    has_steps = parameter.step not in (None, 1) or (isinstance(parameter, Float) and parameter.step is not None)
+    return f" and steps of {parameter.step!r} from the lower bound" if has_steps else ""
 
 
 def _noun(parameter: Float | Int) -> str:

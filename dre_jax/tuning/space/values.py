@@ -8,7 +8,7 @@ from typing import Any
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.suggest.layout import Between
 from dre_jax.tuning.space.conditions import Interval
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, steps_in_words
 from dre_jax.tuning.space.scalars import Choice, is_finite, plain_value, value_at_step
 
 
@@ -37,13 +37,13 @@ def checked_value(name: str, parameter: Parameter, value: Any) -> Choice:
     rule = f"{rule} in [{parameter.low!r}, {parameter.high!r}]"
     if not is_finite(value):
         raise DataError(f"{rule}, but got {value!r}")
-    room = 1e-9 * max(abs(parameter.low), abs(parameter.high))
+    room = 0.0 if isinstance(parameter, Int) else 1e-9 * max(abs(parameter.low), abs(parameter.high))
     if not parameter.low - room <= value <= parameter.high + room:
         raise DataError(f"{rule}, but got {value!r}")
     number = nearest_value(parameter, float(value) if isinstance(parameter, Float) else value)
     assert isinstance(number, (int, float))
-    if abs(number - value) > 1e-6 * max(abs(parameter.step or 0.0), room):
-        raise DataError(f"{rule} and steps of {parameter.step!r} from the lower bound, but got {value!r}")
+    if parameter.step is not None and abs(number - value) > 1e-6 * max(abs(parameter.step), room):
+        raise DataError(f"{rule}{steps_in_words(parameter)}, but got {value!r}")
     return number
 
 

@@ -313,7 +313,7 @@ class Optimizer(StudyRecord):
         evaluate_trials(self, f, n_trials, timeout, stop_when_gain_below, callbacks, catch, n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the study to a file, completely or not at all.
+        """Writes the study to a file, completely or not at all, or to a stream such as a pipe.
 
         Raises:
           DataError: if the file cannot be written, or has trials that this study does not have, of another session for

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from dre_jax.checks import check_seed
 from dre_jax.data.files import read_json, stamp, write_json
+from dre_jax.data.streams import is_stream
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.settings import leaves, to_text
 from dre_jax.runtime.locks import folder_lock
@@ -91,7 +92,7 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
 
 
 def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Stamp | None:
-    """Writes a study, completely or not at all; returns the stamp of the new file.
+    """Writes a study, completely or not at all; returns the stamp of the new file, None of a stream.
 
     ``own_stamp`` is the file's stamp if its content is part of this study.
 
@@ -108,6 +109,9 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
     origins = {name: None if origin is None else origin._asdict() for name, origin in study.origins.items()}
     content["surrogate"] = _value_or_mapping(origins)
+    if is_stream(path):
+        write_json(path, content, indent=1)
+        return None
     with folder_lock(path.parent):
         current = stamp(path)
         if current is not None and current != own_stamp and path.stat().st_size:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.tuning import Evaluated, Float, Past, Space, Surrogate, past_of
+from dre_jax.tuning import Evaluated, Float, Past, Space, Surrogate, Trial, from_frame, past_of
 from tests.known_methods import TaskMeans
 
 SPACE = Space({"x": Float(0.0, 1.0)})
@@ -38,6 +38,27 @@ def test_scalars_of_other_libraries_are_numbers():
 def test_a_value_that_is_no_number(value):
     with pytest.raises(DataError, match=r"the value of every trial of past task 'a' must be a number, but got"):
         past_of(SPACE, {"a": trials([0.5, value])}, direction="maximize")
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        (["failed"], "failed"),
+        (["failed", "failed"], "failed (2 trials)"),
+        (["failed", "running"], "failed (1 trial), running (1 trial)"),
+        (["running", "failed", "running"], "running (2 trials), failed (1 trial)"),
+    ],
+)
+def test_each_state_of_unfinished_trials_has_its_count(states, words):
+    evaluations = [*trials([1, 2, 3]), *(Trial(i, {"x": 0.5}, state) for i, state in enumerate(states))]
+    rows = [{"x": i / 10, "value": i, "state": "complete"} for i in range(3)]
+    rows += [{"x": 0.5, "value": None, "state": state} for state in states]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    for past in (
+        past_of(SPACE, {"study": evaluations}, direction="minimize"),
+        from_frame(columns, SPACE, direction="minimize", task=None),
+    ):
+        assert [str(one) for one in past.exclusions] == [f"study: a trial must be complete, but is {words}"]
 
 
 def test_a_fit_warns_of_exclusions(registries):

@@ -292,7 +292,7 @@ test_invalid_spaces = error_table(
     (lambda: from_json({"C": {"type": "float", "low": 0, "high": 1, "Log": True}}), "but got Log"),
     (lambda: Float(0, 1, likely=(0.5, 2)), "likely must be two numbers in order, in [0.0, 1.0], but got (0.5, 2)"),
     (lambda: Int(0, 9, likely=(5, 2)), "likely must be two whole numbers in order, in [0, 9], but got (5, 2)"),
-    (lambda: Int(0, 9, step=3, default=4), "default must be a whole number in [0, 9] and steps of 3, but got 4"),
+    (lambda: Int(0, 9, step=3, default=4), "number in [0, 9] and steps of 3 from the lower bound, but got 4"),
     (lambda: Float(0, 1, default="low"), "default must be a number in [0.0, 1.0], but got 'low'"),
     (lambda: Bool(likely="yes"), "likely must be one of [False, True], but got 'yes'"),
     (lambda: Categorical(["a"], default=None), "default must be one of ['a'], but got None"),

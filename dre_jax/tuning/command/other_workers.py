@@ -1,0 +1,60 @@
+"""Running trials of other processes of a shared study: which are lost, and which may be."""
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from dre_jax.tuning.command.worker_identity import SignOfLife, is_lost, is_of_this_machine, seconds_until_lost
+
+WORKER, ALIVE = "dre_jax:worker", "dre_jax:alive"
+"""Attributes of a trial: the identity of its process, and the time of its last sign of life."""
+
+
+class OtherWorkers:
+    """What a process has seen of the running trials of others."""
+
+    def __init__(self, worker: Mapping[str, Any]) -> None:
+        """Begins without trials; ``worker`` is the identity of this process."""
+        self._worker = worker
+        self._signs: dict[int, tuple[float, float]] = {}  # time of the last sign by trial, and when it was first seen
+        self._gave_signs = set[int]()
+        self._longest_trial: float | None = None
+
+    def read(self, trials: Iterable[FrozenTrial]) -> None:
+        """Takes note of the present state of all trials."""
+        now = time.monotonic()
+        for trial in trials:
+            if trial.state == TrialState.COMPLETE and trial.duration is not None:
+                self._longest_trial = max(self._longest_trial or 0.0, trial.duration.total_seconds())
+            elif self._is_of_another(trial):
+                sign = trial.user_attrs.get(ALIVE, math.inf)
+                before, _ = self._signs.setdefault(trial.number, (sign, now))
+                if before != sign:
+                    self._signs[trial.number] = sign, now
+                    self._gave_signs.add(trial.number)
+
+    def is_lost(self, trial: FrozenTrial) -> bool:
+        """Returns whether the process of a running trial is lost: another one than this."""
+        worker = trial.user_attrs.get(WORKER)
+        return self._is_of_another(trial) and is_lost(worker, self._sign(trial), self._longest_trial)
+
+    def may_be_lost(self, trial: FrozenTrial) -> bool:
+        """Returns whether nothing says yet that the process of a running trial lives, nor that it is lost."""
+        if trial.number in self._gave_signs or not self._is_of_another(trial):
+            return False
+        return 0.0 <= self.seconds_until_lost(trial) < math.inf and not is_of_this_machine(trial.user_attrs.get(WORKER))
+
+    def seconds_until_lost(self, trial: FrozenTrial) -> float:
+        """Returns how long the process of a running trial may still be silent."""
+        return seconds_until_lost(trial.user_attrs.get(WORKER), self._sign(trial), self._longest_trial)
+
+    def _is_of_another(self, trial: FrozenTrial) -> bool:
+        return trial.state == TrialState.RUNNING and trial.user_attrs.get(WORKER) != self._worker
+
+    def _sign(self, trial: FrozenTrial) -> SignOfLife:
+        now, sign = time.monotonic(), trial.user_attrs.get(ALIVE, math.inf)
+        before, since = self._signs.get(trial.number, (sign, now))
+        return SignOfLife(sign, now - since if before == sign else 0.0)
