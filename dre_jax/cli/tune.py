@@ -242,9 +242,15 @@ class Tune:
             return study
         from dre_jax.tuning.command.shared_study import SharedStudy
 
-        options = {"directions": self._directions, "seed": self.seed, "silence": self.silence}
-        past = None if surrogates is ... else surrogates
-        return SharedStudy(self.storage, self.study.stem, space, past, **options)
+        return SharedStudy(
+            self.storage,
+            self.study.stem,
+            space,
+            None if surrogates is ... else surrogates,
+            directions=self._directions,
+            seed=self.seed,
+            silence=self.silence,
+        )
 
     def _run_trials(self, optimizer: FileOptimizer | SharedStudy, template: Template) -> list[Trial]:
         """Runs the trials with a display of the progress; returns the best ones."""

@@ -147,7 +147,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     with _write_errors(path):
-        _check_kind(path)
+        check_kind(path)
         with open_stream(path) if is_stream(path) else _replacement(path) as raw:
             is_packed = path.suffix == ".gz"
             with gzip.GzipFile("", "wb", 6, raw, mtime=0) if is_packed else contextlib.nullcontext(raw) as stream:
@@ -177,7 +177,7 @@ def check_target(path: str | os.PathLike[str], *, streams: bool = True) -> None:
     """
     path = Path(path)
     with _write_errors(path):
-        _check_kind(path)
+        check_kind(path)
         if not is_stream(path):
             tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent).close()
         elif streams:
@@ -186,7 +186,7 @@ def check_target(path: str | os.PathLike[str], *, streams: bool = True) -> None:
             raise DataError(f"{path} must be a regular file, as it is read as well, but is {kind_of(path)}")
 
 
-def _check_kind(path: Path) -> None:
+def check_kind(path: Path) -> None:
     """Raises `DataError` for what no file may replace and nothing is written through to."""
     kind = kind_of(path)
     if kind is not None and not is_stream(path):

@@ -1,6 +1,7 @@
 """Writing to what is no regular file: standard output, pipes and devices."""
 
 import gzip
+import json
 import os
 import socket
 import stat
@@ -14,6 +15,7 @@ import pytest
 
 from dre_jax.data.files import check_target, write_json, write_text
 from dre_jax.errors import DataError
+from dre_jax.tuning import Float, Optimizer
 from tests.conftest import REPOSITORY
 from tests.error_messages import raises_line
 
@@ -97,6 +99,23 @@ def test_what_is_never_replaced(tmp_path):
                 with raises_line(DataError, f"{path} must be a regular file, a pipe or a device, but is {kind}"):
                     write(path)
         assert stat.S_ISSOCK(os.stat(f"{folder}/socket").st_mode)
+
+
+def test_a_study_is_refused_as_any_file_is(tmp_path):
+    optimizer = Optimizer({"x": Float(0.0, 1.0)})
+    with raises_line(DataError, f"{tmp_path} must be a regular file, a pipe or a device, but is a folder"):
+        optimizer.save(tmp_path)
+    for path in ("/proc/study.json", "/proc/none/study.json"):
+        with raises_line(DataError, f"{path} cannot be written: "):
+            optimizer.save(path)
+
+
+def test_a_study_goes_through_a_pipe(pipe):
+    path, read = pipe
+    optimizer = Optimizer({"x": Float(0.0, 1.0)})
+    optimizer.save(path)
+    assert json.loads(gzip.decompress(read()))["trials"] == []
+    assert os.listdir(path.parent) == [path.name]
 
 
 def test_targets(tmp_path):

@@ -23,7 +23,9 @@ def relative_curve(curve: Curve, horizon: float) -> Curve:
       >>> relative_curve({500: 0.5, 1000: 0.4}, 2000)
       {0.25: 0.5, 0.5: 0.4}
     """
-    return {round(step / horizon, _DECIMALS): curve[step] for step in sorted(curve)}
+    steps = sorted(curve)
+    shares = np.round(np.array(steps, float) / horizon, _DECIMALS)
+    return dict(zip(shares.tolist(), map(curve.__getitem__, steps), strict=True))
 
 
 def step_grid(curves: Sequence[Curve]) -> np.ndarray:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dre_jax.checks import check_seed
-from dre_jax.data.files import read_json, stamp, write_json
+from dre_jax.data.files import check_kind, read_json, stamp, write_json
 from dre_jax.data.streams import is_stream
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.settings import leaves, to_text
@@ -109,6 +109,7 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
     origins = {name: None if origin is None else origin._asdict() for name, origin in study.origins.items()}
     content["surrogate"] = _value_or_mapping(origins)
+    check_kind(path)
     if is_stream(path):
         write_json(path, content, indent=1)
         return None
