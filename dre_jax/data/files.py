@@ -110,19 +110,23 @@ def read_json(path: str | os.PathLike[str], convert: Callable[[dict[str, Any]], 
     return parse_json(text, str(path), convert)
 
 
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Returns a whole UTF-8 file, plain or gzip. Raises `DataError` for what cannot be read."""
+    with open_binary(path) as stream:
+        content = stream.read()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text at byte {error.start}") from error
+
+
 def read_csv(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     """The rows of a CSV file that are not empty, UTF-8, plain or gzip: each with the number of its last line.
 
     Raises `DataError` for what cannot be read, and for a row with another number of cells than the first.
     """
     path = Path(path)
-    with open_binary(path) as stream:
-        content = stream.read()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text at byte {error.start}") from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     width = None
     try:
         for cells in reader:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.data.files import append_text, check_target, make_folder, write_text
+from dre_jax.data.files import append_text, check_target, make_folder, read_text, write_text
 from dre_jax.errors import DataError
 
 
@@ -40,7 +40,7 @@ class SearchFile:
             return
         make_folder(path.parent)
         check_target(path, streams=False)
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        lines = read_text(path).splitlines(keepends=True) if path.exists() else []
         whole = [line for line in lines if line.endswith("\n")]
         if not whole:
             write_text(path, json.dumps(origin) + "\n")

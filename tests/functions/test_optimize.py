@@ -267,6 +267,14 @@ test_bad_functions_get_one_line = error_table(
     (lambda: random_searches(key=0), "a key as of jax.random.key(0)"),
     (lambda: random_searches(space=RULED), "without rules and likely values"),
 )
+
+
+def test_a_file_of_something_else(tmp_path):
+    (tmp_path / "picture").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(DataError, match="picture: not UTF-8 text at byte 0"):
+        random_searches(path=tmp_path / "picture")
+
+
 test_tasks_must_agree = error_table(
     DataError,
     (lambda: random_searches(tasks=(CENTRES, CENTRES[:1])), "the same number of tasks in front"),
