@@ -20,7 +20,7 @@ from dre_jax.errors import ConfigError, import_extra
 from dre_jax.runtime.reports import listening
 
 if TYPE_CHECKING:
-    from dre_jax.tuning import Space, Trial
+    from dre_jax.tuning import PastCurves, Space, Trial
     from dre_jax.tuning.command.runner import FileOptimizer
     from dre_jax.tuning.command.shared_study import SharedStudy
     from dre_jax.tuning.command.templates import Template
@@ -231,14 +231,14 @@ class Tune:
         self, space: Space, surrogates: Surrogates | EllipsisType, stack: contextlib.ExitStack
     ) -> FileOptimizer | SharedStudy:
         """Returns the study in the file, which the stack keeps open, or in the storage."""
-        from dre_jax.tuning import PastCurves
         from dre_jax.tuning.command.runner import study_in_file
 
         if self.storage is None:
+            curves = self._read_past_curves()
             in_file = study_in_file(self.study, space, surrogates, directions=self._directions, seed=self.seed)
             study = stack.enter_context(in_file)
-            if self.past_curves is not None:
-                study.set_past_curves(PastCurves.from_csv(self.past_curves, direction=study.direction))
+            if curves:
+                study.set_past_curves(curves[study.direction])
             return study
         from dre_jax.tuning.command.shared_study import SharedStudy
 
@@ -251,6 +251,15 @@ class Tune:
             seed=self.seed,
             silence=self.silence,
         )
+
+    def _read_past_curves(self) -> dict[str, PastCurves]:
+        """Returns past curves by direction, as the study's is not known before it is opened."""
+        from dre_jax.tuning import PastCurves
+        from dre_jax.tuning.study.trial import DIRECTIONS
+
+        if self.past_curves is None:
+            return {}
+        return {direction: PastCurves.from_csv(self.past_curves, direction=direction) for direction in DIRECTIONS}
 
     def _run_trials(self, optimizer: FileOptimizer | SharedStudy, template: Template) -> list[Trial]:
         """Runs the trials with a display of the progress; returns the best ones."""

@@ -111,6 +111,7 @@ REFUSED = {
     "--silence goes with --storage": {"silence": 5},
     "--past-curves goes with --curve": {"past-curves": "none.csv"},
     "a curve must be a regular expression": {"curve": "("},
+    "none.csv cannot be read": {"past-curves": "none.csv", "curve": "(.) (.)", "study": "{}/new/study.json"},
     "space.json cannot be written: Not a directory": {"report": "{}/space.json/page"},
     "is a folder": {"report": "{}"},
 }

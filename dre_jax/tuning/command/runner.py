@@ -93,7 +93,14 @@ def study_in_file(
     Raises `DataError` if another process uses the file, if it cannot be written, is not a complete study, or is of
     another space, metrics, directions or seed.
     """
-    make_folder(path.parent)
+
+    def new_study() -> FileOptimizer:
+        ways = {name: direction or "minimize" for name, direction in directions.items()}
+        return FileOptimizer(space, None if surrogate is ... else surrogate, directions=ways, seed=seed or 0)
+
+    if not path.exists():
+        new_study()  # what is wrong with it is said before there is a folder
+        make_folder(path.parent)
     check_target(path, streams=False)
     with file_in_use(path):
         remove_left_over(path)
@@ -103,8 +110,7 @@ def study_in_file(
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of the seed given, {seed}, but its own is {study.seed}")
         else:
-            ways = {name: direction or "minimize" for name, direction in directions.items()}
-            study = FileOptimizer(space, None if surrogate is ... else surrogate, directions=ways, seed=seed or 0)
+            study = new_study()
         study.path = path
         yield study
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,8 @@ _MIN_CURVES = 3
 class PastCurves:
     """Learning curves of past studies of a model: how its curves continue, independently of the configurations.
 
-    Studies with fewer than three curves, or with equal final values, are left out.
+    Studies with fewer than three curves, or with equal final values, are left out. Raises `DataError` for a step that
+    is no finite number from 0; their unit is any.
 
     Example:
       >>> past = PastCurves({"a": [{1: -0.9, 2: -0.5}, {1: -0.8, 2: -0.4}, {1: -1.0, 2: -0.7}]})
@@ -41,6 +43,10 @@ class PastCurves:
     """Whether the trainings are of the kind of the study's own: then their ranks count too, which stops more trials."""
 
     def __post_init__(self) -> None:
+        for name, curves in self.tasks.items():
+            wrong = next((step for curve in curves for step in curve if not 0 <= step < math.inf), None)
+            if wrong is not None:
+                raise DataError(f"the step of a report must be a finite number from 0, but {name!r} has {wrong!r}")
         usable = {name: [curve for curve in curves if len(curve) > 1] for name, curves in self.tasks.items()}
         last = {name: {curve[max(curve)] for curve in curves} for name, curves in usable.items()}
         tasks = {name: curves for name, curves in usable.items() if len(curves) >= _MIN_CURVES and len(last[name]) > 1}

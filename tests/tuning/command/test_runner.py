@@ -265,6 +265,18 @@ class TestOpening:
         with study_in_file(study, SPACE):
             assert not left.exists()
 
+    def test_what_is_refused_leaves_no_folder(self, tmp_path):
+        path = tmp_path / "new" / "study.json"
+        with (
+            pytest.raises(ConfigError, match="direction must be one of"),
+            study_in_file(path, SPACE, directions={"": "up"}),
+        ):
+            pass
+        assert not list(tmp_path.iterdir())
+        with study_in_file(path, SPACE) as study:
+            study.write()
+        assert [one.name for one in path.parent.iterdir()] == ["study.json"]
+
     def test_a_study_of_something_else(self, study):
         Optimizer(SPACE, direction="maximize", seed=3).save(study)
         before = study.read_bytes()

@@ -4,9 +4,11 @@ import numpy as np
 import optuna
 import pytest
 
+from dre_jax.errors import DataError
 from dre_jax.tuning import Float, Optimizer, PastCurves
 from dre_jax.tuning.curves.steps import relative_curve, step_grid
 from dre_jax.tuning.optuna import DREPruner
+from tests.error_messages import raises_line
 
 N_STEPS = 20
 UNITS = {"shares": 0.05, "epochs": 1, "batches": 1000, "thirds": 1 / 3}
@@ -90,3 +92,9 @@ def test_curves_that_report_at_different_steps():
     relative = [relative_curve(curve, 4.0) for curve in curves]
     assert [list(curve.items()) for curve in relative] == [[(0.125, 1.0), (0.5, 0.5)], [(0.25, 0.75), (1.0, 0.25)]]
     np.testing.assert_array_equal(step_grid(relative), [0.125, 0.25, 0.5, 1.0])
+
+
+@pytest.mark.parametrize("step", [-1.0, np.nan, np.inf])
+def test_a_step_of_past_curves_that_is_none(step):
+    with raises_line(DataError, f"the step of a report must be a finite number from 0, but 'a' has {step}"):
+        PastCurves({"a": [{step: 0.5, 1.0: 0.25}]})
