@@ -238,7 +238,7 @@ class Tune:
             in_file = study_in_file(self.study, space, surrogates, directions=self._directions, seed=self.seed)
             study = stack.enter_context(in_file)
             if curves:
-                study.set_past_curves(curves[study.direction])
+                study.set_past_curves(curves[study.named_directions[""]])
             return study
         from dre_jax.tuning.command.shared_study import SharedStudy
 

@@ -46,7 +46,7 @@ def test_tables(cli, result_file, tmp_path, numbers_only):
         (["a.json", "--out", "out", "--at", "7"], "between 0 and 6"),
         (["a.json", "--out", "out", "--at", "2.5"], "--at must be whole numbers"),
         (["a.json", "--out", "a.json"], "a.json cannot be made a folder"),
-        (["a.json", "--out", "full"], "summary.json cannot be written"),
+        (["a.json", "--out", "full"], "summary.json must be a regular file"),
     ],
 )
 def test_refusals(refused, result_file, tmp_path, monkeypatch, arguments, named):
