@@ -16,6 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.summaries import summary
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.make_engine import engine_of
@@ -118,6 +119,11 @@ class DRESampler(BaseSampler):
             point = getattr(config, "reference_point", None)
             n_objectives = len(surrogates) if point is None else len(point)
             self._engine_for(self._search_space.space, ["minimize"] * n_objectives)
+
+    def __repr__(self) -> str:
+        names = None if self._search_space is None else list(self._search_space.space)
+        surrogates = [None if surrogate is None else surrogate.name for surrogate in self._surrogates]
+        return summary(self, search_space=names, surrogates=surrogates if any(surrogates) else None, seed=self._seed)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The distributions that are searched together: those with more than one value.

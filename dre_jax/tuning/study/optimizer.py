@@ -23,7 +23,7 @@ from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.make_engine import make_engine
 from dre_jax.tuning.engine.predicted_responses import Prediction
 from dre_jax.tuning.engine.suggestion import Suggestion
-from dre_jax.tuning.objectives.objectives import feasible_trials
+from dre_jax.tuning.objectives.objectives import checked_objective, feasible_trials
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
@@ -195,15 +195,12 @@ class Optimizer(StudyRecord):
           >>> bool(near < far)
           True
         """
-        if objective not in (self.directions or [None]):
-            names = ", ".join(map(repr, self.directions or [None]))
-            raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
+        name = checked_objective(self.named_directions, objective)
         if hasattr(configurations, "columns"):
             remedy = "pass frame.to_dict('records')"
             raise DataError(f"configurations must be mappings in a list, but got a data frame: {remedy}")
         if not isinstance(configurations, Iterable):
             raise DataError(f"configurations must be mappings in a list, but got {configurations!r}")
-        name = objective or ""
         points = np.array([self.space.point(self.space.check(params)) for params in configurations])
         trials = [trial.with_objective(name) for trial in self.trials]
         return self._engine.of_objective(name).predict(trials, points.reshape(-1, len(self.space)))
