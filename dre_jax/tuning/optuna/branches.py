@@ -107,8 +107,10 @@ def _alternatives_by_choice(
         others = [other for other in (*choices, *numeric) if other != parent]
         rules: list[Conjunction | None] = []
         for value in sorted({numbers[parent] for numbers in present}):
-            parts = ([numbers for numbers in group if numbers.get(parent) == value] for group in (present, absent))
-            rule = _learn_conjunction(*parts, others, numeric)
+            present_here, absent_here = (
+                [numbers for numbers in group if numbers.get(parent) == value] for group in (present, absent)
+            )
+            rule = _learn_conjunction(present_here, absent_here, others, numeric)
             rules.append(None if rule is None else {parent: frozenset([value]), **rule})
         if None not in rules:
             yield [rule for rule in rules if rule is not None]
@@ -172,6 +174,8 @@ def _when(rule: Conjunction, space: Space) -> dict[str, Any]:
     when: dict[str, Any] = {}
     for name, region in rule.items():
         parameter = space[name]
-        is_choice = isinstance(parameter, Categorical) and not isinstance(region, Interval)
-        when[name] = [parameter.choices[int(index)] for index in sorted(region)] if is_choice else region
+        if isinstance(parameter, Categorical) and not isinstance(region, Interval):
+            when[name] = [parameter.choices[int(index)] for index in sorted(region)]
+        else:
+            when[name] = region
     return when

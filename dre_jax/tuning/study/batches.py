@@ -1,7 +1,8 @@
 """Batches of trials: of many, several from one fit of the method, apart from each other."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ def suggest_batch(
     space: Space,
     suggest: Callable[[Sequence[Params], Params | None], Suggestion],
     enqueued: Sequence[Params],
-    running: Callable[[], list[Params]],
+    running: Callable[[], Sequence[Mapping[str, Any]]],
     n: int | None,
 ) -> tuple[list[Params], list[float]]:
     """Returns the configurations of the next n trials, and their expected improvements, infinite where unknown.

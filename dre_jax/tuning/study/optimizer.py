@@ -156,7 +156,7 @@ class Optimizer(StudyRecord):
                 self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
                 return [replace(self._append(params), _study=self) for params in batch]
 
-    def _running_params(self) -> list[Params]:
+    def _running_params(self) -> list[Mapping[str, Any]]:
         return [trial._params for trial in self.trials if trial.state == "running"]
 
     def enqueue(self, params: Mapping[str, Any]) -> None:

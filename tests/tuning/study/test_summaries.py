@@ -101,7 +101,7 @@ def test_importance_is_that_of_optuna():
     shares = optimizer.importance()
     expected = get_param_importances(to_study(optimizer), evaluator=PedAnovaImportanceEvaluator())
     assert shares == pytest.approx(expected)
-    assert list(shares)[0] == "x"
+    assert next(iter(shares)) == "x"
     assert sum(shares.values()) == pytest.approx(1.0)
 
 
