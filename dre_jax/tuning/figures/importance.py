@@ -42,7 +42,7 @@ def drawn_study(space: Space, trials: Sequence[Trial], direction: str) -> Study 
     values = drawn_values(complete, direction)
     if len({*values.tolist()}) < 2:
         return None
-    from dre_jax.tuning.optuna.export import study_of_trials
+    from dre_jax.tuning.optuna.frozen_trials import study_of_trials
 
     drawn = [replace(trial, value=float(value)) for trial, value in zip(complete, values, strict=True)]
     with optuna_logs_at("ERROR"):

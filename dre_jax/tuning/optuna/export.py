@@ -1,21 +1,14 @@
 """Trials of an `Optimizer` as a study of Optuna, for its plots, importance of hyperparameters, and dashboard."""
 
 import warnings
-from collections.abc import Iterable
-from typing import Any
 
 import optuna
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial, create_trial
 
-from dre_jax.tuning.optuna.distributions import Translation, translation_of
-from dre_jax.tuning.optuna.trials import STATES
-from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.optuna.distributions import translation_of
+from dre_jax.tuning.optuna.frozen_trials import study_of_trials
 from dre_jax.tuning.study.study_record import StudyRecord
-from dre_jax.tuning.study.trial import Trial
-
-_STATES = {state: of_optuna for of_optuna, state in STATES.items()}
 
 
 def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None, name: str | None = None) -> Study:
@@ -50,34 +43,3 @@ def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             study.set_metric_names(list(optimizer.directions))
     return study
-
-
-def study_of_trials(
-    space: Space,
-    trials: Iterable[Trial],
-    directions: Iterable[Any],
-    *,
-    storage: str | BaseStorage | None = None,
-    name: str | None = None,
-) -> Study:
-    """Returns a new study of Optuna with trials of a search space; see `to_study`."""
-    study = optuna.create_study(study_name=name, storage=storage, directions=[*directions])
-    translation = translation_of(space)
-    for trial in trials:
-        study.add_trial(_to_frozen_trial(trial, translation))
-    return study
-
-
-def _to_frozen_trial(trial: Trial, translation: Translation) -> FrozenTrial:
-    values = list(trial.values.values()) or ([] if trial.value is None else [trial.value])
-    return create_trial(
-        state=_STATES[trial.state],
-        values=values or None,
-        params=translation.to_optuna_values(trial.params),
-        distributions={name: translation.distributions[name] for name in trial.params},
-        user_attrs={
-            name: value for name, value in (("stderr", trial.stderr), ("cost", trial.cost)) if value is not None
-        },
-        constraints=trial.constraints or None,
-        intermediate_values={int(step): value for step, value in trial.reports.items()},
-    )
