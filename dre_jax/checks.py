@@ -80,6 +80,20 @@ def check_whole(**numbers: Any) -> None:
             raise ConfigError(f"{name} must be a whole number, but got {value!r}")
 
 
+def check_counts(least: int, **numbers: Any) -> None:
+    """Arguments that must be whole numbers from a least one on.
+
+    Example:
+      >>> check_counts(0, n_start=-1)
+      Traceback (most recent call last):
+      ...
+      dre_jax.errors.ConfigError: n_start must be a whole number from 0, but got -1
+    """
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ConfigError(f"{name} must be a whole number from {least}, but got {value!r}")
+
+
 def check_share(name: str, value: Any) -> None:
     """A number between 0 and 1."""
     if not _holds(lambda: 0 < value < 1):

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from dre_jax.checks import one_of
 from dre_jax.data.columns import Column
 from dre_jax.errors import DataError
+from dre_jax.summaries import summary
 
 Designs = dict[str, dict[str, npt.NDArray[np.int64]]]
 """Dataset -> seed name -> int64 (k,) row numbers of the first evaluations."""
@@ -18,7 +20,7 @@ Designs = dict[str, dict[str, npt.NDArray[np.int64]]]
 SPLITS = ("train", "validation", "test")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """One model family on one dataset: every configuration that was evaluated, and its response.
 
@@ -36,6 +38,9 @@ class Task:
     costs: npt.NDArray[np.float64] | None = None
     """f64[n], positive, NaN where unknown; None if all are."""
 
+    def __repr__(self) -> str:
+        return summary(self, name=self.name, n_rows=self.n_rows, n_columns=self.n_columns)
+
     @property
     def n_rows(self) -> int:
         """Number of evaluated configurations n."""
@@ -47,7 +52,7 @@ class Task:
         return int(self.X.shape[1])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchSpace:
     """A search space's tasks by split and dataset name, and its initial designs.
 
@@ -69,6 +74,10 @@ class SearchSpace:
     """Rows of the first evaluations, by dataset and seed name."""
     columns: tuple[Column, ...] | None = None
     """Descriptions of the columns, where they are known."""
+
+    def __repr__(self) -> str:
+        splits: dict[str, Any] = {"train": self.train, "validation": self.validation, "test": self.test}
+        return summary(self, name=self.name, **{name: list(tasks) for name, tasks in splits.items() if tasks})
 
     def split(self, name: str) -> dict[str, Task]:
         """The tasks of "train", "validation" or "test". Raises `ConfigError` for any other name."""

@@ -67,10 +67,15 @@ class Objective:
         if traced.effects or "pure_callback[" in text:
             raise ConfigError(f"{rule} calls the host (a callback or a print)")
         outputs = traced.out_avals
-        if len(outputs) != 1 or outputs[0].shape or not jnp.issubdtype(outputs[0].dtype, jnp.floating):
+        if len(outputs) != 1 or outputs[0].shape or not _is_real(outputs[0].dtype):
             shown = ", ".join(f"{one.dtype}{list(one.shape)}" for one in outputs)
             raise ConfigError(f"{rule} returns {shown or 'nothing'}")
         return digest(text.encode(), *traced.consts)
+
+
+def _is_real(dtype: Any) -> bool:
+    """Returns whether values of a type are numbers with an order, or true and false, which count as 1 and 0."""
+    return any(jnp.issubdtype(dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_))
 
 
 def digest(*parts: Any) -> str:

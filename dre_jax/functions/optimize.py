@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax.checks import check_seed, check_whole, one_of
+from dre_jax.checks import check_counts, check_seed, check_whole, one_of
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions.blocks import SearchBlocks
@@ -24,6 +24,7 @@ from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import supports_double
+from dre_jax.summaries import summary
 from dre_jax.tuning.compiled.designs import study_config
 from dre_jax.tuning.compiled.parallel import mesh_of
 from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig
@@ -43,6 +44,10 @@ class FunctionSearches(NamedTuple):
     """f64[A, B, T], NaN where a trial failed."""
     best: np.ndarray
     """f64[A, B, T]: the best value so far; NaN before the first."""
+
+    def __repr__(self) -> str:
+        n_tasks, n_seeds, n_trials = self.values.shape
+        return summary(self, n_tasks=n_tasks, n_seeds=n_seeds, n_trials=n_trials, n_coordinates=self.points.shape[-1])
 
 
 def unit_space(n: int) -> Space:
@@ -82,8 +87,9 @@ def optimize_functions(
 
     Args:
       function: of a task and a point of the unit cube, f[D], or of hyperparameters by name: a choice is its position,
-        and one that is not active has any value. Returns the value, a scalar; NaN is a failure. Computes in
-        float64 if this process has set `jax_enable_x64` and the method does so too, else in float32.
+        and one that is not active has any value. Returns the value, a scalar: a number, or true or false for 1 or 0;
+        NaN is a failure. Computes in float64 if this process has set `jax_enable_x64` and the method does so too, else
+        in float32.
       tasks: arrays with the tasks in front, of which the function gets one entry; None for a function without tasks.
       space: number of coordinates of the point, or a search space (or its hyperparameters by name) without rules and
         likely values.
@@ -113,8 +119,11 @@ def optimize_functions(
     """
     one_of("direction", direction, DIRECTIONS)
     takes_point = isinstance(space, (int, np.integer))
-    if not isinstance(space, Space):
-        space = unit_space(space) if isinstance(space, (int, np.integer)) else Space(space)
+    if isinstance(space, (int, np.integer)):
+        check_counts(1, space=space)
+        space = unit_space(space)
+    elif not isinstance(space, Space):
+        space = Space(space)
     seeds = _seed_list(seeds)
     _check_counts(n_trials, batch_size)
     if not isinstance(key, Array | None):
@@ -167,7 +176,7 @@ def best_so_far(values: np.ndarray, direction: str) -> np.ndarray:
 
 def _seed_list(seeds: Any) -> list[int]:
     if not isinstance(seeds, Iterable):
-        check_whole(seeds=seeds)
+        check_counts(1, seeds=seeds)
         seeds = range(seeds)
     result = list(seeds)
     for seed in result:

@@ -27,6 +27,7 @@ from dre_jax.runtime.locks import folder_lock
 from dre_jax.search.batch import run_id
 from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method
+from dre_jax.summaries import summary
 
 
 class Evaluation:
@@ -58,6 +59,9 @@ class Evaluation:
         self.total = sum(len(seeds) for datasets in self._planned_runs.values() for seeds in datasets.values())
         if self.done < self.total:
             warn_of_backends(self._results.meta["backends"], self.out)
+
+    def __repr__(self) -> str:
+        return summary(self, method=self.plan.method, out=str(self.out), done=self.done, total=self.total)
 
     @property
     def done(self) -> int:

@@ -20,6 +20,7 @@ from dre_jax.data.table_files import read_objects, read_tables
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import Objective, read_ranges, run_continuous
 from dre_jax.search.host import HostMethod, run_host
+from dre_jax.summaries import summary
 
 Datasets = dict[str, Any]
 
@@ -111,6 +112,9 @@ class HPOBHandler:
             paths = [find_json(root_dir, stem) for stem in stems]
             setattr(self, f"meta_{split}_data", LazySpaces(paths) if paths else None)
         self.bo_initializations = read_objects(find_json(root_dir, DESIGNS))  # checked beside the table
+
+    def __repr__(self) -> str:
+        return summary(self, root_dir=str(self._root), mode=self.mode)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("meta_train_data", "meta_validation_data"):

@@ -24,6 +24,7 @@ from dre_jax.suggest.layout import unit_cube
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.sobol import sobol_points
+from dre_jax.summaries import summary
 
 
 class Suggester:
@@ -70,6 +71,9 @@ class Suggester:
         key = jax.random.key(seed) if key is None else key
         self._params, self._key = jax.device_put((params, key), self._device)
         self._candidates = candidates
+
+    def __repr__(self) -> str:
+        return summary(self, method=type(self._method).__name__, has_params=self._params is not None)
 
     @on_one_thread
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any = None) -> Any:

@@ -5,10 +5,10 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from numbers import Integral
 from typing import Any, Literal, Self
 
-from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.checks import check_counts
+from dre_jax.errors import MissingExtraError
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.pretrained.surrogates import pretrained_search
 from dre_jax.tuning.space.distributions import distributions_of
@@ -128,10 +128,7 @@ class DRESearchCV(BaseSearchCV):
 
     def _run_search(self, evaluate_candidates: _Evaluate) -> None:
         """Asks for configurations, evaluates them, and tells their scores; `fit` calls it."""
-        for name in ("n_iter", "batch"):
-            number = getattr(self, name)
-            if not isinstance(number, Integral) or number < 1:
-                raise ConfigError(f"{name} must be a whole number from 1, but got {number!r}")
+        check_counts(1, n_iter=self.n_iter, batch=self.batch)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         converter = None if self.space is None else distributions_of(self.space)
         space, self.surrogate_ = self._space_and_surrogate(None if converter is None else converter.space)

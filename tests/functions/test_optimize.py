@@ -249,10 +249,29 @@ def needs_numbers(centre, x):
     return float(x[0])
 
 
+def test_counts_and_answers_are_values():
+    """Errors of a classifier: whole numbers, and true or false."""
+    labels = np.array([True, False, True, True])
+
+    def n_errors(threshold, x):
+        return jnp.sum((x[0] + jnp.arange(4) / 4 > threshold) != labels)
+
+    for function, expected in (
+        (n_errors, lambda x: float(np.sum((x + np.arange(4, dtype=np.float32) / 4 > 0.6) != labels))),
+        (lambda threshold, x: x[0] > threshold, lambda x: float(x > np.float32(0.6))),
+        (lambda threshold, x: 7, lambda x: 7.0),
+    ):
+        searches = random_searches(function, tasks=np.array([0.6], np.float32))
+        assert searches.values.dtype == np.float64
+        points = searches.points[..., 0].astype(np.float32)
+        assert searches.values.tolist() == np.vectorize(expected)(points).tolist()
+
+
 test_bad_functions_get_one_line = error_table(
     ConfigError,
     (lambda: random_searches(lambda _, x: x), "returns float32[2]"),
-    (lambda: random_searches(lambda _, x: jnp.argmax(x)), "returns int32[]"),
+    (lambda: random_searches(lambda _, x: jax.lax.complex(x[0], x[1])), "returns complex64[]"),
+    (lambda: random_searches(lambda _, x: jax.random.key(0)), "returns key<fry>[]"),
     (lambda: random_searches(lambda _, x: None), "returns nothing"),
     (lambda: random_searches(needs_numbers), "needs_numbers fails where JAX traces it: ConcretizationTypeError"),
     (lambda: random_searches(calls_the_host), "calls_the_host calls the host"),
@@ -264,6 +283,9 @@ test_bad_functions_get_one_line = error_table(
     (lambda: random_searches(space=2.0), "a space must map at least one name"),
     (lambda: random_searches(seeds=2.0), "seeds must be a whole number"),
     (lambda: random_searches(seeds=[]), "at least one seed"),
+    (lambda: random_searches(seeds=-1), "seeds must be a whole number from 1, but got -1"),
+    (lambda: random_searches(space=-1), "space must be a whole number from 1, but got -1"),
+    (lambda: random_searches(space=True), "space must be a whole number from 1, but got True"),
     (lambda: random_searches(key=0), "a key as of jax.random.key(0)"),
     (lambda: random_searches(space=RULED), "without rules and likely values"),
 )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.methods import find
 from dre_jax.tuning import Float, Optimizer, Optimizers, Space
 from tests.error_messages import error_table, raises_line
 
@@ -55,9 +56,45 @@ def test_failures_are_not_repeated_nearby():
         trials = studies.ask()
         studies.tell(trials, [float("nan")] * len(trials))
     last = studies.ask()[0]
-    failed = np.array(studies._studies[0].failures)
+    failed = np.array([SQUARE.point(trial.params) for trial in studies.trials(0) if trial.state == "failed"])
     assert len(failed) == 12
     assert np.abs(failed - SQUARE.point(last.params)).max(axis=1).min() > 0.02
+
+
+def test_a_study_goes_on_as_an_optimizer(tmp_path):
+    """With a failed and a running trial; both suggest the same next."""
+    studies = Optimizers(SQUARE, 2, direction="maximize", pending_strategy="max")
+    told = {}
+    for i in range(8):
+        trials = studies.ask()
+        values = [float("nan") if i == 3 else -bowl(trial.params) for trial in trials]
+        told |= {
+            (trial.study, trial.number): (trial.params, value) for trial, value in zip(trials, values, strict=True)
+        }
+        studies.tell(trials, values if i < 7 else [None, values[1]])
+    optimizer = studies.optimizer(0)
+    studies.save(0, tmp_path / "study.json")
+    loaded = Optimizer.load(tmp_path / "study.json")
+    states = ["complete"] * 3 + ["failed"] + ["complete"] * 3 + ["running"]
+    for trials in (studies.trials(0), optimizer.trials, loaded.trials):
+        assert [trial.state for trial in trials] == states
+        assert [trial.params for trial in trials] == [told[0, n][0] for n in range(8)]
+        assert all(trial.value == told[0, trial.number][1] for trial in trials if trial.state == "complete")
+    assert (optimizer.direction, optimizer.seed) == ("maximize", 0)
+    (expected,) = studies.ask([0])
+    for one in (optimizer, loaded):
+        np.testing.assert_allclose(points([one.ask()]), points([expected]), rtol=0.0, atol=1e-7)
+    assert len(studies.optimizer(1).trials) == 8
+    assert studies.optimizer(0).trials == studies.trials(0)
+
+
+def test_methods_of_optimizers_that_go_on():
+    for method in ("random", find("random").make(), find("gp-mixture").make()):
+        assert Optimizers(SQUARE, 1, method=method).optimizer(0).trials == ()
+    with raises_line(ConfigError, "takes its method by name, but this gp-mixture has settings"):
+        Optimizers(SQUARE, 1, method=find("gp-mixture").make({"degrees_of_freedom": 9.0})).optimizer(0)
+    with raises_line(DataError, "there must be a study 3"):
+        random_studies().trials(3)
 
 
 def tell_twice():
@@ -92,6 +129,8 @@ test_errors = error_table(
 test_settings = error_table(
     ConfigError,
     (lambda: Optimizers(SQUARE, direction="up"), "direction"),
+    (lambda: Optimizers(SQUARE, -1), "n must be a whole number from 0, but got -1"),
+    (lambda: Optimizers(SQUARE, 1.5), "n must be a whole number from 0, but got 1.5"),
     (lambda: random_studies().ask(1), r"needs a list of studies, but got 1: ask([1]) asks one study"),
     (lambda: Optimizers(SQUARE, method="gcp"), "pass surrogate=Surrogate.fit"),
 )

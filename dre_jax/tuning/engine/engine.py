@@ -5,7 +5,7 @@ An engine has no state: the same trials, seed and number give the same suggestio
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -139,12 +139,15 @@ class Engine:
         if self._can_value(study.observations) and (says_more or not fills_space):
             left = share_left(self.config.budget, trials)
             candidates, improvement, past_weight = self._rank_candidates(study, design, left)
+        is_drawn = self.config.pending_strategy == "draw"  # the values are those of a model that is drawn for one trial
+        has_further = candidates is not None and not fills_space and not is_drawn
         if candidates is None or fills_space:
             candidates = self._even_configurations(study, design)
         improvement = 0.0 if information.is_plateau and information.is_long else improvement
-        best = self._first_new(filter(self.space.allows, candidates), study.identities)
+        new_candidates = self._new(filter(self.space.allows, candidates), study.identities)
+        best = next(new_candidates, None)
         if best is not None:
-            return Suggestion(best, improvement, past_weight)
+            return Suggestion(best, improvement, past_weight, new_candidates if has_further else ())
         # All candidates have been evaluated: any other configuration, or one that is not running.
         exclusions = (study.identities, study.pending_identities, frozenset[bytes]())
         others = (self._first_new(design.other_configurations(), known) for known in exclusions)
@@ -152,7 +155,11 @@ class Engine:
 
     def _first_new(self, configurations: Iterable[Params], known: Container[bytes]) -> Params | None:
         """Returns the first configuration that is not known by its identity, or None."""
-        return next((params for params in configurations if self._encoder.encode(params).identity not in known), None)
+        return next(self._new(configurations, known), None)
+
+    def _new(self, configurations: Iterable[Params], known: Container[bytes]) -> Iterator[Params]:
+        """Yields the configurations that are not known by their identity."""
+        return (params for params in configurations if self._encoder.encode(params).identity not in known)
 
     def _even_configurations(self, study: EncodedTrials, design: InitialDesign) -> Iterable[Params]:
         """Returns configurations that fill the space, those near failed trials last."""

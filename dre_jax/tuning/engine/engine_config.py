@@ -35,7 +35,7 @@ class EngineConfig(Checked):
 
     Raises:
       ConfigError: for a method that is unknown or needs past tasks, an unknown pending strategy, max_history < 2, or a
-        weight below 0.
+        weight or a radius below 0.
 
     Example:
       >>> EngineConfig(pending_strategy="max").max_history
@@ -52,7 +52,7 @@ class EngineConfig(Checked):
     max_history: AtLeastTwo[int] = 192
     """Maximum number of trials that a method gets, pending ones included: the best quarter, and others that are evenly
     spaced in time."""
-    failed_radius: float = 0.02
+    failed_radius: NonNegative[float] = 0.02
     """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
     failure_model: bool = True
     """Whether the probability of success is learned from failed trials; constraints are always learned."""

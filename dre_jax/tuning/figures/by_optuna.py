@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dre_jax.errors import import_extra
 from dre_jax.report.style import own_settings
 from dre_jax.runtime.optuna_logs import optuna_logs_at
-from dre_jax.tuning.figures.values import drawn_values
+from dre_jax.tuning.figures.importance import drawn_study, shares_of
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study.trial import Trial
 
@@ -28,20 +26,13 @@ def optuna_figures(space: Space, trials: Sequence[Trial], direction: str) -> Ite
     Nothing for fewer than two complete trials with different values. Values far worse than the others are drawn at the
     edge. Raises `MissingExtraError` without Optuna.
     """
-    import_extra("optuna", "optuna", "optuna")
-    complete = [trial for trial in trials if trial.state == "complete"]
-    values = drawn_values(complete, direction)
-    if len({*values.tolist()}) < 2:
+    study = drawn_study(space, trials, direction)
+    if study is None:
         return
-    from optuna.importance import get_param_importances
     from optuna.visualization import matplotlib as plots
 
-    from dre_jax.tuning.optuna.export import study_of_trials
-
     with optuna_logs_at("ERROR"):
-        drawn = [replace(trial, value=float(value)) for trial, value in zip(complete, values, strict=True)]
-        study = study_of_trials(space, drawn, [direction])
-        shares = get_param_importances(study)
+        shares = shares_of(study)
         names = [name for name in space if name in shares]
         for start in range(0, len(names), _PANELS):
             number = f" {start // _PANELS + 1}" if len(names) > _PANELS else ""

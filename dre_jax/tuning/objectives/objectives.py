@@ -132,6 +132,18 @@ def front_of(trials: Sequence[Trial], directions: Mapping[str, str]) -> tuple[Tr
     return tuple(feasible[i] for i in np.flatnonzero(~is_dominated))
 
 
+def checked_objective(directions: Mapping[str, str], objective: str | None) -> str:
+    """Returns the name of an objective as ``directions`` have it, "" for the only one; None stands for that.
+
+    Raises `ConfigError` for another name, and for None if there are several.
+    """
+    names = [name or None for name in directions]
+    if objective not in names:
+        rule = f"the objectives of this study are {', '.join(map(repr, names))}"
+        raise ConfigError(f"{rule}, but got objective={objective!r}")
+    return objective or ""
+
+
 def best_trials(trials: Sequence[Trial], directions: Mapping[str, str]) -> list[Trial]:
     """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective."""
     if len(directions) == 1:  # without comparing all pairs

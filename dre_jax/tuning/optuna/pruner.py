@@ -5,6 +5,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_share
+from dre_jax.summaries import summary
 from dre_jax.tuning.curves.study_curves import StudyCurves
 from dre_jax.tuning.optuna.trials import POSTERIOR
 from dre_jax.tuning.past.curves import PastCurves, as_curve, finished_curves
@@ -48,6 +49,10 @@ class DREPruner(BasePruner):
         """
         check_share("error", error)
         self._curves = StudyCurves(past, error)
+        self._past, self._error = past, error
+
+    def __repr__(self) -> str:
+        return summary(self, past=self._past, error=self._error)
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """Returns whether to prune a trial of a study with one objective."""

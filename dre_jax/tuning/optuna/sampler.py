@@ -1,5 +1,6 @@
 """`DRESampler`: this library's suggestions in an Optuna study."""
 
+import contextlib
 import secrets
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +16,20 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.summaries import summary
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.make_engine import engine_of
+from dre_jax.tuning.optuna.branches import learn_translation
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
     TrialReader,
-    common_names,
     latest_distributions,
     read_trials,
     share_suggestion,
     values_of,
 )
+from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
@@ -71,8 +74,9 @@ class DRESampler(BaseSampler):
 
         Args:
           search_space: what is searched, from the first trial on; by default the surrogate's space. Both are searched
-            within the bounds of the latest trial. Without a surrogate, the default is the hyperparameters that all
-            complete trials have, so that the first trials are drawn at random. A surrogate may take this place.
+            within the bounds of the latest trial. Without a surrogate, the default is what the trials have, so that
+            the first ones are drawn at random: the hyperparameters of all complete trials, and those of branches, if
+            values of others explain which trials have them. A surrogate may take this place.
           surrogate: knowledge of past tasks, of the study's direction; without one, the best method without transfer is
             used. For several objectives a sequence, in their order, of which some may be None.
           seed: of all suggestions; None for a random one.
@@ -116,6 +120,11 @@ class DRESampler(BaseSampler):
             n_objectives = len(surrogates) if point is None else len(point)
             self._engine_for(self._search_space.space, ["minimize"] * n_objectives)
 
+    def __repr__(self) -> str:
+        names = None if self._search_space is None else list(self._search_space.space)
+        surrogates = [None if surrogate is None else surrogate.name for surrogate in self._surrogates]
+        return summary(self, search_space=names, surrogates=surrogates if any(surrogates) else None, seed=self._seed)
+
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The distributions that are searched together: those with more than one value.
 
@@ -130,8 +139,9 @@ class DRESampler(BaseSampler):
         trials = study.get_trials(deepcopy=False)
         latest = latest_distributions(trials)
         if self._search_space is None:
-            common = common_names(trials)
-            return {name: d for name, d in latest.items() if name in common and not d.single() and can_hold(name, d)}
+            candidates = {name: d for name, d in latest.items() if not d.single() and can_hold(name, d)}
+            learned_translation = learn_translation(trials, candidates)
+            return {} if learned_translation is None else dict(learned_translation.distributions)
         # A dictionary of its own every time: `PartialFixedSampler` deletes names from it.
         translation = self._search_space.restrict(latest)
         return {name: translation.distributions[name] for name in translation.names()}
@@ -144,9 +154,9 @@ class DRESampler(BaseSampler):
         Warns:
           DataWarning: if the past studies of the surrogate mislead, as `dre_jax.tuning.Optimizer.ask`.
         """
-        if not search_space:
+        reader = self._reader_for(study, search_space) if search_space else None
+        if reader is None:
             return {}
-        reader = self._reader_for(study, search_space)
         translation = reader.translation
         engine = self._engine_for(translation.space, [direction.name.lower() for direction in study.directions])
         others = _others(study, trial)
@@ -207,10 +217,10 @@ class DRESampler(BaseSampler):
             reason = "the search space has it inactive, or out of its range in this trial"
         elif self._search_space is not None:
             reason = "it is not in the search space"
-        elif any(_ended_before(other, trial) for other in study.get_trials(deepcopy=False)):
-            reason = "some complete trials do not have it, its range has changed, or `Space` cannot hold it"
+        elif any(_ended_before(other, trial) and name in other.params for other in study.get_trials(deepcopy=False)):
+            reason = "no condition explains which trials have it, its range has changed, or `Space` cannot hold it"
         else:
-            return  # the first trials
+            return  # the first trials, or the first of a branch
         self._warned_names.add(name)
         sampler = type(self._independent) if self._independent is not None else RandomSampler
         message = _INDEPENDENT_SAMPLING_WARNING_TEMPLATE.format(
@@ -222,12 +232,18 @@ class DRESampler(BaseSampler):
         )
         _logger.warning(message)
 
-    def _reader_for(self, study: Study, search_space: Mapping[str, BaseDistribution]) -> TrialReader:
-        """Returns a reader of trials in the search space, or in the whole space if it contains the search space."""
+    def _reader_for(self, study: Study, search_space: Mapping[str, BaseDistribution]) -> TrialReader | None:
+        """Returns a reader of trials in the search space, or in the whole space if it contains the search space.
+
+        None if the trials of other workers have left nothing of a search space that is learned from them.
+        """
         if self._search_space is not None and search_space.keys() <= self._search_space.distributions.keys():
             translation = self._search_space.restrict(search_space)
         else:
-            translation = translation_of(search_space)
+            learned_translation = learn_translation(study.get_trials(deepcopy=False), search_space)
+            if learned_translation is None:
+                return None
+            translation = learned_translation
         reader = self._reader
         if reader is None or reader.storage is not study._storage or reader.translation != translation:
             self._reader = reader = TrialReader(translation, study._storage)
@@ -271,18 +287,25 @@ def _fixed_values(
 ) -> Params:
     """Returns the values that are not searched: enqueued ones, and those that another sampler fixes.
 
-    The latter may arrive too late; then those of the previous trial are assumed.
+    The latter may arrive too late; then those of the previous trial are assumed. Hyperparameters on which the enqueued
+    values depend get a value for which these are active, unless the other sampler fixes them.
     """
-    fixed_values = values_of(trial, translation)
+    enqueued_params = _readable_values(values_of(trial, translation), translation)
     previous = next((other for other in reversed(others) if other.params), trial).params
-    fixed_values |= {name: previous[name] for name in previous if name not in search_space and name not in fixed_values}
+    fixed_values = {name: value for name, value in previous.items() if name not in search_space}
+    with contextlib.suppress(DataError):  # values that no configuration has together
+        completed_params = complete_part(translation.space, enqueued_params)
+        return completed_params | _readable_values(fixed_values, translation) | enqueued_params
+    return _readable_values(fixed_values, translation) | enqueued_params
+
+
+def _readable_values(values: Mapping[str, Any], translation: Translation) -> Params:
+    """Returns those of Optuna's values that are of the space; nothing can be made of the others."""
     params: Params = {}
     for name in translation.names():
-        if name in fixed_values:
-            try:
-                value = translation.from_optuna_value(name, fixed_values[name])
+        if name in values:
+            with contextlib.suppress(DataError):
+                value = translation.from_optuna_value(name, values[name])
                 translation.space.coordinate(name, value)
-            except DataError:  # not a value of this space: nothing can be made of it
-                continue
-            params[name] = value
+                params[name] = value
     return params

@@ -14,6 +14,7 @@ from dre_jax.checks import one_of
 from dre_jax.data.checks import show
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
+from dre_jax.summaries import summary
 from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.engine.response_clipping import clip_responses
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
@@ -73,7 +74,7 @@ class Exclusion(NamedTuple):
         return cls(name, f"a trial must be complete, but is {outcomes[0] if len(outcomes) == 1 else ', '.join(states)}")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Past:
     """Tasks of one search space or of overlapping ones, encoded.
 
@@ -104,6 +105,11 @@ class Past:
     def __post_init__(self) -> None:
         if self.direction is not None:
             one_of("direction", self.direction, DIRECTIONS)
+
+    def __repr__(self) -> str:
+        n_trials = sum(task.n_rows for task in self.tasks.values())
+        facts: dict[str, Any] = {"direction": self.direction, "metric": self.metric}
+        return summary(self, hyperparameters=list(self.space), tasks=list(self.tasks), n_trials=n_trials, **facts)
 
     def search_space(self, name: str = "past") -> SearchSpace:
         """The tasks as training tasks, for everything that takes a search space of HPO-B's form."""

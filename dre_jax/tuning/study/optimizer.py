@@ -23,10 +23,11 @@ from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.make_engine import make_engine
 from dre_jax.tuning.engine.predicted_responses import Prediction
 from dre_jax.tuning.engine.suggestion import Suggestion
-from dre_jax.tuning.objectives.objectives import feasible_trials
+from dre_jax.tuning.objectives.objectives import checked_objective, feasible_trials
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study.batches import suggest_batch
 from dre_jax.tuning.study.study_file import Stamp, Study, origin_of, read_study, resume_surrogates, write_study
 from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.study.trial import Trial
@@ -147,24 +148,16 @@ class Optimizer(StudyRecord):
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
             self._past_check.warn_if_misleading(self._trials, self.named_directions, self.named_surrogates)
-            batch, improvements = list[Params](), list[float]()
-            n_enqueued = len(self._enqueued)
-            for i in range(1 if n is None else n):
-                is_enqueued = i < n_enqueued
-                params, improvement, _ = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
-                improvements.append(math.inf if improvement is None else improvement)
-                unavailable = [*batch, *(trial._params for trial in self.trials if trial.state == "running")]
-                if n is not None and not is_enqueued and params in unavailable:
-                    rule = f"ask({n}) needs {n} different configurations that are not running"
-                    remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
-                    raise ConfigError(f"{rule}, but the space has {len(batch)}: {remedy}, or repeat one with ask()")
-                batch.append(params)
+            batch, improvements = suggest_batch(self.space, self._suggest, self._enqueued, self._running_params, n)
             if is_late():
                 return []
             with self._lock:
                 del self._enqueued[: len(batch)]
                 self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
                 return [replace(self._append(params), _study=self) for params in batch]
+
+    def _running_params(self) -> list[Mapping[str, Any]]:
+        return [trial._params for trial in self.trials if trial.state == "running"]
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
         """Adds values that the next trial must have, after those that wait already.
@@ -202,15 +195,12 @@ class Optimizer(StudyRecord):
           >>> bool(near < far)
           True
         """
-        if objective not in (self.directions or [None]):
-            names = ", ".join(map(repr, self.directions or [None]))
-            raise ConfigError(f"the objectives of this study are {names}, but got objective={objective!r}")
+        name = checked_objective(self.named_directions, objective)
         if hasattr(configurations, "columns"):
             remedy = "pass frame.to_dict('records')"
             raise DataError(f"configurations must be mappings in a list, but got a data frame: {remedy}")
         if not isinstance(configurations, Iterable):
             raise DataError(f"configurations must be mappings in a list, but got {configurations!r}")
-        name = objective or ""
         points = np.array([self.space.point(self.space.check(params)) for params in configurations])
         trials = [trial.with_objective(name) for trial in self.trials]
         return self._engine.of_objective(name).predict(trials, points.reshape(-1, len(self.space)))

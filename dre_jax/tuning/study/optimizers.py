@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,22 +13,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dre_jax.checks import check_seed, check_whole, one_of
+from dre_jax.checks import check_counts, check_seed, one_of
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.methods.registry import entry_of
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import precision_of, with_precision
+from dre_jax.summaries import summary
 from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, stack_words, study_config, study_designs
 from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
 from dre_jax.tuning.compiled.study import StudyDesign, StudyState
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig
+from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig, method_without_past
 from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import DIRECTIONS, objective_value
+from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.trial import DIRECTIONS, Trial, objective_value
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 
@@ -44,17 +48,20 @@ class StudyTrial(NamedTuple):
 class _Study:
     seed: int
     design: StudyDesign
+    params: list[Params] = field(default_factory=list)
+    """Configurations of all trials."""
     asked: dict[int, np.ndarray] = field(default_factory=dict)
     """Points of the trials without an outcome, by number."""
     points: dict[int, np.ndarray] = field(default_factory=dict)
     """Points of the trials with a value, by number."""
     values: dict[int, float] = field(default_factory=dict)
-    failures: list[np.ndarray] = field(default_factory=list)
+    failures: dict[int, np.ndarray] = field(default_factory=dict)
+    """Points of the failed trials, by number."""
     best: tuple[float, Params] | None = None
 
     @property
     def number(self) -> int:
-        return len(self.asked) + len(self.points) + len(self.failures)
+        return len(self.params)
 
     @property
     def capacity(self) -> int:
@@ -102,15 +109,29 @@ class Optimizers:
           DataError: for a surrogate of another space.
         """
         one_of("direction", direction, DIRECTIONS)
-        check_whole(n=n)
+        check_counts(0, n=n)
         self.space = space if isinstance(space, Space) else Space(space)
+        self.direction = direction
         self._surrogate, self._sign = surrogate, 1.0 if direction == "maximize" else -1.0
+        self._method, self._pending_strategy = method, pending_strategy
         self._config = study_config(self.space, method, surrogate, pending_strategy)
         self._mesh = mesh_of(execution)
         self._studies: dict[int, _Study] = {}
         self._names = itertools.count()
         for seed in range(n):
             self.begin(seed)
+
+    def __repr__(self) -> str:
+        best = [study.best[0] for study in self._studies.values() if study.best is not None]
+        return summary(
+            self,
+            hyperparameters=list(self.space),
+            direction=self.direction,
+            surrogate=None if self._surrogate is None else self._surrogate.name,
+            n_studies=len(self._studies),
+            n_trials=sum(study.number for study in self._studies.values()),
+            best=self._sign * max(self._sign * value for value in best) if best else None,
+        )
 
     @property
     def studies(self) -> list[int]:
@@ -137,6 +158,60 @@ class Optimizers:
         if best is None:
             raise DataError(f"study {study} has no trial with a value yet")
         return best
+
+    def trials(self, study: int) -> tuple[Trial, ...]:
+        """Returns all trials of a study, by their numbers. Raises `DataError` if there is no such study."""
+        state = self._study(study)
+
+        def trial(number: int, params: Params) -> Trial:
+            if number in state.values:
+                return Trial(number, params, "complete", state.values[number])
+            return Trial(number, params, "failed" if number in state.failures else "running")
+
+        return tuple(trial(number, params) for number, params in enumerate(state.params))
+
+    def optimizer(self, study: int) -> Optimizer:
+        """Returns an `Optimizer` with the trials of a study: it suggests what the study would, and has all that it can.
+
+        The study itself stays as it is. `Optimizer.save` writes it to a file, for `Optimizer.load`.
+
+        Raises:
+          DataError: if there is no such study.
+          ConfigError: for a method with settings, as an `Optimizer` takes it by its name.
+
+        Example:
+          >>> from dre_jax.tuning import Float
+          >>> studies = Optimizers({"x": Float(0.0, 1.0)}, 2, method="random")
+          >>> studies.tell(studies.ask(), [0.5, float("nan")])
+          >>> [trial.state for trial in studies.optimizer(1).trials], studies.optimizer(0).best.value
+          (['failed'], 0.5)
+        """
+        trials = self.trials(study)
+        options: dict[str, Any] = {} if self._surrogate is not None else {"method": self._method_name()}
+        config = EngineConfig(pending_strategy=self._pending_strategy, failure_model=False, **options)
+        seed = self._study(study).seed
+        optimizer = Optimizer(self.space, self._surrogate, direction=self.direction, seed=seed, config=config)
+        for trial in trials:
+            optimizer.enqueue(trial.params)
+        for trial in optimizer.ask(len(trials)) if trials else ():
+            outcome = trials[trial.number]
+            if outcome.state == "failed":
+                optimizer.tell_failed(trial)
+            elif outcome.value is not None:
+                optimizer.tell(trial, outcome.value)
+        return optimizer
+
+    def save(self, study: int, path: str | os.PathLike[str]) -> None:
+        """Writes a study to a file that `Optimizer.load` reads; raises what `optimizer` and `Optimizer.save` do."""
+        self.optimizer(study).save(path)
+
+    def _method_name(self) -> str:
+        if isinstance(self._method, str):
+            return self._method
+        name = entry_of(self._method).name
+        if method_without_past(name) != self._method:
+            raise ConfigError(f"an Optimizer takes its method by name, but this {name} has settings")
+        return name
 
     def ask(self, studies: Iterable[int] | None = None) -> list[StudyTrial]:
         """Returns the next trial of each study, in one compiled call for those with histories of similar size.
@@ -170,6 +245,7 @@ class Optimizers:
             params = self.space.params(points[name])
             trials.append(StudyTrial(name, study.number, params))
             study.asked[study.number] = self.space.point(params)
+            study.params.append(params)
         return trials
 
     def tell(self, trials: Sequence[StudyTrial], values: Sequence[float | None]) -> None:
@@ -194,7 +270,7 @@ class Optimizers:
             if point is None:
                 raise DataError(f"trial {trial.number} of study {trial.study} must be running, but is not")
             if math.isnan(value):
-                study.failures.append(point)
+                study.failures[trial.number] = point
                 continue
             study.points[trial.number], study.values[trial.number] = point, value
             if study.best is None or self._sign * value > self._sign * study.best[0]:
@@ -239,7 +315,7 @@ def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
     responses: Any = np.pad(sign * np.array(values, np.float64), (0, capacity - len(completed))).astype(dtype)
     counts: Any = (np.int32(len(one)) for one in (completed, pending, study.failures))
     n, n_pending, n_failed = counts
-    return StudyState(rows([*completed, *pending]), responses, n, n_pending, rows(study.failures), n_failed)
+    return StudyState(rows([*completed, *pending]), responses, n, n_pending, rows([*study.failures.values()]), n_failed)
 
 
 def _stack(trees: Sequence[Any]) -> Any:

@@ -11,10 +11,18 @@ import numpy as np
 
 from dre_jax.errors import DataError, DreError, import_extra
 from dre_jax.suggest.hypervolume import hypervolume
+from dre_jax.summaries import summary
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.infeasible_trials import violation_of
-from dre_jax.tuning.objectives.objectives import best_trials, front_of, objective_values, reference_point, responses_of
+from dre_jax.tuning.objectives.objectives import (
+    best_trials,
+    checked_objective,
+    front_of,
+    objective_values,
+    reference_point,
+    responses_of,
+)
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.study.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
@@ -41,6 +49,49 @@ class StudyRecord:
         self._enqueued: list[Params] = []
         self._curves = StudyCurves(past_curves, engine.config.stopping_error)
         self._lock = threading.RLock()  # of the trials
+
+    def __repr__(self) -> str:
+        """The space, the objectives, what past tasks are known, and how far the study is; without the trials."""
+        trials, directions = self.trials, self.directions or None
+        best = best_trials(trials, self.named_directions)
+        methods = {name: surrogate.name for name, surrogate in self.named_surrogates.items() if surrogate is not None}
+        return summary(
+            self,
+            hyperparameters=list(self.space),
+            direction=self.direction,
+            directions=directions,
+            surrogate=(methods if directions else methods[""]) if methods else None,
+            n_trials=len(trials),
+            best=best[0].value if best and not directions else None,
+            n_front=len(best) if directions else None,
+        )
+
+    def importance(self, *, objective: str | None = None) -> dict[str, float]:
+        """Returns how far each hyperparameter decides which trials are the best: shares of 1, the largest first.
+
+        Optuna's PED-ANOVA computes them (Watanabe, Bansal and Hutter 2023), as the figure `Importance` shows them.
+        Hyperparameters that some complete trials do not have are left out.
+
+        Args:
+          objective: which of several.
+
+        Raises:
+          ConfigError: for an unknown objective.
+          DataError: before two complete trials have different values.
+          MissingExtraError: without Optuna.
+
+        Example:
+          >>> from dre_jax.tuning import Float, Optimizer
+          >>> optimizer = Optimizer({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)}, seed=0)
+          >>> optimizer.optimize(lambda trial: trial["x"] ** 2 + 0.01 * trial["y"], 12)
+          >>> list(optimizer.importance())
+          ['x', 'y']
+        """
+        from dre_jax.tuning.figures.importance import importance_of
+
+        name = checked_objective(self.named_directions, objective)
+        trials = [trial.with_objective(name) for trial in self.trials]
+        return importance_of(self.space, trials, self.named_directions[name])
 
     @property
     def direction(self) -> str | None:

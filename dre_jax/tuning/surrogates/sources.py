@@ -16,6 +16,7 @@ from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.suggest.suggester import capacity_for
+from dre_jax.summaries import summary
 from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.engine.response_clipping import clip_responses
 from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
@@ -79,7 +80,7 @@ class SourceStudy(NamedTuple):
         return None if abs(self.gain) < _SUBSTANTIAL else self.gain > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sources:
     """Past studies of a surrogate, compared with trials. `print(sources)` prints a table.
 
@@ -112,6 +113,11 @@ class Sources:
         """Log predictive density of the mean over the past studies, minus that without; 0 without studies."""
         gains = [source.gain for source in self.studies]
         return float(np.logaddexp.reduce(gains) - math.log(len(gains))) if gains else 0.0
+
+    def __repr__(self) -> str:
+        weights: dict[int, float] = {n: round(weight, 3) for n, weight in sorted(self.past_weights.items())[-1:]}
+        names = [source.name for source in self.studies]
+        return summary(self, studies=names, n_past=self.n_past, past_weights=weights, mislead=self.mislead)
 
     def __str__(self) -> str:
         """The table."""

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dre_jax.checks import check_seed, one_of
+from dre_jax.checks import check_counts, check_seed, one_of
 from dre_jax.data import SearchSpace
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError, DataWarning
@@ -28,6 +28,7 @@ from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.runtime.threads import beside
 from dre_jax.search.method import Method, decisions_of
+from dre_jax.summaries import summary
 from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of
@@ -78,10 +79,9 @@ class Surrogate:
 
     def __repr__(self) -> str:
         """What a user tells surrogates apart by: without the numbers."""
-        fields = {"name": self.name, "hyperparameters": list(self.space), "n_tasks": len(self.facts.get("tasks", ()))}
-        known = {"direction": self.direction, "metric": self.metric, "path": self.path}
-        fields |= {name: value for name, value in known.items() if value is not None}
-        return f"Surrogate({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
+        facts: dict[str, Any] = {"direction": self.direction, "metric": self.metric, "path": self.path}
+        n_tasks = len(self.facts.get("tasks", ()))
+        return summary(self, name=self.name, hyperparameters=list(self.space), n_tasks=n_tasks, **facts)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -148,20 +148,23 @@ class Surrogate:
           method: one that learns from past tasks: a name that `dre_jax.methods.find` knows, or the method itself.
           seed: of the fit, which is reproducible.
           settings: of the method, by dotted field.
-          n_start: maximum size of the start design; by default two, or four after a single past task.
+          n_start: maximum size of the start design, from 0; by default two, or four after a single past task.
           quiet: show no progress.
           progress: function that gets the progress instead of the terminal: a tuple of ``stage`` (a text), ``done`` and
             ``total`` (numbers of steps of this stage; the total is None if training stops by itself).
 
         Raises:
           DataError: without tasks, or for tasks of another space.
-          ConfigError: for a method that is unknown, learns nothing, or learns anything but arrays of numbers.
+          ConfigError: for a method that is unknown, learns nothing, or learns anything but arrays of numbers, and
+            for a size of the start design below 0.
 
         Warns:
           DataWarning: if past tasks or trials are left out, with counts and the first reasons; if past tasks have other
             hyperparameters than the search space; if `save` cannot store what the method learned.
         """
         check_seed(seed)
+        if n_start is not None:
+            check_counts(0, n_start=n_start)
         if not isinstance(past, Past):
             raise DataError(f"a surrogate learns from past tasks as past_of returns them, but got {show(past)}")
         if space is not None and dict(past.space) != dict(space):
@@ -382,6 +385,6 @@ def _keep_and_compare(meta: SearchSpace, key: jax.Array) -> tuple[PastStudies, l
 
 def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:
     """Returns a start design of at most n configurations, see `dre_jax.methods.start_configurations.start_rows`."""
-    if n is not None and n < 1:
+    if n == 0:
         return ()
     return tuple(past.space.decode(row, drop_absent=True) for row in start_rows(past.tasks, n, seed))

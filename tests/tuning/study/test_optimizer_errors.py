@@ -57,6 +57,7 @@ test_configurations = error_table(
     (lambda: past_of(LINE, {}, direction="minimize", renamed="z"), "renamed must map names of hyperparameters, but"),
     (lambda: from_frame({}, LINE, direction="minimize", renamed="z"), "renamed must map names of hyperparameters, but"),
     (lambda: Optimizer(LINE).gain_is_below("a"), "threshold of the expected gain must be positive, but got 'a'"),
+    (lambda: EngineConfig(failed_radius=-0.1), "failed_radius >= 0 must hold, but got failed_radius=-0.1"),
     (lambda: EngineConfig(budget="a"), "budget > 0 must hold, but got budget=a"),
     (lambda: EngineConfig(max_history="a"), "max_history >= 2 must hold, but got max_history=a"),
     (lambda: EngineConfig(stopping_error="a"), "stopping_error must be a share between 0 and 1, but got 'a'"),

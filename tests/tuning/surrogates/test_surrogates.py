@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.columns import columns_of
-from dre_jax.errors import CheckpointError, DataError
+from dre_jax.errors import CheckpointError, ConfigError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
@@ -94,6 +94,11 @@ def test_a_saved_surrogate_suggests_as_before(surrogate, saved):
 def test_the_start_design_is_larger_after_a_single_past_task():
     past = past_of(SPACE, {"a": [Evaluated(of(x), -x) for x in np.linspace(0, 1, 12)]}, direction="minimize")
     assert len(Surrogate.fit(past, method="gcp", settings=QUICK).start) == 4  # of several tasks, two
+
+
+def test_the_size_of_a_start_design_is_a_count():
+    with raises_line(ConfigError, "n_start must be a whole number from 0, but got -1"):
+        Surrogate.fit(past_of(SPACE, {}, direction="minimize"), method="gcp", n_start=-1)
 
 
 def test_malformed_surrogates(tmp_path, saved):

@@ -1,0 +1,59 @@
+"""Trials of this library as trials of a study of Optuna."""
+
+import math
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.study import Study
+from optuna.trial import FrozenTrial, create_trial
+
+from dre_jax.tuning.optuna.distributions import Translation, translation_of
+from dre_jax.tuning.optuna.trials import STATES
+from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.study.trial import Trial
+
+_MAX_DIGITS = 6
+"""Decimals of steps that are kept."""
+_STATES = {state: of_optuna for of_optuna, state in STATES.items()}
+
+
+def study_of_trials(
+    space: Space,
+    trials: Iterable[Trial],
+    directions: Iterable[Any],
+    *,
+    storage: str | BaseStorage | None = None,
+    name: str | None = None,
+) -> Study:
+    """Returns a new study of Optuna with trials of a search space; see `dre_jax.tuning.optuna.to_study`."""
+    study = optuna.create_study(study_name=name, storage=storage, directions=[*directions])
+    translation, trials = translation_of(space), list(trials)
+    step_factor = _step_factor({step for trial in trials for step in trial.reports})
+    for trial in trials:
+        study.add_trial(_to_frozen_trial(trial, translation, step_factor))
+    return study
+
+
+def _step_factor(steps: Collection[float]) -> int:
+    """Returns the least power of ten, up to a million, that makes all steps whole numbers, which Optuna's are."""
+    for exponent in range(_MAX_DIGITS):
+        if all(math.isclose(step * 10**exponent, round(step * 10**exponent), rel_tol=1e-9) for step in steps):
+            return 10**exponent
+    return 10**_MAX_DIGITS
+
+
+def _to_frozen_trial(trial: Trial, translation: Translation, step_factor: int) -> FrozenTrial:
+    values = list(trial.values.values()) or ([] if trial.value is None else [trial.value])
+    return create_trial(
+        state=_STATES[trial.state],
+        values=values or None,
+        params=translation.to_optuna_values(trial.params),
+        distributions={name: translation.distributions[name] for name in trial.params},
+        user_attrs={
+            name: value for name, value in (("stderr", trial.stderr), ("cost", trial.cost)) if value is not None
+        },
+        constraints=trial.constraints or None,
+        intermediate_values={round(step * step_factor): value for step, value in trial.reports.items()},
+    )
