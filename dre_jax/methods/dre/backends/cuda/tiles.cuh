@@ -17,14 +17,16 @@ DEVICE int at_x(int row, int col) {
   return XS == 16 ? row * 16 + (col ^ (8 * ((row >> 1) & 1))) : row * XS + (col ^ (8 * phase(row)));
 }
 
-// x is high + low; the hardware cuts the lowest 13 bits of a factor. To round, not to cut, would take twice as many
-// instructions, and the errors would be a quarter of those of a float32 product, not equal to them.
+// x is high + low; the hardware cuts the lowest 13 bits of a factor. `high` is rounded: `low` then has either sign, and
+// what the hardware cuts of it is below the error of a float32 product. Were `high` cut, products would be too small.
+//
+// NaN stays NaN: 0x7fffffff, the hardware's, would round to -0. Then `low` is NaN; without `low`, it is not rounded.
 DEVICE void split(float x, unsigned& high, unsigned& low) {
   if constexpr (SPLIT) {
-    high = bits(x) & 0xffffe000u;
+    high = (bits(x) + 0x1000u) & 0xffffe000u;
     low = bits(x - number(high));
   } else {
-    high = bits(x) + 0x1000u;
+    high = (unsigned)(min((int)bits(x), 0x7fffefff) + 0x1000);
     low = 0;
   }
 }
