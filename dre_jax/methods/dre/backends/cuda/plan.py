@@ -27,6 +27,8 @@ class Limits(NamedTuple):
     shared_bytes_of_all: int
     """Shared memory of a multiprocessor."""
     multiprocessors: int
+    driver_major: int = 99
+    """The newest CUDA that the driver supports, 13 for example."""
 
 
 class Sizes(NamedTuple):
