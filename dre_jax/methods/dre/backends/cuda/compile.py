@@ -12,7 +12,8 @@ from dre_jax.methods.dre.backends.cuda.plan import Plan
 from dre_jax.runtime import cache
 
 _FOLDER = Path(__file__).parent
-_FILES = ("device.cuh", "tiles.cuh", "listmle.cuh", "optimiser.cuh", "kernel.cu")
+_ROLES = ("block.cuh", "exchange.cuh", "deep_set.cuh", "scorer.cuh")
+_FILES = ("device.cuh", "tiles.cuh", "listmle.cuh", "optimiser.cuh", *_ROLES, "kernel.cu")
 _NEWEST = 99
 
 

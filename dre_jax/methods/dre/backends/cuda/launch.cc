@@ -48,7 +48,7 @@ Driver driver{};
 std::map<int64_t, Kernel> kernels;
 std::mutex mutex;
 
-// As `Args` of kernel.cu.
+// As `Args` of block.cuh.
 struct Args {
   const float *params, *first, *second, *x;
   const int* support;
@@ -61,7 +61,7 @@ struct Args {
   float *new_params, *new_first, *new_second, *losses, *scratch;
   long long rows;
   unsigned has_runs;
-  int runs, steps, members, lists, own_lists;
+  int runs, steps, members, lists, own_lists, multiprocessors;
 };
 
 void check(const char* call, int status) {
@@ -143,7 +143,7 @@ using Result = ffi::ResultBuffer<ffi::F32>;
 ffi::Error launch(void* stream, F32 params, F32 first, F32 second, F32 x, S32 support, F32 support_response,
                   S32 n_support, S32 query, U32 bounds, F32 weight, S32 n_query, F32 size, F32 floor, Result new_params,
                   Result new_first, Result new_second, Result losses, Result scratch, int64_t kernel, int64_t group,
-                  bool zeroed) {
+                  int64_t multiprocessors, bool zeroed) {
   const auto lists = query.dimensions();  // [runs, steps, members or 1, lists, slots]
   const int runs = static_cast<int>(new_params->dimensions()[0]);
   Args args{params.typed_data(),
@@ -170,7 +170,8 @@ ffi::Error launch(void* stream, F32 params, F32 first, F32 second, F32 x, S32 su
             static_cast<int>(lists[1]),
             static_cast<int>(params.dimensions()[1]),
             static_cast<int>(lists[3]),
-            lists[2] != 1};
+            lists[2] != 1,
+            static_cast<int>(multiprocessors)};
   const int64_t axes[] = {params.dimensions()[0],    first.dimensions()[0],   second.dimensions()[0],
                           x.dimensions()[0],         support.dimensions()[0], support_response.dimensions()[0],
                           n_support.dimensions()[0], query.dimensions()[0],   bounds.dimensions()[0],
@@ -234,6 +235,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(DreJaxCudaSteps, HANDLER,
                                   .Ret<F32>()
                                   .Attr<int64_t>("kernel")
                                   .Attr<int64_t>("group")
+                                  .Attr<int64_t>("multiprocessors")
                                   .Attr<bool>("zeroed"));
 
 // Opens the driver; returns the name of what it lacks, or null.

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -52,9 +53,10 @@ def check_launch(limits: Limits) -> None:
         with plain_settings():
             step = jax.jit(partial(take_steps, MODEL, device, "float32", params_only=False))
             outcome = summary(jax.device_get(step(*problem(lists))))
-        for values, expected in zip(outcome, EXPECTED[lists], strict=True):
+        for values, expected in zip(map(np.array, outcome), map(np.array, EXPECTED[lists]), strict=True):
             if not np.allclose(values, expected, rtol=TOLERANCE):
-                raise ValueError(f"the check of the CUDA kernel must give {expected}, but gave {values}")
+                numbers = f"{expected.tolist()}, but gave {values.tolist()}"
+                raise ValueError(f"the check of the CUDA kernel must give {numbers}")
 
 
 @contextmanager
@@ -92,9 +94,11 @@ def problem(lists: int) -> tuple[Any, ...]:
     position = np.broadcast_to(np.arange(_ROWS - _SUPPORT, dtype=np.int32), query.shape)
     weight = (1.0 / np.log(position + 2.0)).astype(np.float32)
     pairs = position // 2 * 2  # two by two they are tied
-    ranked = RankedList(response[query], np.ones(query.shape, bool), weight, pairs, pairs + 1)
-    sampled = SampledLists(support, np.ones(support.shape, bool), query, ranked)
-    sizes = StepSizes(np.full(_STEPS, 1e-2, np.float32), np.full(_STEPS, 1e-2, np.float32))
+    items = response[query], np.ones(query.shape, bool), weight, pairs, pairs + 1
+    where = jnp.ones(support.shape, bool)
+    ranked = RankedList(*map(jnp.asarray, items))
+    sampled = SampledLists(jnp.asarray(support), where, jnp.asarray(query), ranked)
+    sizes = StepSizes(*(jnp.full(_STEPS, 1e-2, jnp.float32) for _ in range(2)))
     return x, response, (params, Moments(zeros, zeros)), sampled, sizes
 
 

@@ -49,11 +49,12 @@ def open_library(driver: str, platform: str, ordinals: Sequence[int] = (0,)) -> 
 
 
 def _limits(library: ctypes.CDLL, ordinal: int) -> Limits:
-    major, minor, *others = (
+    major, minor, of_block, of_all, multiprocessors = (
         library.dre_jax_device_attribute(number, ordinal)
         for number in (_MAJOR, _MINOR, _SHARED_OF_BLOCK, _SHARED_OF_ALL, _MULTIPROCESSORS)
     )
-    return Limits(10 * major + minor, *others, library.dre_jax_driver_version() // 1000)
+    driver_major = library.dre_jax_driver_version() // 1000
+    return Limits(10 * major + minor, of_block, of_all, multiprocessors, driver_major)
 
 
 @functools.cache

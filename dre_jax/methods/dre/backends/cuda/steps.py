@@ -137,9 +137,9 @@ def _call(launch: _Launch, plan: Plan, number: int, runs: int, arrays: tuple[Arr
     ]
     results = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
     call = jax.ffi.ffi_call(CALL, results)
-    return tuple(call(*arrays, kernel=np.int64(number), group=np.int64(plan.group), zeroed=np.bool_(plan.blocks_wait)))[
-        :4
-    ]
+    numbers = {"kernel": number, "group": plan.group, "multiprocessors": max(1, launch.limits.multiprocessors)}
+    attributes = {name: np.int64(value) for name, value in numbers.items()}
+    return tuple(call(*arrays, **attributes, zeroed=np.bool_(plan.blocks_wait)))[:4]
 
 
 def pack(plan: Plan, params: EnsembleParams, members: int) -> Array:

@@ -103,15 +103,18 @@ DEVICE void product(Tile<N> (&acc)[M], const Tile<K> (&in)[M], const float* w, i
   }
 }
 
-// Stores the rows [first, first + 16) that are below `rows`.
+// Stores the rows [first, first + 16) that are below `rows`, a multiple of 8: all lanes take the same branches.
 template <int N>
 DEVICE void store(const Tile<N>& t, float* out, int first, int rows, int lane) {
   const int g = lane >> 2, c = lane & 3, turn = phase(g);
+  float* p = out + (first + g) * S + 2 * c;
+  if (first < rows) {
 #pragma unroll
-  for (int n = 0; n < N; ++n) {
-    float* p = out + (first + g) * S + 8 * (n ^ turn) + 2 * c;
-    if (first + g < rows) *(float2*)p = make_float2(t.v[n][0], t.v[n][1]);
-    if (first + 8 + g < rows) *(float2*)(p + 8 * S) = make_float2(t.v[n][2], t.v[n][3]);
+    for (int n = 0; n < N; ++n) *(float2*)(p + 8 * (n ^ turn)) = make_float2(t.v[n][0], t.v[n][1]);
+  }
+  if (first + 8 < rows) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) *(float2*)(p + 8 * S + 8 * (n ^ turn)) = make_float2(t.v[n][2], t.v[n][3]);
   }
 }
 
@@ -119,13 +122,21 @@ DEVICE void store(const Tile<N>& t, float* out, int first, int rows, int lane) {
 template <int N>
 DEVICE void load(Tile<N>& t, const float* in, int first, int rows, int lane) {
   const int g = lane >> 2, c = lane & 3, turn = phase(g);
-  const float2 zero = make_float2(0.0f, 0.0f);
+  const float* p = in + (first + g) * S + 2 * c;
+  t.clear();
+  if (first < rows) {
 #pragma unroll
-  for (int n = 0; n < N; ++n) {
-    const float* p = in + (first + g) * S + 8 * (n ^ turn) + 2 * c;
-    const float2 a = first + g < rows ? *(const float2*)p : zero;
-    const float2 b = first + 8 + g < rows ? *(const float2*)(p + 8 * S) : zero;
-    t.v[n][0] = a.x, t.v[n][1] = a.y, t.v[n][2] = b.x, t.v[n][3] = b.y;
+    for (int n = 0; n < N; ++n) {
+      const float2 a = *(const float2*)(p + 8 * (n ^ turn));
+      t.v[n][0] = a.x, t.v[n][1] = a.y;
+    }
+  }
+  if (first + 8 < rows) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      const float2 b = *(const float2*)(p + 8 * S + 8 * (n ^ turn));
+      t.v[n][2] = b.x, t.v[n][3] = b.y;
+    }
   }
 }
 
