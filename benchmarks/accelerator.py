@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.suite import accelerator_rows, plan
 from benchmarks.suite.accelerator_rows import LARGE, SMALL, LimitedRow, catalogue
+from benchmarks.suite.floors import Rates
 from benchmarks.suite.rows import Row
 from benchmarks.suite.worker import LimitedWorker
 
@@ -46,21 +48,28 @@ def main(arguments: list[str] | None = None) -> int:
     rows = catalogue(sizes, **which)
     if unknown := set(options.only or ()) - set(rows):
         parser.error(f"--only must name rows of {', '.join(rows)}, but got {', '.join(sorted(unknown))}")
+    rates = list[Rates]()  # none if they could not be measured
     with LimitedWorker(accelerator_rows.call) as worker:
-        about = worker.call("environment", seconds=60, variables=VARIABLES)
+
+        def environment() -> dict[str, Any]:
+            seconds = min(60, end - time.monotonic())
+            about: dict[str, Any] = worker.call("environment", seconds=seconds, variables=VARIABLES)
+            rates.append(Rates(*(about[rate] for rate in plan.RATES)))
+            return about
 
         def measure(name: str, row: LimitedRow) -> Row:
             seconds = min(row.seconds, end - time.monotonic())
             if seconds < LEAST:
                 raise RuntimeError("no time was left for it")
             variables = {**VARIABLES, **row.variables}
-            result: Row = worker.call("measure", name, sizes, which, seconds=seconds, variables=variables)
+            known = rates[0] if rates else None
+            result: Row = worker.call("measure", name, sizes, which, known, seconds=seconds, variables=variables)
             return result
 
         chosen: dict[str, Callable[[], Row]] = {
             name: partial(measure, name, row) for name, row in rows.items() if name in (options.only or rows)
         }
-        return plan.report("benchmarks.accelerator", arguments, about, chosen, options.out)
+        return plan.report("benchmarks.accelerator", arguments, environment, chosen, options.out)
 
 
 def torch_sees_gpu() -> bool:

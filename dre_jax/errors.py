@@ -13,7 +13,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["CheckpointError", "ConfigError", "DataError", "DataWarning", "DreError", "MethodError", "MissingExtraError"]
+__all__ = [
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "DataWarning",
+    "DeviceError",
+    "DreError",
+    "MethodError",
+    "MissingExtraError",
+]
 
 
 class DreError(Exception):
@@ -37,6 +46,10 @@ class ConfigError(DreError):
 
 class CheckpointError(DreError):
     """A checkpoint is missing, incomplete, or does not fit the data or the configuration at hand."""
+
+
+class DeviceError(DreError):
+    """A device has stopped, so that this process cannot compute with it any longer."""
 
 
 class MethodError(DreError):

@@ -88,29 +88,47 @@ def catalogue(sizes: Sizes, *, full: bool, peers: bool) -> dict[str, LimitedRow]
       peers: whether to measure the PyTorch peers.
     """
     long, short = sizes.histories
-    all_runs = partial(epoch_row, runs=sizes.runs, history=long)
+    tf32 = {"DRE_JAX_CUDA_PRECISION": "tf32"}
     rows = {
         "float64": LimitedRow(float64_row, 60),
-        f"epoch-{sizes.runs}": LimitedRow(all_runs, 40),
+        **_epoch_rows(f"{sizes.runs}", sizes.runs, long),
         "suggest": LimitedRow(suggest_row, 40),
         f"run-tasks-{sizes.runs}": LimitedRow(run_tasks_row, 50),
-        "hpob-programs": LimitedRow(partial(hpob_row, epochs=1), 75),
         "meta-train-step-1": LimitedRow(partial(meta_row, lists=1), 30),
-        f"epoch-{sizes.runs}-history-{short}": LimitedRow(partial(epoch_row, runs=sizes.runs, history=short), 30),
+        **_epoch_rows(f"{sizes.few_runs[0]}", sizes.few_runs[0], long),
+        **_epoch_rows(f"{sizes.runs}-tf32", sizes.runs, long, tf32),
+        **_epoch_rows(f"{sizes.runs}-history-{short}", sizes.runs, short),
         # The same epoch by XLA's scan, where a kernel would compute it.
-        f"epoch-{sizes.runs}-scan": LimitedRow(all_runs, 40, {"DRE_JAX_CUDA": "0"}),
-        f"epoch-{sizes.runs}-tf32": LimitedRow(all_runs, 30, {"DRE_JAX_CUDA_PRECISION": "tf32"}),
+        f"epoch-{sizes.runs}-scan": LimitedRow(
+            partial(epoch_row, runs=sizes.runs, history=long), 40, {"DRE_JAX_CUDA": "0"}
+        ),
         f"meta-train-step-1-spaces-{sizes.together}": LimitedRow(partial(meta_row, lists=1, together=True), 30),
-        **{f"epoch-{n}": LimitedRow(partial(epoch_row, runs=n, history=long), 30) for n in sizes.few_runs},
-        **{f"meta-train-step-{n}": LimitedRow(partial(meta_row, lists=n), 30) for n in (16, 100)},
     }
+    for n in sizes.few_runs[1:]:
+        rows |= _epoch_rows(f"{n}", n, long)
+    rows |= {f"meta-train-step-{n}": LimitedRow(partial(meta_row, lists=n), 30) for n in (16, 100)}
     if peers:
         rows |= {
             name: LimitedRow(partial(peers_row, row=name), 90) for name in ("trial-105", "peers-meta-train-step-1")
         }
+    # Last, as it may take all the time that is left: on a GPU it compiles programs for minutes.
+    rows["hpob-programs"] = LimitedRow(partial(hpob_row, epochs=1), 75)
     if full:
         rows["hpob"] = LimitedRow(partial(hpob_row, epochs=sizes.epochs), 7200)
     return rows
+
+
+def _epoch_rows(
+    name: str, runs: int, history: int, variables: Mapping[str, str] | None = None
+) -> dict[str, LimitedRow]:
+    """Returns the rows of an epoch: with the drawing of lists and all else that a call does, and its launch alone."""
+    kinds = {"epoch": ours.epoch, "launch": ours.launch}
+    return {
+        f"{kind}-{name}": LimitedRow(
+            partial(epoch_row, runs=runs, history=history, time=time), 40, dict(variables or {})
+        )
+        for kind, time in kinds.items()
+    }
 
 
 def call(what: str, *arguments: Any) -> Any:
@@ -120,17 +138,22 @@ def call(what: str, *arguments: Any) -> Any:
 
 
 @cache
-def environment() -> dict[str, Any]:
-    """Returns devices, versions and rates, measured once by this process, which takes the accelerator."""
+def _prepare() -> None:
     jax.config.update("jax_enable_compilation_cache", False)  # compile time is measured
     prepare()
+
+
+def environment() -> dict[str, Any]:
+    """Returns devices, versions and rates; this process takes the accelerator."""
+    _prepare()
     return {**plan.environment(), "steps": backend()["steps"]}
 
 
-def measure(name: str, sizes: Sizes, options: Mapping[str, Any]) -> Row:
-    """Measures a row; options as of `catalogue`."""
-    rates = Rates(*(environment()[rate] for rate in plan.RATES))
-    return catalogue(sizes, **options)[name].measure(sizes, rates, name)
+def measure(name: str, sizes: Sizes, options: Mapping[str, Any], rates: Rates | None) -> Row:
+    """Measures a row; options as of `catalogue`. Without the device's rates, a row has no floor."""
+    _prepare()
+    row = catalogue(sizes, **options)[name].measure(sizes, rates or Rates(1.0, 1.0), name)
+    return row if rates else replace(row, floor_s=None)
 
 
 def float64_row(sizes: Sizes, rates: Rates, name: str) -> Row:
@@ -150,9 +173,11 @@ def float64_row(sizes: Sizes, rates: Rates, name: str) -> Row:
     return Row(name=name, unit=unit, extra=errors._asdict())
 
 
-def epoch_row(sizes: Sizes, rates: Rates, name: str, *, runs: int, history: int) -> Row:
+def epoch_row(
+    sizes: Sizes, rates: Rates, name: str, *, runs: int, history: int, time: Callable[..., Timing] = ours.epoch
+) -> Row:
     """Measures an epoch of fine-tuning of all runs."""
-    timing = ours.epoch(
+    timing = time(
         sizes.model, runs=runs, history=history, columns=COLUMNS, epochs=sizes.part_epochs, repeats=sizes.repeats
     )
     support = max(1, history // 5)

@@ -7,17 +7,22 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from benchmarks.suite.floors import time_calls
 from benchmarks.suite.rows import Timing, timing
 from dre_jax import DRE, ModelConfig, SearchSpace, Suggester, Task, meta_train
+from dre_jax.methods.dre.backends import take_steps
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
-from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.fine_tuning import draw_epochs, fine_tune
+from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.many_spaces import SpaceTraining, meta_train_side_by_side
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.steps import portion
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING
+from dre_jax.optim.adam import step_sizes, zero_moments
 from dre_jax.search import ExecutionConfig, Method, SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
 
@@ -101,6 +106,36 @@ def epoch(model: ModelConfig, *, runs: int, history: int, columns: int, epochs: 
     arrays = jax.device_put((x, response, level, np.ones((runs, history), bool), keys))
     first, later = time_calls(partial(call, parameters(model, columns), *arrays), repeats)
     return timing(later, epochs, first, f"{runs} runs side by side")
+
+
+def launch(model: ModelConfig, *, runs: int, history: int, columns: int, epochs: int, repeats: int) -> Timing:
+    """Measures an epoch of the training steps alone, as the difference of calls with ``epochs`` and twice as many.
+
+    Lists are drawn before, and the cost of a call, such as the layout of parameters, is in both calls.
+    """
+    rng, fine_tuning = np.random.default_rng(0), replace(PAPER_FINE_TUNING, epochs=2 * epochs)
+    x = jax.device_put(rng.random((runs, history, columns), np.float32))
+    response = jnp.linspace(1.0, 0.0, history)
+    level, where = jnp.arange(history, dtype=jnp.int32), jnp.ones(history, bool)
+    draw = jax.jit(jax.vmap(partial(draw_epochs, fine_tuning), in_axes=(None, None, None, 0)))
+    lists = draw(response, level, where, jax.random.split(jax.random.key(1), runs))
+    params = parameters(model, columns)
+    start, sizes = (params, zero_moments(params)), step_sizes(fine_tuning.learning_rates(), jnp.arange(2 * epochs))
+    loss = fine_tuning.loss.name
+
+    def tune(x: Array, lists: SampledLists, n: int) -> EnsembleParams:
+        of_steps = jax.tree.map(lambda a: a[:n, None, None], lists), jax.tree.map(lambda a: a[:n], sizes)
+        return take_steps(model, loss, x, response, start, *of_steps, params_only=True)[0][0]
+
+    times = list[list[float]]()
+    first = 0.0
+    for n in (epochs, 2 * epochs):
+        call = jax.jit(jax.vmap(partial(tune, n=n)))
+        compiled, later = time_calls(partial(call, x, lists), repeats)
+        first += compiled
+        times.append(sorted(later))
+    differences = [long - short for short, long in zip(*times, strict=True)]
+    return timing(differences, epochs, first, f"{runs} runs side by side; lists drawn before")
 
 
 def one_trial(

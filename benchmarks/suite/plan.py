@@ -203,9 +203,8 @@ def run(
     about = environment()
     bench = Bench(cores=about["cores"], rates=Rates(*(about[rate] for rate in RATES)), **settings)
     about["peer_device"] = bench.device
-    return report(
-        module, arguments, about, {name: partial(measure, bench, name) for name, measure in rows.items()}, out
-    )
+    measures = {name: partial(measure, bench, name) for name, measure in rows.items()}
+    return report(module, arguments, lambda: about, measures, out)
 
 
 RATES = ("matrix_flops_per_s", "copy_bytes_per_s")
@@ -220,29 +219,41 @@ def environment() -> dict[str, Any]:
 def report(
     module: str,
     arguments: list[str],
-    about: dict[str, Any],
+    environment: Callable[[], dict[str, Any]],
     rows: Mapping[str, Callable[[], Row]],
     out: Path | None,
 ) -> int:
     """Measures rows, writes the file after each, prints the table, and returns the exit status.
 
-    A row that fails says why, and the others are measured nevertheless.
+    A row that fails says why, and the others are measured nevertheless; so it is with the environment.
     """
     begin, results = time.perf_counter(), list[dict[str, Any]]()
     plain = [Path(word).name if "/" in word else word for word in arguments]  # without folders
-    about = {"command": " ".join(["python", "-m", module, *plain]), **about}
+    about: dict[str, Any] = {"command": " ".join(["python", "-m", module, *plain])}
+    try:
+        about |= environment()
+    except (RuntimeError, MemoryError) as error:
+        about["error"] = reason_of(error)
+        print(f"environment failed: {about['error']}", file=sys.stderr)
     for name, measure in rows.items():
         print(f"{time.perf_counter() - begin:5.0f} s  {name}", file=sys.stderr)
         try:
             results.append(measure().as_json())
         except (RuntimeError, MemoryError) as error:
-            reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+            reason = reason_of(error)
             print(f"{name} failed: {reason}", file=sys.stderr)
             results.append({**Row(name=name, unit="failed").as_json(), "error": reason})
         about["took_s"] = round(time.perf_counter() - begin)
         if out:
             write_json(out, {"environment": about, "rows": results}, indent=1)
-    print(", ".join(f"{key} {about[key]}" for key in ("devices", "cores", "load_before", "took_s")))
-    print(f"matrix product {about[RATES[0]] / 1e9:.0f} GFLOP/s, copy {about[RATES[1]] / 1e9:.1f} GB/s")
+    keys = ("devices", "cores", "load_before", "took_s")
+    print(", ".join(f"{key} {about[key]}" for key in keys if key in about))
+    if all(rate in about for rate in RATES):
+        print(f"matrix product {about[RATES[0]] / 1e9:.0f} GFLOP/s, copy {about[RATES[1]] / 1e9:.1f} GB/s")
     print(markdown(results))
-    return 1 if any("error" in row for row in results) else 0
+    return 1 if any("error" in row for row in [about, *results]) else 0
+
+
+def reason_of(error: Exception) -> str:
+    """Returns the class of an error and the first line of its message."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import accelerator
-from benchmarks.suite import float64
+from benchmarks.suite import accelerator_rows, float64
 from benchmarks.suite.accelerator_rows import SMALL, catalogue
 from benchmarks.suite.ours import default_model
 from benchmarks.suite.rows import Row
@@ -39,6 +39,8 @@ def test_a_limit_ends_work_and_the_next_gets_another_process():
 class NoProcess:
     """Measures nothing, in no time; the second row fails."""
 
+    fails = False
+
     def __init__(self, function):
         self.limits = []
 
@@ -51,6 +53,8 @@ class NoProcess:
     def call(self, what, name=None, *_, seconds, variables):
         assert variables["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
         if what == "environment":
+            if self.fails:
+                raise RuntimeError("it took longer than 60 s")
             rates = {"matrix_flops_per_s": 1e11, "copy_bytes_per_s": 1e10}
             return {"devices": 1, "cores": 2, "load_before": 0.0, **rates}
         if name == "suggest":
@@ -71,6 +75,35 @@ def test_the_file_says_which_rows_had_no_time(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         accelerator.main(["--only", "nothing"])
     assert "--only must name rows of float64, epoch-430" in capsys.readouterr().err
+
+
+def test_rows_are_measured_where_the_environment_is_not(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(accelerator, "LimitedWorker", NoProcess)
+    monkeypatch.setattr(NoProcess, "fails", True)
+    out = tmp_path / "rows.json"
+    assert accelerator.main(["--small", "--only", "float64", "launch-10", "--out", str(out)]) == 1
+    result = read_json(out)
+    assert result["environment"]["error"] == "RuntimeError: it took longer than 60 s"
+    assert [row.get("error") for row in result["rows"]] == [None, None]
+    assert "environment failed" in capsys.readouterr().err
+
+
+def test_each_epoch_has_its_launch_and_the_protocol_is_last():
+    rows = list(catalogue(SMALL, full=False, peers=True))
+    assert rows[-1] == "hpob-programs"
+    epochs = [name for name in rows if name.startswith("epoch-") and not name.endswith("-scan")]
+    assert len(epochs) == 5
+    assert all(rows[rows.index(name) + 1] == name.replace("epoch", "launch") for name in epochs)
+
+
+@pytest.mark.parametrize("name", ["launch-1"])
+@pytest.mark.slow
+def test_a_launch_is_measured_alone(name):
+    """Without rates there is no floor; steps of twice as many epochs take longer, or nearly so."""
+    row = accelerator_rows.measure(name, SMALL, {"full": False, "peers": False}, None)
+    assert row.floor_s is None
+    assert row.unit == "epoch of all runs"
+    assert row.ours.median > -1e-3
 
 
 @pytest.mark.multiprocess
@@ -97,7 +130,9 @@ def test_all_rows_in_miniature(tmp_path):
     result = {row["name"]: row for row in read_json(out)["rows"]}
     assert list(result) == list(catalogue(SMALL, full=True, peers=False))
     assert result["float64"]["params"] < 1e-3
-    assert all(row["ours_s"] > 0 and row["floor_s"] > 0 for name, row in result.items() if name != "float64")
+    # In miniature, the difference of two calls may be nothing.
+    timed = {name: row for name, row in result.items() if name != "float64" and not name.startswith("launch-")}
+    assert all(row["ours_s"] > 0 and row["floor_s"] > 0 for row in timed.values())
     # The padding of parameters, and the runs.
     assert result["hpob-programs"]["programs"] == 2
     assert 0 < result["run-tasks-10"]["host_s"] < result["run-tasks-10"]["ours_s"]

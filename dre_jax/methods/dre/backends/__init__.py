@@ -50,7 +50,8 @@ class Backend(NamedTuple):
 
 def _cuda_label(decide: bool) -> str | None:
     is_used = (decide or cuda.decision.cache_info().currsize) and cuda.decision().limits
-    return f"cuda {cuda.fingerprint()} {cuda.precision()}" if is_used else None
+    beside = ", xla" if cuda.refused_kernels() else ""
+    return f"cuda {cuda.fingerprint()} {cuda.precision()}{beside}" if is_used else None
 
 
 def _native_label(decide: bool) -> str | None:

@@ -4,12 +4,13 @@ In XLA's scan, a step of such small networks is a chain of some sixty launches, 
 block of threads trains one member of one run from its first step to its last: weights and activations in shared memory,
 Adam's moments in registers, products on tensor cores. Runs, search spaces and members are the grid.
 
-`plan.py` shares out a multiprocessor's memory, `kernel.cu` and the files beside it are the kernel, `compile.py`
-compiles them with NVRTC, `launch.cc` is what XLA calls, `library.py` builds that, `steps.py` is the function in JAX,
-and `decision.py` says whether and for what it is used.
+`plan.py` shares out a multiprocessor's memory. `kernel.cu` and the `.cuh` files, one a role, are the kernel, which
+`compile.py` compiles with NVRTC. `launch.cc` is what XLA calls, `library.py` builds that, and `steps.py` is the
+function in JAX. `launch_check.py` tries the kernel on a device, and `decision.py` says whether and for what it is used.
 """
 
 from dre_jax.methods.dre.backends.cuda.compile import fingerprint
 from dre_jax.methods.dre.backends.cuda.decision import decision, precision, steps_for, why_not
+from dre_jax.methods.dre.backends.cuda.library import refused_kernels
 
-__all__ = ["decision", "fingerprint", "precision", "steps_for", "why_not"]
+__all__ = ["decision", "fingerprint", "precision", "refused_kernels", "steps_for", "why_not"]

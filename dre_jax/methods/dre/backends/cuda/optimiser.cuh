@@ -1,5 +1,5 @@
-// Gradients of the weights, and Adam. The thread that sums a weight's gradient owns its moments, in registers if they
-// fit.
+// Gradients of the weights, and Adam. The thread that sums a weight's gradient owns its moments: of the first
+// IN_REGISTERS of a thread's weights they are in registers, of the others in global memory.
 
 struct Step {
   float size, floor;
@@ -7,7 +7,7 @@ struct Step {
 };
 
 struct Optimiser {
-  float* moments;   // [2 OWNED][THREADS], where the moments are not in registers
+  float* moments;   // [(OWNED - IN_REGISTERS) / 4][first, second][THREADS][4]
   float* gradient;  // [OWNED][THREADS], where a step has several lists
   int tid;
 };
@@ -18,20 +18,27 @@ DEVICE float adam(float p, float g, float& m, float& v, const Step& step) {
   return p - step.size * quick_div(m, quick_sqrt(v) + step.floor);
 }
 
+// The first moment of the thread's weight number `index`, from IN_REGISTERS on; the second is 4 THREADS behind it.
+DEVICE float* moment_of(int index, const Optimiser& o) {
+  const int i = index - IN_REGISTERS;
+  return o.moments + (i / 4 * 2 * THREADS + o.tid) * 4 + i % 4;
+}
+
 // Adam's step of the thread's weight number `index`.
+template <bool HAS_REGISTERS>
 DEVICE void step_of_weight(float& weight, float g, float& m, float& v, int index, const Step& step,
                            const Optimiser& o) {
-  if constexpr (MOMENTS_IN_REGISTERS) {
+  if constexpr (HAS_REGISTERS) {
     weight = adam(weight, g, m, v, step);
   } else {
-    float& first = o.moments[2 * index * THREADS + o.tid];
-    float& second = o.moments[(2 * index + 1) * THREADS + o.tid];
-    weight = adam(weight, g, first, second, step);
+    float* first = moment_of(index, o);
+    weight = adam(weight, g, first[0], first[4 * THREADS], step);
   }
 }
 
 // Adds g to the gradient of the thread's weight number `index`, and updates the weight after the last list. Blocks that
 // share the lists of a member add up their gradients first.
+template <bool HAS_REGISTERS>
 DEVICE void update(float& weight, float g, float& m, float& v, int index, const Step& step, const Optimiser& o) {
   if constexpr (SEVERAL_LISTS) {
     float& sum = o.gradient[index * THREADS + o.tid];
@@ -41,7 +48,7 @@ DEVICE void update(float& weight, float g, float& m, float& v, int index, const 
       return;
     }
   }
-  step_of_weight(weight, g, m, v, index, step, o);
+  step_of_weight<HAS_REGISTERS>(weight, g, m, v, index, step, o);
 }
 
 // How the warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * WARPS + warp` each
@@ -136,9 +143,10 @@ DEVICE void weight_gradient(Input input, const float* grad, int steps, const flo
         if (feature + 8 * half >= IN) continue;
         float2* p = (float2*)(w + (feature + 8 * half + g) * S + 8 * ((column / 8 + n) ^ turn_of_row) + 2 * c);
         float2 old = *p;
-        const int i = 4 * (turn * P::WIDE + n) + 2 * half;
-        update(old.x, acc[n][2 * half], m[i], v[i], index + i, step, o);
-        update(old.y, acc[n][2 * half + 1], m[i + 1], v[i + 1], index + i + 1, step, o);
+        const int i = 4 * (turn * P::WIDE + n) + 2 * half, j = IN_REGISTERS ? i : 0;
+        constexpr bool HAS_REGISTERS = IN_REGISTERS > 0;
+        update<HAS_REGISTERS>(old.x, acc[n][2 * half], m[j], v[j], index + i, step, o);
+        update<HAS_REGISTERS>(old.y, acc[n][2 * half + 1], m[j + (j == i)], v[j + (j == i)], index + i + 1, step, o);
         *p = old;
       }
     }
@@ -163,9 +171,9 @@ DEVICE void visit_outer(int tid, F f) {
   }
 }
 
-// The gradient of W [IN, OUT] is in d^T; then `update`.
+// The gradient of W [IN, OUT] is in d^T; then `update`. Moments are in global memory.
 template <int IN, int OUT>
-DEVICE void outer_gradient(float* w, const float* in, const float* d, float* m, float* v, int index, const Step& step,
+DEVICE void outer_gradient(float* w, const float* in, const float* d, int index, const Step& step,
                            const Optimiser& o) {
 #pragma unroll
   for (int turn = 0; turn < Outer<IN, OUT>::TURNS; ++turn) {
@@ -174,11 +182,12 @@ DEVICE void outer_gradient(float* w, const float* in, const float* d, float* m, 
     float4* p = (float4*)(w + at(row, column));
     const float x = in[row];
     const float4 e = *(const float4*)(d + column);
-    float4 old = *p;
-    update(old.x, x * e.x, m[4 * turn], v[4 * turn], index + 4 * turn, step, o);
-    update(old.y, x * e.y, m[4 * turn + 1], v[4 * turn + 1], index + 4 * turn + 1, step, o);
-    update(old.z, x * e.z, m[4 * turn + 2], v[4 * turn + 2], index + 4 * turn + 2, step, o);
-    update(old.w, x * e.w, m[4 * turn + 3], v[4 * turn + 3], index + 4 * turn + 3, step, o);
+    float4 old = *p, *moments = (float4*)moment_of(index + 4 * turn, o), m = moments[0], v = moments[THREADS];
+    update<true>(old.x, x * e.x, m.x, v.x, index + 4 * turn, step, o);
+    update<true>(old.y, x * e.y, m.y, v.y, index + 4 * turn + 1, step, o);
+    update<true>(old.z, x * e.z, m.z, v.z, index + 4 * turn + 2, step, o);
+    update<true>(old.w, x * e.w, m.w, v.w, index + 4 * turn + 3, step, o);
+    moments[0] = m, moments[THREADS] = v;
     *p = old;
   }
 }

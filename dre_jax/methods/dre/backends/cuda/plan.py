@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -12,7 +12,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 WIDEST = 64  # a layer, or the columns
 LONGEST = 512  # items of a list
 _HEADER = 32  # floats at the start of the scratch memory
-_MOMENTS = {4: 80, 8: 48}  # moments that a thread of so many warps keeps in registers
+_MOMENTS = {4: 80, 8: 48}  # weights of a thread of so many warps, at most, if it keeps moments in registers
 
 Precision = Literal["float32", "tf32"]
 
@@ -27,6 +27,8 @@ class Limits(NamedTuple):
     shared_bytes_of_all: int
     """Shared memory of a multiprocessor."""
     multiprocessors: int
+    driver_major: int = 99
+    """The newest CUDA that the driver supports, 13 for example."""
 
 
 class Sizes(NamedTuple):
@@ -103,7 +105,7 @@ def plan_for(
 ) -> Plan | None:
     """Returns the plan for so many runs and members, ``blocks``; None if a block's weights do not fit.
 
-    Few blocks get eight warps each; otherwise a block has four, and two blocks share a multiprocessor where they fit.
+    Few blocks get eight warps each; otherwise a block has four, if two blocks fit on a multiprocessor.
     The lists of a step are shared by several blocks of a member, as far as there are multiprocessors. Activations that
     do not fit in shared memory lie in global memory.
     """
@@ -112,7 +114,9 @@ def plan_for(
     for in_shared_memory in (True, False):
         draft = _Draft(model, sizes, precision, warps, in_shared_memory, group)
         if draft.shared_bytes <= limits.shared_bytes:
-            return draft.plan(limits)
+            wider = replace(draft, warps=8)
+            is_alone = draft.blocks_beside(limits) == 1 and wider.shared_bytes <= limits.shared_bytes
+            return (wider if is_alone else draft).plan(limits)
     return None
 
 
@@ -234,8 +238,11 @@ class _Draft:
         return owned | {f"chain_{i}": self._owned_by_rows(*layer[:2]) for i, layer in enumerate(self.chain)}
 
     @property
-    def moments_in_registers(self) -> bool:
-        return sum(self.owned.values()) <= _MOMENTS[self.warps]
+    def in_registers(self) -> int:
+        """Weights of a thread whose moments are in registers: not those of the chain, which has time for memory."""
+        if sum(self.owned.values()) > _MOMENTS[self.warps]:
+            return 0
+        return sum(count for name, count in self.owned.items() if not name.startswith("chain"))
 
     @property
     def shared_arrays(self) -> list[tuple[str, str, int]]:
@@ -279,7 +286,7 @@ class _Draft:
         """Floats of a block in global memory: activations, moments, gradients."""
         owned = sum(self.owned.values()) * self.threads
         activations = 0 if self.activations_shared else self.buffers * self.query * self.stride
-        moments = 0 if self.moments_in_registers else 2 * owned
+        moments = 2 * (sum(self.owned.values()) - self.in_registers) * self.threads
         gradients = owned if self.sizes.lists > 1 else 0
         return [activations, moments, 2 * self.exchanged + 32 if self.group > 1 else gradients]
 
@@ -289,10 +296,14 @@ class _Draft:
         small = self.places[-1] - self.matrices
         return sum(self.owned.values()) * self.threads + small + 32
 
-    def plan(self, limits: Limits) -> Plan:
+    def blocks_beside(self, limits: Limits) -> int:
+        """Returns how many blocks share a multiprocessor."""
         room = limits.shared_bytes_of_all // (self.shared_bytes + 1024)
+        return min(2, room) if self.warps == 4 else 1
+
+    def plan(self, limits: Limits) -> Plan:
         return Plan(
-            constants="\n".join(self._constants(min(2, room) if self.warps == 4 else 1)),
+            constants="\n".join(self._constants(self.blocks_beside(limits))),
             parts=tuple(self.parts),
             places=tuple(self.places[:-1]),
             stride=self.stride,
@@ -330,7 +341,7 @@ class _Draft:
             SPLIT=self.precision == "float32",
             SEVERAL_LISTS=(self.sizes.lists > 1),
             ACTIVATIONS_SHARED=self.activations_shared,
-            MOMENTS_IN_REGISTERS=self.moments_in_registers,
+            IN_REGISTERS=self.in_registers,
             OWNED=sum(owned.values()),
             BUFFERS=self.buffers,
             LAYERS=len(self.hidden),

@@ -10,10 +10,14 @@ from jax.custom_batching import custom_vmap
 
 from dre_jax.methods.dre.backends.cuda.library import CALL, add_kernel
 from dre_jax.methods.dre.backends.cuda.plan import Limits, Plan, Precision, Sizes, plan_for, round_up
+from dre_jax.methods.dre.backends.scan import take_steps as take_steps_by_scan
 from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.optim.adam import Moments, StepSizes
+
+_Problem = tuple[Array, Array, tuple[EnsembleParams, Moments], SampledLists, StepSizes]
+"""What the scan takes: configurations, responses, where it starts, lists and sizes of steps."""
 
 
 class _Launch(NamedTuple):
@@ -40,7 +44,8 @@ def take_steps(
 ) -> tuple[tuple[EnsembleParams, Moments], Array]:
     """Returns what `dre_jax.methods.dre.backends.take_steps` returns. Under `vmap`, the runs are the grid of a launch.
 
-    ``limits`` are those of the device, ``precision`` that of the products.
+    ``limits`` are those of the device, ``precision`` that of the products. If the device refuses the kernel, XLA
+    computes the steps by the scan.
     """
     n_lists, support = lists.support.shape[-2:]
     shape = Sizes(x.shape[1], support, lists.query.shape[-1], n_lists)
@@ -62,7 +67,9 @@ def take_steps(
         jnp.sum(lists.ranked_list.where, axis=-1, dtype=jnp.int32),
         *sizes,
     )
-    new_params, first, second, losses = (a[0] for a in _launcher(launch, 1)(*(a[None] for a in arrays)))
+    problem = x, response, start, lists, sizes
+    one_run = jax.tree.map(lambda a: a[None], (arrays, problem))
+    new_params, first, second, losses = (a[0] for a in _launcher(launch, 1)(*one_run))
     if params_only:
         return (unpack(plan, new_params, params), moments), jnp.zeros((sizes.size.shape[0], model.members))
     return (unpack(plan, new_params, params), Moments(*(unpack(plan, a, params) for a in (first, second)))), losses
@@ -77,16 +84,19 @@ def _plan(launch: _Launch, runs: int) -> Plan:
 def _launcher(launch: _Launch, runs: int) -> custom_vmap:
     """Returns the call for so many runs: arrays have them in front, or a dimension of one that all runs share.
 
-    The layout of parameters does not depend on the number of runs; threads and shared memory do.
+    It takes the arrays of the kernel, and what the scan takes instead. The layout of parameters does not depend on the
+    number of runs; threads and shared memory do, so that only this call knows the kernel.
     """
 
     @custom_vmap
-    def call(*arrays: Array) -> tuple[Array, ...]:
-        return _call(launch, runs, arrays)
+    def call(arrays: tuple[Array, ...], problem: _Problem) -> tuple[Array, ...]:
+        plan = _plan(launch, runs)
+        number = add_kernel(plan, launch.limits)
+        return _scan(launch, plan, runs, problem) if number is None else _call(launch, plan, number, runs, arrays)
 
     @call.def_vmap
-    def over_more_runs(axis_size: int, in_batched: list[bool], *arrays: Array) -> Any:
-        merged = [_merge_runs(a, axis_size, runs, has_axis=b) for a, b in zip(arrays, in_batched, strict=True)]
+    def over_more_runs(axis_size: int, in_batched: Any, *arguments: Any) -> Any:
+        merged = jax.tree.map(lambda a, b: _merge_runs(a, axis_size, runs, has_axis=b), arguments, tuple(in_batched))
         results = _launcher(launch, axis_size * runs)(*merged)
         return tuple(a.reshape(axis_size, runs, *a.shape[1:]) for a in results), (True,) * len(results)
 
@@ -101,9 +111,22 @@ def _merge_runs(a: Array, axis_size: int, runs: int, *, has_axis: bool) -> Array
     return jnp.broadcast_to(a, (axis_size, runs, *a.shape[2:])).reshape(axis_size * runs, *a.shape[2:])
 
 
-def _call(launch: _Launch, runs: int, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
-    plan, members = _plan(launch, runs), launch.model.members
-    n_steps = arrays[-1].shape[-1]
+def _scan(launch: _Launch, plan: Plan, runs: int, problem: _Problem) -> tuple[Array, ...]:
+    """Returns the results of `_call`, computed by XLA."""
+    model = launch.model
+
+    def of_run(problem: _Problem) -> tuple[Array, ...]:
+        (params, moments), losses = take_steps_by_scan(model, "listmle", *problem)
+        if launch.params_only:
+            nothing = jnp.zeros((model.members, 0), jnp.float32)
+            return pack(plan, params, model.members), nothing, nothing, jnp.zeros((0, model.members), jnp.float32)
+        return *(pack(plan, tree, model.members) for tree in (params, *moments)), losses
+
+    return jax.vmap(of_run)(jax.tree.map(lambda a: jnp.broadcast_to(a, (runs, *a.shape[1:])), problem))
+
+
+def _call(launch: _Launch, plan: Plan, number: int, runs: int, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+    members, n_steps = launch.model.members, arrays[-1].shape[-1]
     moments = 0 if launch.params_only else plan.parameters
     shapes = [
         (runs, members, plan.parameters),
@@ -114,10 +137,9 @@ def _call(launch: _Launch, runs: int, arrays: tuple[Array, ...]) -> tuple[Array,
     ]
     results = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
     call = jax.ffi.ffi_call(CALL, results)
-    number = add_kernel(plan, launch.limits)
-    return tuple(call(*arrays, kernel=np.int64(number), group=np.int64(plan.group), zeroed=np.bool_(plan.blocks_wait)))[
-        :4
-    ]
+    numbers = {"kernel": number, "group": plan.group, "multiprocessors": max(1, launch.limits.multiprocessors)}
+    attributes = {name: np.int64(value) for name, value in numbers.items()}
+    return tuple(call(*arrays, **attributes, zeroed=np.bool_(plan.blocks_wait)))[:4]
 
 
 def pack(plan: Plan, params: EnsembleParams, members: int) -> Array:

@@ -17,14 +17,16 @@ DEVICE int at_x(int row, int col) {
   return XS == 16 ? row * 16 + (col ^ (8 * ((row >> 1) & 1))) : row * XS + (col ^ (8 * phase(row)));
 }
 
-// x is high + low; the hardware cuts the lowest 13 bits of a factor. To round, not to cut, would take twice as many
-// instructions, and the errors would be a quarter of those of a float32 product, not equal to them.
+// x is high + low; the hardware cuts the lowest 13 bits of a factor. `high` is rounded: `low` then has either sign, and
+// what the hardware cuts of it is below the error of a float32 product. Were `high` cut, products would be too small.
+//
+// NaN stays NaN: 0x7fffffff, the hardware's, would round to -0. Then `low` is NaN; without `low`, it is not rounded.
 DEVICE void split(float x, unsigned& high, unsigned& low) {
   if constexpr (SPLIT) {
-    high = bits(x) & 0xffffe000u;
+    high = (bits(x) + 0x1000u) & 0xffffe000u;
     low = bits(x - number(high));
   } else {
-    high = bits(x) + 0x1000u;
+    high = (unsigned)(min((int)bits(x), 0x7fffefff) + 0x1000);
     low = 0;
   }
 }
@@ -101,15 +103,18 @@ DEVICE void product(Tile<N> (&acc)[M], const Tile<K> (&in)[M], const float* w, i
   }
 }
 
-// Stores the rows [first, first + 16) that are below `rows`.
+// Stores the rows [first, first + 16) that are below `rows`, a multiple of 8: all lanes take the same branches.
 template <int N>
 DEVICE void store(const Tile<N>& t, float* out, int first, int rows, int lane) {
   const int g = lane >> 2, c = lane & 3, turn = phase(g);
+  float* p = out + (first + g) * S + 2 * c;
+  if (first < rows) {
 #pragma unroll
-  for (int n = 0; n < N; ++n) {
-    float* p = out + (first + g) * S + 8 * (n ^ turn) + 2 * c;
-    if (first + g < rows) *(float2*)p = make_float2(t.v[n][0], t.v[n][1]);
-    if (first + 8 + g < rows) *(float2*)(p + 8 * S) = make_float2(t.v[n][2], t.v[n][3]);
+    for (int n = 0; n < N; ++n) *(float2*)(p + 8 * (n ^ turn)) = make_float2(t.v[n][0], t.v[n][1]);
+  }
+  if (first + 8 < rows) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) *(float2*)(p + 8 * S + 8 * (n ^ turn)) = make_float2(t.v[n][2], t.v[n][3]);
   }
 }
 
@@ -117,13 +122,21 @@ DEVICE void store(const Tile<N>& t, float* out, int first, int rows, int lane) {
 template <int N>
 DEVICE void load(Tile<N>& t, const float* in, int first, int rows, int lane) {
   const int g = lane >> 2, c = lane & 3, turn = phase(g);
-  const float2 zero = make_float2(0.0f, 0.0f);
+  const float* p = in + (first + g) * S + 2 * c;
+  t.clear();
+  if (first < rows) {
 #pragma unroll
-  for (int n = 0; n < N; ++n) {
-    const float* p = in + (first + g) * S + 8 * (n ^ turn) + 2 * c;
-    const float2 a = first + g < rows ? *(const float2*)p : zero;
-    const float2 b = first + 8 + g < rows ? *(const float2*)(p + 8 * S) : zero;
-    t.v[n][0] = a.x, t.v[n][1] = a.y, t.v[n][2] = b.x, t.v[n][3] = b.y;
+    for (int n = 0; n < N; ++n) {
+      const float2 a = *(const float2*)(p + 8 * (n ^ turn));
+      t.v[n][0] = a.x, t.v[n][1] = a.y;
+    }
+  }
+  if (first + 8 < rows) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      const float2 b = *(const float2*)(p + 8 * S + 8 * (n ^ turn));
+      t.v[n][2] = b.x, t.v[n][3] = b.y;
+    }
   }
 }
 

@@ -28,7 +28,7 @@ def build(text: str, *flags: str) -> Path:
     return path
 
 
-def emulated_cubin(plan, architecture):
+def emulated_cubin(plan, architecture, driver_major=None):
     """Takes the place of `compile.cubin`: the path of the plan's kernel, compiled for this CPU."""
     text = "\n".join(['#include "emulate.h"', source(plan, device=False), '#include "entry.h"'])
     return str(build(text, "-Og")).encode() + b"\0"

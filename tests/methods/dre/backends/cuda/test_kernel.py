@@ -1,6 +1,5 @@
 """The CUDA kernel, as a CPU emulates it, against the scan in float64."""
 
-import importlib
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +13,6 @@ from dre_jax import native
 from dre_jax.data import Task, build_table
 from dre_jax.methods.dre import FineTuneConfig, LossConfig, MetaTrainConfig, ModelConfig, Support, init, scores
 from dre_jax.methods.dre.backends import scan
-from dre_jax.methods.dre.backends.cuda.decision import check_launch
 from dre_jax.methods.dre.backends.cuda.steps import take_steps
 from dre_jax.methods.dre.fine_tuning import draw_epochs
 from dre_jax.methods.dre.lists import draw_steps_bits, read_lists
@@ -226,18 +224,3 @@ def test_products_of_tf32_are_less_exact():
     (_, expected), _ = by_scan(model, arguments)
     error = np.abs(moments.first.scorers["out_kernel"] - expected.first.scorers["out_kernel"]).max()
     assert 1e-5 < error / np.abs(expected.first.scorers["out_kernel"]).max() < 1e-2
-
-
-def test_an_error_of_the_driver_is_one_line(monkeypatch):
-    model, config = MODELS["odd"], FineTuneConfig(epochs=2)
-    arguments = with_start(model, 3, *epochs_of(config, history(40, 3, 48)), sizes_of(2, still=True))
-    monkeypatch.setenv("EMULATED_CUDA_ERROR", "719")
-    with pytest.raises(jax.errors.JaxRuntimeError, match="cuLaunchKernel of the CUDA driver returned the error 719"):
-        jax.block_until_ready(by_kernel(model, arguments, limits(multiprocessors=1)))
-
-
-def test_a_launch_is_checked_before_the_kernel_is_used(monkeypatch):
-    check_launch(limits())
-    monkeypatch.setattr(importlib.import_module("dre_jax.methods.dre.backends.cuda.decision"), "_LOSS", 4.1)
-    with pytest.raises(ValueError, match=r"must give .* and 4.1, but gave .* and 4.018"):
-        check_launch(limits())

@@ -54,6 +54,13 @@ def test_few_blocks_get_more_warps():
     assert len({plan.parameters for plan in plans}) == 1  # parameters are packed before the batch is known
 
 
+def test_a_block_that_fits_alone_has_eight_warps():
+    """Four would leave a multiprocessor half empty."""
+    threads = {name: plan_for(ModelConfig(), LONG, limits, MANY).threads for name, limits in DEVICES.items()}
+    assert threads == {"A100": 256, "H100": 128, "B200": 128, "RTX 5090": 256}
+    assert plan_for(ModelConfig(), SHORT, DEVICES["A100"], MANY).threads == 128
+
+
 def test_blocks_of_a_member_share_the_lists_of_a_step():
     groups = [plan_for(ModelConfig(), LONG._replace(lists=n), DEVICES["H100"], 10).group for n in (1, 4, 100)]
     assert groups == [1, 4, 13]
@@ -97,7 +104,7 @@ def test_what_the_kernel_does_not_support(monkeypatch):
 
 def _has_nvrtc():
     try:
-        return bool(load_nvrtc())
+        return bool(load_nvrtc(90))
     except OSError:
         return False
 
@@ -110,12 +117,12 @@ SEVERAL = LONG._replace(lists=4)
 @pytest.mark.parametrize(
     ("device", "model", "sizes", "blocks", "most_spilled"),
     [
-        ("H100", ModelConfig(), LONG, MANY, 1500),
+        ("H100", ModelConfig(), LONG, MANY, 300),
         ("H100", ModelConfig(), SHORT, 10, 100),
         pytest.param("H100", ModelConfig(), SEVERAL, 10, 300, marks=pytest.mark.thorough),
-        pytest.param("A100", ModelConfig(), LONG, MANY, 1500, marks=pytest.mark.thorough),
+        pytest.param("A100", ModelConfig(), LONG, MANY, 300, marks=pytest.mark.thorough),
         pytest.param("B200", ModelConfig(), LONG, 10, 200, marks=pytest.mark.thorough),
-        pytest.param("RTX 5090", SHARED, SEVERAL, MANY, 1500, marks=pytest.mark.thorough),
+        pytest.param("RTX 5090", SHARED, SEVERAL, MANY, 300, marks=pytest.mark.thorough),
     ],
 )
 @pytest.mark.slow
