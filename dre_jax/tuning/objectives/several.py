@@ -77,7 +77,7 @@ class SeveralObjectives:
         """Raises `ConfigError`."""
         raise ConfigError("an expected gain needs a study of one objective")
 
-    def require_predictions(self) -> None:
+    def require_predictions(self, *, noise: bool = False) -> None:
         """Raises `ConfigError`: the parts predict."""
         raise ConfigError("predictions are of one objective")
 

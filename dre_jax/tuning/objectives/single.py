@@ -69,10 +69,11 @@ class SingleObjective:
             rule = "an expected gain needs hedged-prior, gp-mixture or gp, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
-    def require_predictions(self) -> None:
-        """Raises `ConfigError` if the method does not declare ``predicts_components``."""
-        if not capabilities_of(self.method).predicts_components:
-            rule = "predictions need hedged-prior, gp-mixture or gp"
+    def require_predictions(self, *, noise: bool = False) -> None:
+        """Raises `ConfigError` if the method does not predict values, or, with noise, those of new trials."""
+        capabilities = capabilities_of(self.method)
+        if not capabilities.predicts_components or (noise and not capabilities.predicts_noise):
+            rule = f"predictions{' with noise' if noise else ''} need hedged-prior, gp-mixture or gp"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
     def order(self, values: np.ndarray) -> np.ndarray:
