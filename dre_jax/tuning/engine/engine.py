@@ -131,7 +131,7 @@ class Engine:
         candidates are NaN.
         """
         check_not_forked()
-        study = encode_trials(self._encoder, trials, pending)
+        study = self.objectives.set_diverged_apart(encode_trials(self._encoder, trials, pending))
         held = coordinates_of(self.space, fixed or {})
         start = None if self._past is None else self._past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
