@@ -14,6 +14,7 @@ import numpy as np
 
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import DataError
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.runtime.jit import compile_ahead
 from dre_jax.runtime.progress import say_reports
@@ -110,6 +111,7 @@ class Engine:
     def _engines(self) -> dict[str, Engine]:
         return {}
 
+    @with_default_float_errors
     @say_reports()
     def propose(
         self,
@@ -314,6 +316,7 @@ class Engine:
         padded_fields = {name: np.pad(values, (0, capacity - len(rows))) for name, values in fields.items()}
         return history._replace(**jax.device_put(padded_fields))
 
+    @with_default_float_errors
     def predict(
         self, trials: Iterable[Trial], points: np.ndarray, shares: np.ndarray, *, noise: bool = False
     ) -> Prediction:

@@ -15,6 +15,7 @@ import numpy as np
 from dre_jax.checks import check_seed, check_whole, one_of
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
@@ -138,6 +139,7 @@ class Optimizers:
             raise DataError(f"study {study} has no trial with a value yet")
         return best
 
+    @with_default_float_errors
     def ask(self, studies: Iterable[int] | None = None) -> list[StudyTrial]:
         """Returns the next trial of each study, in one compiled call for those with histories of similar size.
 
@@ -172,6 +174,7 @@ class Optimizers:
             study.asked[study.number] = self.space.point(params)
         return trials
 
+    @with_default_float_errors
     def tell(self, trials: Sequence[StudyTrial], values: Sequence[float | None]) -> None:
         """Records values of trials, in any order and at any time.
 
