@@ -201,5 +201,5 @@ def predict_mixture(
     )
     weight = np.exp(np.asarray(first.log_weight, np.float64))
     deviation = np.hypot(deviation, noise_deviation) if noise else deviation
-    scale: Any = ResponseTransform(*(np.float64(number) for number in transform))
-    return PredictedMixture(weight / weight.sum(), mean, deviation, scale)
+    numbers: list[Any] = [np.float64(number) for number in transform]
+    return PredictedMixture(weight / weight.sum(), mean, deviation, ResponseTransform(*numbers))

@@ -1,8 +1,8 @@
 """The scale on which values are predicted: it increases with the responses, and has an inverse for all of them.
 
 The search clips responses that are far below the others (`dre_jax.tuning.engine.response_clipping`). A prediction must
-not: it is a statement about the values as they are. Here, what lies beyond the same bound is compressed by a logarithm
-of a logarithm, so that one diverged trial leaves the others room, and can still be restored.
+not: it is a statement about the values as they are. Here, what lies beyond the same bound is compressed by a logarithm,
+and far beyond by a logarithm of it, so that one diverged trial leaves the others room, and can still be restored.
 
 Responses over orders of magnitude need more: on their own scale, no process has the same variation near the best as
 far from it. The distances d from the best response may therefore become c log(1 + d / c). The evidence of Gaussian
@@ -27,6 +27,9 @@ _MAX = 1e300
 """Larger responses count as infinite."""
 _QUANTILES = (0.5, 0.2, 0.05, 0.0)
 """Of the distances from the best response: units of the logarithm."""
+_ROUNDING = 1e-9
+_LOGS = 3.0
+"""Value of the logarithm beyond the bound above which it is compressed again."""
 _MIN_UNIT = 1e-200
 """Of the logarithm, as a part of the largest distance."""
 _LINEAR_LOG_ODDS = 2.0
@@ -56,7 +59,8 @@ class PredictionScale:
     def apply(self, responses: Floats) -> Floats:
         """Returns finite numbers f64[...] on the scale."""
         distance = self._log(responses)
-        tail = self.bound + self.tail_unit * np.log1p(np.log1p(self._excess(distance)))
+        log = np.log1p(self._excess(distance))
+        tail = self.bound + self.tail_unit * np.where(log > _LOGS, _LOGS * (1.0 + np.log(_at_least(log) / _LOGS)), log)
         scaled = -np.where(distance > self.bound, tail, distance)
         scaled = np.where(responses > _MAX, self.infinity[1], scaled)
         return np.where(responses < -_MAX, self.infinity[0], scaled)
@@ -65,19 +69,21 @@ class PredictionScale:
         """Returns the derivative f64[...] of `apply` at finite responses, to convert small errors."""
         excess = self._excess(self._log(responses))
         first = 1.0 + np.maximum(self._distance(responses), 0.0) / self.unit
-        return 1.0 / (first * (1.0 + excess) * (1.0 + np.log1p(excess)))
+        return 1.0 / (first * (1.0 + excess) * _at_least(np.log1p(excess)) / _LOGS)
 
     def invert(self, scaled: Floats) -> Floats:
         """Returns responses f64[...] of numbers on the scale, infinite ones beyond `limits`."""
         distance = -np.clip(scaled, -1e308, 1e308)
         with np.errstate(over="ignore"):
-            beyond = np.expm1(np.expm1(self._excess(distance))) * self.tail_unit
+            tail = self._excess(distance)
+            log = np.where(tail > _LOGS, _LOGS * np.exp(_at_least(tail) / _LOGS - 1.0), tail)
+            beyond = np.expm1(log) * self.tail_unit
             distance = np.where(distance > self.bound, self.bound + beyond, distance)
             if np.isfinite(self.unit):
                 far = np.expm1(np.maximum(distance, 0.0) / self.unit) * self.unit
                 distance = np.where(distance > 0.0, far, distance)
             response = self.best - distance
-        response = np.where(np.abs(response) > _MAX, np.copysign(np.inf, response), response)
+        response = np.where(np.abs(response) > _MAX * (1.0 + _ROUNDING), np.copysign(np.inf, response), response)
         low, high = self.limits
         return np.where(scaled < low, -np.inf, np.where(scaled > high, np.inf, response))
 
@@ -96,6 +102,10 @@ class PredictionScale:
         return np.where(distance > 0.0, self.unit * np.log1p(np.maximum(distance, 0.0) / self.unit), distance)
 
 
+def _at_least(log: Floats) -> Floats:
+    return np.maximum(log, _LOGS)
+
+
 def choose_scale(responses: Floats, columns: Floats, *, may_compress: bool) -> PredictionScale:
     """Returns the scale of responses f64[n] of configurations f64[n, D].
 
@@ -104,8 +114,8 @@ def choose_scale(responses: Floats, columns: Floats, *, may_compress: bool) -> P
     Example:
       >>> scale = choose_scale(np.array([1.0, 2.0, 3.0, -1e12, -np.inf]), np.zeros((5, 1)), may_compress=False)
       >>> scale.apply(np.array([1.0, 2.0, 3.0, -1e12, -np.inf])).round(1).tolist()
-      [-2.0, -1.0, 0.0, -9.4, -10.3]
-      >>> scale.invert(np.array([-2.0, 0.0, 4.0, -10.3])).tolist()
+      [-2.0, -1.0, -0.0, -23.4, -25.8]
+      >>> scale.invert(np.array([-2.0, 0.0, 4.0, -25.8])).tolist()
       [1.0, 3.0, 7.0, -inf]
     """
     finite = np.abs(responses) <= _MAX

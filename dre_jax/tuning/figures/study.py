@@ -28,8 +28,8 @@ _FRONT = "The first two objectives, and the Pareto-optimal trials."
 _HISTORY = "Values far worse than the others are drawn at the edge."
 _CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
 _BY_OPTUNA = {
-    "Slices": "Values by hyperparameter, where it is active; later trials are darker, infeasible ones grey.",
-    "Contours": "Values over the two hyperparameters of most importance, interpolated between the trials.",
+    "Slices": f"Values by hyperparameter where it is active; later trials are darker, infeasible ones grey. {_HISTORY}",
+    "Contours": f"Values over the two hyperparameters of most importance, interpolated between the trials. {_HISTORY}",
     "Importance": "How far a hyperparameter decides which trials are the best (PED-ANOVA).",
 }
 
