@@ -19,6 +19,7 @@ from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.functions.objective import Objective, digest
 from dre_jax.functions.program import ProgramConfig
 from dre_jax.functions.search_file import SearchFile
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import Bar
 from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
@@ -60,6 +61,7 @@ def unit_space(n: int) -> Space:
     return Space({f"x{i}": Float(0.0, 1.0) for i in range(n)})
 
 
+@with_default_float_errors
 def optimize_functions(
     function: Callable[..., Any],
     tasks: Any,

@@ -7,15 +7,14 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
 from jax import Array
 
 from dre_jax.runtime.jit import jit_eager_calls
 
 ResponseScale = Literal["standardised", "compressed"]
 """Linear, or logarithmic below the median of the responses; see `scale_responses`."""
-
-_MAX_LOG = 30.0
-"""Of a prediction below the median, how many spreads it is below it on the logarithmic scale, at most."""
 
 
 class StandardisedResponses(NamedTuple):
@@ -73,16 +72,14 @@ class ResponseTransform(NamedTuple):
         """Returns known error variances f[n] of responses on the scale; None for none."""
         return None if noise_var is None else noise_var * self.slope(response) ** 2
 
-    def restore(self, mean: Array, deviation: Array) -> tuple[Array, Array]:
-        """Returns means and standard deviations f[...] of predictions on the scale, as responses.
-
-        Below the median, the deviation is that of the linear function that touches the inverse at the mean.
-        """
-        mean, deviation = self.mean + self.deviation * mean, self.deviation * deviation
-        log_slope = jnp.minimum(jnp.maximum(-mean, 0.0) / self.spread, _MAX_LOG)
-        is_compressed = (mean < 0.0) & jnp.isfinite(self.spread)
-        response = jnp.where(is_compressed, -self.spread * jnp.expm1(log_slope), mean)
-        return self.median + response, deviation * jnp.exp(log_slope)
+    def invert(self, scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Returns responses f64[...] of numbers on the scale, on the host; far below all others minus infinity."""
+        centred = self.mean + self.deviation * scaled
+        if not np.isfinite(self.spread):
+            return np.asarray(self.median + centred)
+        with np.errstate(over="ignore"):
+            compressed = -self.spread * np.expm1(np.maximum(-centred, 0.0) / self.spread)
+        return np.asarray(self.median + np.where(centred < 0.0, compressed, centred))
 
 
 class ScaledResponses(NamedTuple):

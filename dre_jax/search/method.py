@@ -63,6 +63,8 @@ class Capabilities:
     predicts_components: bool = False
     """`predict_components`: predictions by a mixture of Gaussians, which studies of several objectives need. Needs
     ``fits_history``."""
+    predicts_noise: bool = False
+    """`noise_deviations`: the noise of each component, for predictions of new trials. Needs ``predicts_components``."""
     transforms_responses: bool = False
     """`response_transform`: predictions and improvements are on a scale of the method's own, not standardised. Needs
     ``predicts_components``."""
@@ -94,6 +96,14 @@ class CapableMethod(Method, Protocol):
 
     def predict_components(self, fitted_params: Any, history: History, candidates: Candidates) -> Components:
         """Returns the predicted responses of the candidates, on the scale of `response_transform`."""
+        ...
+
+    def noise_deviations(self, fitted_params: Any, noise_var: Array) -> Array:
+        """Returns the standard deviations f[K] of the noise of a new trial under each component.
+
+        ``noise_var`` is the variance of the trial's known error, a scalar; both are on the scale of
+        `response_transform`.
+        """
         ...
 
     def response_transform(self, fitted_params: Any) -> Any:
@@ -128,6 +138,7 @@ CAPABILITY_FUNCTIONS = {
     "fits_history": ("fit_history", "score_candidates"),
     "samples_posterior": ("sample_posterior",),
     "predicts_components": ("predict_components",),
+    "predicts_noise": ("noise_deviations",),
     "transforms_responses": ("response_transform",),
     "weighs_past": ("past_weight",),
     "pads_columns": ("pad_columns",),

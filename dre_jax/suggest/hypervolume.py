@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Components
 
@@ -95,6 +96,7 @@ def pad_boxes(boxes: Boxes, n_thresholds: int, n_boxes: int) -> Boxes:
     )
 
 
+@with_default_float_errors
 def hypervolume(values: Floats, reference: Floats) -> float:
     """Returns the hypervolume of values f64[n, M] above a reference point f64[M]."""
     boxes = decompose(values[~dominates(values).any(axis=0)], reference)

@@ -111,12 +111,12 @@ def propose(
     method_key, steps, coins = _draw_numbers(config, layout.n_parts, inputs.even.dtype, inputs.key, inputs.number)
     # Another one, as it does not depend on the candidates and their weights.
     arrays = inputs.params, trials.history, trials.points, trials.pending
-    posterior = _condition(method, layout, config.pending_strategy, *arrays, method_key)
+    posterior = condition_on_trials(method, layout, config.pending_strategy, *arrays, method_key)
     last = _draw_rounds(method, layout, config, inputs, posterior, method_key, steps, coins)
     return _choose(method, layout, config, n, inputs, posterior, last, method_key)
 
 
-class _Posterior(NamedTuple):
+class Posterior(NamedTuple):
     """What a method knows after the trials."""
 
     history: History
@@ -134,7 +134,7 @@ def _has_few_slots(
 
 
 @jit_with_less_effort("method", "layout", "strategy", purpose="the suggestions", is_brief=_has_few_slots)
-def _condition(
+def condition_on_trials(
     method: Method,
     layout: SpaceLayout,
     strategy: str,
@@ -143,15 +143,16 @@ def _condition(
     points: Array,
     pending: Array,
     key: Array,
-) -> _Posterior:
+) -> Posterior:
+    """Returns what a method knows after trials at points f[C, P], of which those in bool[C] are pending."""
     columns = layout.columns(points, jnp)
     history = with_pending_trials(method, params, history, columns, pending, strategy, key)
     history_fit = as_history_fit(method)
     if history_fit is None or strategy == "draw":
-        return _Posterior(history, None, None)
+        return Posterior(history, None, None)
     fitted_params = history_fit.fit_history(params, history, key)
     weight = history_fit.past_weight(fitted_params) if capabilities_of(method).weighs_past else None
-    return _Posterior(history, fitted_params, weight)
+    return Posterior(history, fitted_params, weight)
 
 
 class _Round(NamedTuple):
@@ -173,7 +174,7 @@ def _draw_rounds(
     layout: SpaceLayout,
     config: CandidateConfig,
     inputs: SuggestionInputs,
-    posterior: _Posterior,
+    posterior: Posterior,
     method_key: Array,
     steps: StepNumbers,
     coins: Array,
@@ -225,7 +226,7 @@ def _choose(
     config: CandidateConfig,
     n: int,
     inputs: SuggestionInputs,
-    posterior: _Posterior,
+    posterior: Posterior,
     last: _Round,
     method_key: Array,
 ) -> Proposals:
@@ -259,11 +260,11 @@ def _choose(
     return Proposals(points, values, last.is_undefined, improvement, posterior.past_weight)
 
 
-_programs: tuple[Any, ...] = (_condition, _draw_rounds, _choose)
+_programs: tuple[Any, ...] = (condition_on_trials, _draw_rounds, _choose)
 propose._cache_size = lambda: sum(program._cache_size() for program in _programs)  # type: ignore[attr-defined]
 
 
-def _valuation(method: Method, config: CandidateConfig, params: Any, posterior: _Posterior, key: Array) -> Valuation:
+def _valuation(method: Method, config: CandidateConfig, params: Any, posterior: Posterior, key: Array) -> Valuation:
     sample = config.pending_strategy == "draw"
     return valuation(method, params, posterior.history, posterior.fitted_params, key, sample=sample)
 

@@ -47,12 +47,9 @@ def test_predictions_are_restored(scale):
         y = -(np.random.default_rng(0).exponential(size=9) ** 3)
         transform = scale_responses(scale, jnp.array(y), jnp.ones(9, bool)).transform
         points = jnp.array([-200.0, *y, 0.5, 3.0])
-        deviation = 1e-6
-        mean, restored = transform.restore(transform.apply(points), jnp.full(len(points), deviation))
-        np.testing.assert_allclose(mean, points, rtol=1e-9, atol=1e-12)
-        # A small error passes through the function as through its derivative.
+        restored = transform.invert(np.asarray(transform.apply(points)))
+        np.testing.assert_allclose(restored, points, rtol=1e-9, atol=1e-12)
         slopes = (transform.apply(points + 1e-6) - transform.apply(points - 1e-6)) / 2e-6
-        np.testing.assert_allclose(deviation / restored, slopes, rtol=1e-4)
         np.testing.assert_allclose(transform.slope(points), slopes, rtol=1e-4)
 
 

@@ -56,6 +56,7 @@ class GaussianProcess(NoMetaLearning, Checked):
         heteroscedastic=True,
         improvement=True,
         predicts_components=True,
+        predicts_noise=True,
         transforms_responses=True,
     )
 
@@ -87,6 +88,10 @@ class GaussianProcess(NoMetaLearning, Checked):
         """Returns the predictions of the fitted process, one component."""
         mean, variance = predict_in_blocks(fitted_params.process, history.x, fitted_params.prepared_gp, candidates.x)
         return Components(jnp.zeros(1, mean.dtype), mean[:, None], jnp.sqrt(variance)[:, None])
+
+    def noise_deviations(self, fitted_params: FittedProcess, noise_var: Array) -> Array:
+        """Returns the standard deviation of the noise of a new trial, f[1]."""
+        return jnp.sqrt(jnp.exp(fitted_params.process.log_noise) + noise_var)[None]
 
 
 ENTRIES = (

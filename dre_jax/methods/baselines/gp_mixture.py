@@ -88,6 +88,7 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
         heteroscedastic=True,
         improvement=True,
         predicts_components=True,
+        predicts_noise=True,
         transforms_responses=True,
     )
 
@@ -157,6 +158,10 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
             return means.T, jnp.sqrt(variances).T
 
         return Components(fitted_params.log_weight, *by_blocks(predict, candidates.x))
+
+    def noise_deviations(self, fitted_params: FittedMixture, noise_var: Array) -> Array:
+        """Returns the standard deviations of the noise of a new trial under all processes, f[K]."""
+        return jnp.sqrt(fitted_params.processes.noise_variances(noise_var))
 
     def sample_posterior(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Samples the responses of one function from the mixture, f[N], for batches."""

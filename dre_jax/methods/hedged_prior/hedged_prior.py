@@ -112,6 +112,7 @@ class HedgedPrior(Checked):
         heteroscedastic=True,
         improvement=True,
         predicts_components=True,
+        predicts_noise=True,
         weighs_past=True,
         transforms_responses=True,
     )
@@ -215,6 +216,10 @@ class HedgedPrior(Checked):
 
         return Components(posterior.log_weight, *by_blocks(predict, candidates.x))
 
+    def noise_deviations(self, fitted_params: ConditionedPriors, noise_var: Array) -> Array:
+        """Returns the standard deviations of the noise of a new trial under all components."""
+        return fitted_params.posterior.noise_deviations(noise_var)
+
     def past_weight(self, fitted_params: ConditionedPriors) -> Array:
         """Returns the total weight of the components that use what past tasks taught."""
         return fitted_params.posterior.past_weight
@@ -260,7 +265,7 @@ def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation:
     log_weight = posterior.log_weight
     if len(posterior.past) == 1 or interpolation == 0.0:
         return log_weight
-    noise_var = jnp.sum(jnp.exp(log_weight) * posterior.noise_deviations**2)
+    noise_var = jnp.sum(jnp.exp(log_weight) * posterior.noise_deviations() ** 2)
     share = interpolation * jnp.minimum(noise_var, 1.0)  # standardised responses have the variance 1
     return _give_share(log_weight, posterior.n_past, posterior.n_past + n_fixed, share)
 
@@ -293,7 +298,7 @@ def mean_and_improvement(
     ``log_weight`` f[J H + C + K] are the weights in the expected improvement (`improvement_weights`).
     """
     share = jnp.exp(posterior.log_weight)[:, None]
-    noise = posterior.noise_deviations
+    noise = posterior.noise_deviations()
 
     def block(rows: Array) -> tuple[Array, Array]:
         means, variances = component_moments(config, posterior, rows)

@@ -129,10 +129,10 @@ class PriorPosterior(NamedTuple):
 
         return *jax.vmap(moments_under)(self.hypotheses, self.student_t), features.trend
 
-    def noise_variances(self) -> Array:
-        """Returns the noise variances of J members, J in front of each array: f[J, H]."""
+    def noise_variances(self, known: Array | float = 0.0) -> Array:
+        """Returns the noise variances f[J, H] of J members, J in front of each array; a known one is added."""
         log_noise_var = self.prior.log_noise_var[:, None] + self.hypotheses.log_noise_variance_factor
-        return jnp.exp(log_noise_var) * self.student_t.variance_scale
+        return (jnp.exp(log_noise_var) + known) * self.student_t.variance_scale
 
 
 def condition_prior(
@@ -198,11 +198,10 @@ class HedgedPosterior(NamedTuple):
             total = jnp.sum(jnp.where(group.hypotheses.slope_mean > 0.0, weights, 0.0)) + total
         return total
 
-    @property
-    def noise_deviations(self) -> Array:
-        """The standard deviations of every component's noise, f[J H + C + K]."""
-        parts = [group.noise_variances().ravel() for group in self.past]
-        return jnp.sqrt(jnp.concatenate([*parts, self.task_posteriors.noise_variances()]))
+    def noise_deviations(self, known: Array | float = 0.0) -> Array:
+        """Returns the standard deviations of every component's noise, f[J H + C + K], with a known variance."""
+        parts = [group.noise_variances(known).ravel() for group in self.past]
+        return jnp.sqrt(jnp.concatenate([*parts, self.task_posteriors.noise_variances(known)]))
 
 
 def condition_mixture(

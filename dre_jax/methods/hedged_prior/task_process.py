@@ -186,9 +186,9 @@ class TaskPosterior(NamedTuple):
         residual, variance = self.student_t.predict(cross, task_variance(self.process, trend))
         return self.process.trend_weight * trend + residual, variance
 
-    def noise_variances(self) -> Array:
-        """Returns the noise variances of K processes, K in front of each array: f[K]."""
-        return jnp.exp(self.process.log_noise_var) * self.student_t.variance_scale
+    def noise_variances(self, known: Array | float = 0.0) -> Array:
+        """Returns the noise variances f[K] of K processes, K in front of each array; a known one is added."""
+        return (jnp.exp(self.process.log_noise_var) + known) * self.student_t.variance_scale
 
     def sample(self, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:
         """Samples a function of configurations f[m, D] and their trends f[m] given the trials."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dre_jax.errors import DataError
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.tuning.curves.forecast import CurveModel, Forecast
 from dre_jax.tuning.past.curves import Curve, PastCurves, as_curve
 from dre_jax.tuning.study.trial import Trial, objective_value
@@ -32,6 +33,7 @@ class StudyCurves:
         self.stopping_forecasts[trial.number] = forecast
         return True
 
+    @with_default_float_errors
     def forecast(
         self, finished_curves: list[Curve], curve: Curve, n_trials: int, others: list[Curve]
     ) -> Forecast | None:

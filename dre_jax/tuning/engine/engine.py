@@ -14,6 +14,7 @@ import numpy as np
 
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import DataError
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.runtime.jit import compile_ahead
 from dre_jax.runtime.progress import say_reports
@@ -31,7 +32,14 @@ from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, SAME, EngineConf
 from dre_jax.tuning.engine.feasibility import feasibility_outcomes, fit_feasibility
 from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
-from dre_jax.tuning.engine.predicted_responses import Prediction, predict_responses
+from dre_jax.tuning.engine.predicted_responses import (
+    HistoryFit,
+    Prediction,
+    ScaledTrials,
+    fit_responses,
+    predict_mixture,
+)
+from dre_jax.tuning.engine.prediction_scale import PredictionScale, choose_scale
 from dre_jax.tuning.engine.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.engine.suggestion import Suggestion
 from dre_jax.tuning.engine.suggestion_runtime import seed_key, suggestion_runtime
@@ -53,11 +61,13 @@ from dre_jax.tuning.study.trial import Trial
 
 _N_PROPOSALS = 64
 """Points that are compared with the trials on the host."""
-_TRANSIENT_ATTRIBUTES = ("_params", "_encoder", "_log_densities", "_past_cost", "_engines")
+_TRANSIENT_ATTRIBUTES = ("_last_fit", "_params", "_encoder", "_log_densities", "_past_cost", "_engines")
 
 
 class Engine:
     """Suggestions for studies of one search space and the same objectives."""
+
+    _last_fit: HistoryFit | None = None
 
     def __init__(
         self,
@@ -101,6 +111,7 @@ class Engine:
     def _engines(self) -> dict[str, Engine]:
         return {}
 
+    @with_default_float_errors
     @say_reports()
     def propose(
         self,
@@ -122,7 +133,7 @@ class Engine:
         candidates are NaN.
         """
         check_not_forked()
-        study = encode_trials(self._encoder, trials, pending)
+        study = self.objectives.set_diverged_apart(encode_trials(self._encoder, trials, pending))
         held = coordinates_of(self.space, fixed or {})
         start = None if self._past is None else self._past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
@@ -287,8 +298,12 @@ class Engine:
         responses: np.ndarray,
         n_filled: int,
         dtype: Dtype,
+        scale: PredictionScale | None = None,
     ) -> History:
-        """Returns a history of some rows of the trials with a value, padded for so many trials."""
+        """Returns a history of some rows of the trials with a value, padded for so many trials.
+
+        Responses are clipped, or on a scale.
+        """
         capacity = max(capacity_for(n_filled), FIRST_CAPACITY)
         if n_filled <= self.config.max_history:
             capacity = min(capacity, self.config.max_history)
@@ -299,37 +314,53 @@ class Engine:
         errors = np.array([(trial.stderr or 0.0) if trial.state in states else 0.0 for trial in history_trials])
         if errors.any():
             self.objectives.require_standard_errors()
-        clipped_responses = clip_responses(responses[rows])
-        history = make_history(self._layout.columns(points[rows]), clipped_responses, capacity, dtype)
+        scaled = clip_responses(responses[rows]) if scale is None else scale.apply(responses[rows])
+        errors = errors if scale is None else errors * scale.slope(responses[rows])
+        history = make_history(self._layout.columns(points[rows]), scaled, capacity, dtype)
         fields = {"level": tie_levels(responses[rows])}
         if errors.any():
-            fields["noise_var"] = (relative_errors(errors, clipped_responses) ** 2).astype(dtype)
+            fields["noise_var"] = (relative_errors(errors, scaled) ** 2).astype(dtype)
         padded_fields = {name: np.pad(values, (0, capacity - len(rows))) for name, values in fields.items()}
         return history._replace(**jax.device_put(padded_fields))
 
-    def predict(self, trials: Iterable[Trial], points: np.ndarray) -> Prediction:
+    @with_default_float_errors
+    def predict(
+        self, trials: Iterable[Trial], points: np.ndarray, shares: np.ndarray, *, noise: bool = False
+    ) -> Prediction:
         """Predicts values of a single objective at points f64[n, P] of the unit cube, from the trials that have one.
 
-        Raises `ConfigError` for several objectives, and a method that does not declare ``predicts_components``, and
-        `DataError` for fewer than two different responses.
+        ``shares`` f64[Q] are those of the quantiles, and ``noise`` is whether predictions are of values of new trials.
+
+        Raises `ConfigError` for several objectives, and a method that does not declare ``predicts_components``, or with
+        noise ``predicts_noise``, and `DataError` for fewer than two different responses.
         """
-        self.objectives.require_predictions()
+        self.objectives.require_predictions(noise=noise)
         check_not_forked()
         observations = with_value(trials)
+        with suggestion_runtime, precision_of(self._method) as dtype:
+            fit = self._fit(observations, dtype)
+            mixture = predict_mixture(self._method, self._layout, fit, points.astype(dtype), noise=noise)
+        if self.objectives.directions[""] == "maximize":
+            return mixture.prediction(fit.scaled.restore, shares)
+        mean, deviation = prediction = mixture.prediction(fit.scaled.restore, 1.0 - shares)
+        return Prediction(-mean, deviation, -prediction.quantiles)
+
+    def _fit(self, observations: Sequence[Trial], dtype: Dtype) -> HistoryFit:
+        """Returns the method fitted to trials on the scale of predictions; of the same trials again, the same fit."""
+        if self._last_fit is not None and self._last_fit.trials == tuple(observations):
+            return self._last_fit
         responses = self.objectives.rank_like_past(observations, self._responses(observations))
         rows = select_trials(responses, self.config.max_history)
-        clipped_responses = clip_responses(responses[rows])
-        spread = np.ptp(clipped_responses) if len(rows) else 0.0
-        if not spread:
+        if len(np.unique(responses[rows])) < 2:
             raise DataError("predictions need trials with different values")
-        observed_points = np.array([self._encoder.encode(trial._params).point for trial in observations])
-        with suggestion_runtime, precision_of(self._method) as dtype:
-            history = self._history(observations, rows, observed_points, responses, len(rows), dtype)
-            arrays = history, jax.device_put(points.astype(dtype)), seed_key(self.seed)
-            moments = predict_responses(self._method, self._layout, self._params, *arrays)
-        mean, deviation = (np.asarray(moment, np.float64) for moment in moments)
-        response = clipped_responses.min() + spread * mean
-        return Prediction(response if self.objectives.directions[""] == "maximize" else -response, spread * deviation)
+        points = np.array([self._encoder.encode(trial._params).point for trial in observations])
+        scale = choose_scale(responses[rows], self._layout.columns(points[rows]), may_compress=self._past is None)
+        history = self._history(observations, rows, points, responses, len(rows), dtype, scale)
+        model = self._method, self._layout, self._candidates.pending_strategy, self._params
+        scaled = ScaledTrials(history, points[rows], scale.apply(responses[rows]), scale)
+        fit = fit_responses(*model, scaled, seed_key(self.seed), estimate_noise=self._past is None)
+        self._last_fit = fit._replace(trials=tuple(observations))
+        return self._last_fit
 
     @cached_property
     def _past_cost(self) -> CostModel | None:

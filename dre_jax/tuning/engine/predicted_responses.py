@@ -1,44 +1,205 @@
 """Predicted responses of configurations, by a method that predicts with a mixture of Gaussians."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
-from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import CapableMethod, Method
+from dre_jax.data.tasks import unit_scale
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.gp.response_scale import ResponseTransform, masked_mean
+from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.search.history import Candidates, Components, History
+from dre_jax.search.method import CapableMethod, Method, capabilities_of
 from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.suggest.proposals import condition_on_trials
 from dre_jax.suggest.weighting import response_transform
+from dre_jax.tuning.engine.mixture_quantiles import mixture_quantiles
+from dre_jax.tuning.engine.prediction_scale import PredictionScale
+from dre_jax.tuning.engine.signal import noise_share
+from dre_jax.tuning.engine.trial_record import trial_record
+from dre_jax.tuning.space.scalars import plain_value, to_list
+from dre_jax.tuning.study.trial import Trial
 
 Floats = npt.NDArray[np.float64]
 
+_BLOCK = 256
+"""Configurations that a program predicts at once: it is the same for any number of them."""
 
-class Prediction(NamedTuple):
-    """Predicted values of n configurations, without the noise of a trial."""
+
+class _Moments(NamedTuple):
+    mean: Floats
+    deviation: Floats
+
+
+class Prediction(_Moments):
+    """Predicted values of n configurations: a pair of their means and deviations, which also has quantiles.
+
+    A method predicts a mixture of Gaussians on a scale of its own, which increases with the values. Quantiles are those
+    of the mixture, restored to values. `mean` is the mean on that scale, restored: the mean of the values where the
+    scale is linear, and about their median (as a geometric mean) where it is logarithmic. `deviation` is half of the
+    distance between the values one standard deviation below and above it.
+    """
 
     mean: Floats
     """f64[n]"""
     deviation: Floats
-    """f64[n], standard deviations: what the model does not know."""
+    """f64[n]"""
+    quantiles: Floats
+    """f64[Q, n], in the order of the shares asked for."""
+
+    def __new__(cls, mean: Floats, deviation: Floats, quantiles: Floats | None = None) -> Prediction:
+        """Creates a prediction, by default without quantiles."""
+        prediction = super().__new__(cls, mean, deviation)
+        prediction.quantiles = np.empty((0, len(mean))) if quantiles is None else quantiles
+        return prediction
 
 
-@jit_with_less_effort("method", "layout", is_brief=few_numbers)
-def predict_responses(
-    method: Method, layout: SpaceLayout, params: Any, history: History, points: Array, key: Array
-) -> tuple[Array, Array]:
-    """Returns the mean and the standard deviation f[N] of responses at points f[N, P], without the noise of a trial.
+class ScaledTrials(NamedTuple):
+    """Trials on the scale of predictions."""
 
-    The scale is that of the history's responses. The method has the capability ``predicts_components``; it and the
-    layout are static.
+    history: History
+    points: Floats
+    """f64[n, P], in the unit cube."""
+    numbers: Floats
+    """f64[n]: what the history has on the scale [0, 1]."""
+    scale: PredictionScale
+    """From responses to these numbers."""
+
+    def restore(self, unit: Floats) -> Floats:
+        """Returns responses of numbers on the scale of the history."""
+        return self.scale.invert(self.numbers.min() + np.ptp(self.numbers) * unit)
+
+
+class HistoryFit(NamedTuple):
+    """A method fitted to trials on the scale of predictions."""
+
+    scaled: ScaledTrials
+    fitted_params: Any
+    """What the method's `fit_history` returned."""
+    noise_var: float
+    """The variance of the noise that the history has for known, on its scale, beside the errors of single trials."""
+    trials: tuple[Trial, ...] = ()
+
+
+def fit_responses(
+    method: Method,
+    layout: SpaceLayout,
+    strategy: str,
+    params: Any,
+    scaled: ScaledTrials,
+    key: Array,
+    *,
+    estimate_noise: bool,
+) -> HistoryFit:
+    """Returns a method with parameters ``params`` fitted to trials, for predictions.
+
+    A search can take noise for a signal of short length scales: it then explores more. Intervals would be too narrow.
+    ``estimate_noise`` therefore has the share of noise in the responses estimated (`noise_share`), without the method,
+    and passed to it as known. Otherwise, the program of the fit is that of suggestions.
     """
+    history, noise_var, points = scaled.history, 0.0, scaled.points
+    if estimate_noise and capabilities_of(method).heteroscedastic:
+        unit = unit_scale(scaled.numbers)
+        known = np.zeros(history.where.shape) if history.noise_var is None else np.asarray(history.noise_var)
+        noise_var = max(noise_share(points, unit) * float(unit.var()) - float(known[: len(points)].mean()), 0.0)
+        history = history._replace(noise_var=jax.device_put((known + noise_var).astype(history.response.dtype)))
+    record = trial_record(history, points, points[:0], points[:0], 0, 0.0)
+    strategy = "none" if strategy == "draw" else strategy
+    posterior = condition_on_trials(method, layout, strategy, params, history, record.points, record.pending, key)
+    return HistoryFit(scaled._replace(history=history), posterior.fitted_params, noise_var)
+
+
+class PredictedMixture(NamedTuple):
+    """Predictions of n configurations by a mixture of K Gaussians, and the way to responses."""
+
+    weight: Floats
+    """f64[K], sums to one."""
+    mean: Floats
+    """f64[n, K]"""
+    deviation: Floats
+    """f64[n, K]"""
+    transform: ResponseTransform
+    """From the history's responses to the scale of the mixture."""
+
+    def prediction(self, restore: Callable[[Floats], Floats], shares: Floats) -> Prediction:
+        """Returns the prediction of values, with quantiles at the shares f64[Q].
+
+        ``restore`` is the increasing function from the history's responses to values.
+        """
+
+        def value(scaled: Floats) -> Floats:
+            return restore(self.transform.invert(scaled))
+
+        mean = self.mean @ self.weight
+        deviation = np.sqrt(((self.mean - mean[:, None]) ** 2 + self.deviation**2) @ self.weight)
+        low, high = value(mean - deviation), value(mean + deviation)
+        with np.errstate(invalid="ignore"):
+            half = 0.5 * (high - low)
+        quantiles = value(mixture_quantiles(shares, self.weight, self.mean, self.deviation))
+        return Prediction(value(mean), np.where(np.isnan(half), np.inf, half), quantiles)
+
+
+def check_configurations(configurations: Any) -> Iterable[Mapping[str, Any]]:
+    """Returns configurations; raises `DataError` for a data frame, or anything that is not iterable."""
+    rule = "configurations must be mappings in a list"
+    if hasattr(configurations, "columns"):
+        raise DataError(f"{rule}, but got a data frame: pass frame.to_dict('records')")
+    if not isinstance(configurations, Iterable):
+        raise DataError(f"{rule}, but got {configurations!r}")
+    return configurations
+
+
+def check_quantiles(quantiles: Any) -> Floats:
+    """Returns quantiles as f64[Q]. Raises `ConfigError` unless they are numbers between 0 and 1."""
+    values = to_list(quantiles)
+    shares = [plain_value(value) for value in values] if isinstance(values, (list, tuple)) else [None]
+    if not all(isinstance(share, (int, float)) and 0.0 < share < 1.0 for share in shares):
+        raise ConfigError(f"quantiles must be a list of numbers between 0 and 1, but got {quantiles!r}")
+    return np.array(shares, np.float64)
+
+
+@jit_with_less_effort("method", "layout")
+def _predict_block(
+    method: Method, layout: SpaceLayout, fitted_params: Any, history: History, noise_var: Array, points: Array
+) -> tuple[Components, Array, ResponseTransform]:
+    """Returns components, the deviations f[K] of their noise and the scale of predictions at points f[B, P]."""
     capable = cast(CapableMethod, method)
     candidates = Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool))
-    fitted_params = capable.fit_history(params, history, key)
-    log_weight, means, deviations = capable.predict_components(fitted_params, history, candidates)
-    weight = jnp.exp(log_weight)
-    mean = means @ weight
-    variance = ((means - mean[:, None]) ** 2 + deviations**2) @ weight
-    return response_transform(method, fitted_params, history).restore(mean, jnp.sqrt(variance))
+    components = capable.predict_components(fitted_params, history, candidates)
+    transform = response_transform(method, fitted_params, history)
+    noise = jnp.zeros_like(components.log_weight)
+    if capabilities_of(method).predicts_noise:
+        slopes = transform.slope(history.response)
+        noise = capable.noise_deviations(fitted_params, noise_var * masked_mean(slopes**2, history.where))
+    return components, noise, transform
+
+
+def predict_mixture(
+    method: Method, layout: SpaceLayout, fit: HistoryFit, points: Any, *, noise: bool
+) -> PredictedMixture:
+    """Returns predictions at points f[n, P] of the unit cube, with or without the noise of a trial.
+
+    The method has the capability ``predicts_components``, and with noise ``predicts_noise``.
+    """
+    n = len(points)
+    padded = np.pad(points, ((0, -n % _BLOCK or _BLOCK * (n == 0)), (0, 0)))
+    arrays = fit.fitted_params, fit.scaled.history, jax.device_put(np.asarray(fit.noise_var, points.dtype))
+    blocks = [
+        jax.device_get(_predict_block(method, layout, *arrays, jax.device_put(block)))
+        for block in np.split(padded, len(padded) // _BLOCK)
+    ]
+    first, noise_deviation, transform = blocks[0]
+    mean, deviation = (
+        np.concatenate([components[i] for components, *_ in blocks]).astype(np.float64)[:n] for i in (1, 2)
+    )
+    weight = np.exp(np.asarray(first.log_weight, np.float64))
+    deviation = np.hypot(deviation, noise_deviation) if noise else deviation
+    numbers: list[Any] = [np.float64(number) for number in transform]
+    return PredictedMixture(weight / weight.sum(), mean, deviation, ResponseTransform(*numbers))

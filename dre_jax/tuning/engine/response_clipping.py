@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_REACH = 5.0
+REACH = 5.0
+"""Bound of what is below the median, in distances from the median to the best."""
 _MAX = 1e300
 """Maximum size of a response: sums of larger numbers may overflow."""
 _MAX_SINGLE = 1e36
@@ -32,7 +33,7 @@ def clip_responses(responses: Any, where: Any = None, xp: Any = np) -> Any:
     values = xp.sort(xp.where(finite, bounded_responses, limit))
     middle = 0.5 * (values[xp.maximum(n - 1, 0) // 2] + values[xp.minimum(n // 2, len(values) - 1)])
     best, least = values[xp.maximum(n - 1, 0)], values[0]
-    low = xp.where(best > middle, xp.maximum(least, middle - _REACH * (best - middle)), least)
+    low = xp.where(best > middle, xp.maximum(least, middle - REACH * (best - middle)), least)
     tenth = xp.where(best > low, (best - low) / 10.0, 1.0)
     beyond = xp.where(responses > 0, best + tenth, low - tenth)
     clipped_responses = xp.where(finite, xp.maximum(bounded_responses, low), beyond)

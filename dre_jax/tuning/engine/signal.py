@@ -10,6 +10,7 @@ coordinates, and half with one of a single coordinate, in equal parts for a few 
 """
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ LENGTHS = (0.15, 0.5, 1.5)
 """Of all coordinates, in units of the square root of their number."""
 LENGTHS_OF_ONE = (0.07, 0.2, 0.7)
 SHARES = (0.5, 0.9, 0.99)
+NOISY_SHARES = (0.25, 0.5, 0.75, 0.9, 0.99)
+"""Shares of a signal from which the noise of predictions is estimated."""
 MAX_TRIALS = 64
 
 
@@ -31,21 +34,52 @@ def has_signal(points: Floats, values: Floats) -> bool:
     """
     from scipy.special import ndtri  # importing it takes a tenth of a second
 
-    rows = np.linspace(0, len(values) - 1, min(len(values), MAX_TRIALS)).round().astype(int)
+    rows = spaced_rows(len(values))
     points, (_, place, counts) = points[rows], np.unique(values[rows], return_inverse=True, return_counts=True)
     scores = ndtri((np.cumsum(counts) - counts / 2) / len(rows))[place]
     noise, targets = np.eye(len(rows)), np.stack([scores, np.ones(len(rows))], axis=1)
     log_noise, total = _log_evidence(noise, targets), -math.inf
-    apart = np.abs(points[:, None] - points[None])
-    together = np.sqrt((apart**2).mean(axis=-1))
-    for length, coordinate, log_weight in zip(*length_scales(points.shape[1]), strict=True):
-        correlation = matern52((together if coordinate < 0 else apart[..., coordinate]) / length)
-        for share in SHARES:
-            log_signal = _log_evidence(share * correlation + (1.0 - share) * noise, targets)
-            total = float(np.logaddexp(total, log_signal + log_weight))
+    for _, log_signal in _log_signals(points, targets, SHARES):
+        total = float(np.logaddexp(total, log_signal))
         if total > log_noise:  # the others would add to it
             return True
     return False
+
+
+def noise_share(points: Floats, values: Floats) -> float:
+    """Returns a share of noise in the variance of values f64[n] at points f64[n, P] of the unit cube.
+
+    It is r / (1 + r) of the expected ratio r of noise to signal, beyond the least, at most three quarters; all ratios
+    are equally likely before the first value. Of more than 64 trials, 64 count, evenly spaced in time. Values are
+    between 0 and 1.
+    """
+    rows = spaced_rows(len(values))
+    deviation = values[rows].std()
+    if not deviation:
+        return 0.0
+    scores = (values[rows] - values[rows].mean()) / deviation
+    targets = np.stack([scores, np.ones(len(rows))], axis=1)
+    signals = _log_signals(points[rows], targets, NOISY_SHARES)
+    ratios, logs = np.array([(1.0 / share - 1.0, log_signal) for share, log_signal in signals]).T
+    weights = np.exp(logs - logs.max())
+    ratio = float(weights @ ratios / weights.sum() - ratios.min())
+    return ratio / (1.0 + ratio)
+
+
+def spaced_rows(n: int) -> npt.NDArray[np.int64]:
+    """Returns at most 64 of n row numbers, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, MAX_TRIALS)).round().astype(np.int64)
+
+
+def _log_signals(points: Floats, targets: Floats, shares: Iterable[float]) -> Iterator[tuple[float, float]]:
+    """Yields shares of a signal with the log evidence of targets f64[n, 2] under each process, times its weight."""
+    apart = np.abs(points[:, None] - points[None])
+    together = np.sqrt((apart**2).mean(axis=-1))
+    noise = np.eye(len(points))
+    for length, coordinate, log_weight in zip(*length_scales(points.shape[1]), strict=True):
+        correlation = matern52((together if coordinate < 0 else apart[..., coordinate]) / length)
+        for share in shares:
+            yield share, _log_evidence(share * correlation + (1.0 - share) * noise, targets) + log_weight
 
 
 def length_scales(n_parts: int) -> tuple[Floats, npt.NDArray[np.int32], Floats]:

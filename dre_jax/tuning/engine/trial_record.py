@@ -87,6 +87,15 @@ def encode_trials(
     return EncodedTrials(observations, points, pending_points, failed_points, known, identities[1])
 
 
+def with_failed(study: EncodedTrials, mask: np.ndarray) -> EncodedTrials:
+    """Returns the trials with the observations of a mask bool[n] as failed ones."""
+    return study._replace(
+        observations=[trial for trial, fails in zip(study.observations, mask, strict=True) if not fails],
+        points=study.points[~mask],
+        failed_points=np.vstack([study.failed_points, study.points[mask]]),
+    )
+
+
 def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
     """Returns indices of the trials that a method gets: all, or the best quarter, and others evenly spaced in time.
 

@@ -11,6 +11,7 @@ from dre_jax.data.files import write_text
 from dre_jax.report.figures import data_uri
 from dre_jax.report.page import render
 from dre_jax.report.style import write_to
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.tuning.figures.by_optuna import optuna_figures
 from dre_jax.tuning.figures.values import plot_curves, plot_front, plot_history
 from dre_jax.tuning.objectives.objectives import best_trials
@@ -27,8 +28,8 @@ _FRONT = "The first two objectives, and the Pareto-optimal trials."
 _HISTORY = "Values far worse than the others are drawn at the edge."
 _CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
 _BY_OPTUNA = {
-    "Slices": "Values by hyperparameter, where it is active; later trials are darker, infeasible ones grey.",
-    "Contours": "Values over the two hyperparameters of most importance, interpolated between the trials.",
+    "Slices": f"Values by hyperparameter where it is active; later trials are darker, infeasible ones grey. {_HISTORY}",
+    "Contours": f"Values over the two hyperparameters of most importance, interpolated between the trials. {_HISTORY}",
     "Importance": "How far a hyperparameter decides which trials are the best (PED-ANOVA).",
 }
 
@@ -40,6 +41,7 @@ class StudyFigure(NamedTuple):
     caption: str
 
 
+@with_default_float_errors
 def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
     """Returns the figures of a study by heading: front or history, learning curves, slices, contours, importance.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.data.tasks import unit_scale
+from dre_jax.data.tasks import clip_tail, unit_scale
 from dre_jax.suggest.hypervolume import Boxes, Floats, decompose, dominates, pad_boxes
 from dre_jax.tuning.engine.response_clipping import clip_responses
 
@@ -57,6 +57,24 @@ def unit_reference(values: Floats, reference: Floats) -> Floats:
     columns = np.stack([clip_responses(column) for column in values.T], axis=1)
     low, spread = columns.min(axis=0), np.ptp(columns, axis=0)
     return np.where(spread > 0, reference - low, reference - low + 0.5) / np.where(spread > 0, spread, 1.0)
+
+
+def has_diverged(values: Floats) -> npt.NDArray[np.bool_]:
+    """Returns which of n trials have a value f64[n, M] that no process explains: infinitely bad, or nearly so.
+
+    The bound of an objective is 10,000 times as far below the median of its finite values as the best is above it. None
+    has if fewer than two others are left.
+
+    Example:
+      >>> has_diverged(np.array([[1.0, 5.0], [3.0, -np.inf], [2.0, 4.0], [-1e200, 3.0], [0.0, 0.0]])).tolist()
+      [False, True, False, True, False]
+    """
+    mask = np.zeros(len(values), bool)
+    for column in values.T:
+        finite = column[np.isfinite(column)]
+        if len(finite):
+            mask |= column < clip_tail(finite).min()
+    return mask if np.sum(~mask) >= 2 else np.zeros(len(values), bool)
 
 
 def boxes_above(

@@ -16,7 +16,8 @@ from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import Dtype
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.initial_design import N_START
-from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_reference, unit_values
+from dre_jax.tuning.engine.trial_record import EncodedTrials, with_failed
+from dre_jax.tuning.objectives.front import boxes_above, has_diverged, order_by_front, unit_reference, unit_values
 from dre_jax.tuning.objectives.hypervolume_method import HypervolumeMethod, ObjectiveParams
 from dre_jax.tuning.objectives.objectives import reference_point, values_of
 from dre_jax.tuning.objectives.single import SingleObjective
@@ -77,9 +78,18 @@ class SeveralObjectives:
         """Raises `ConfigError`."""
         raise ConfigError("an expected gain needs a study of one objective")
 
-    def require_predictions(self) -> None:
+    def require_predictions(self, *, noise: bool = False) -> None:
         """Raises `ConfigError`: the parts predict."""
         raise ConfigError("predictions are of one objective")
+
+    def set_diverged_apart(self, study: EncodedTrials) -> EncodedTrials:
+        """Returns the trials with those of a diverged value as failed ones, where the model of failures learns of them.
+
+        The front has no use for a trial of which one objective is infinite, however good the others are, and the
+        process of that objective would take the value, where its neighbours are good, for noise everywhere.
+        """
+        mask = has_diverged(values_of(study.observations, self.directions).reshape(-1, len(self.parts)))
+        return with_failed(study, mask) if mask.any() else study
 
     def order(self, values: np.ndarray) -> np.ndarray:
         """Returns the places f64[n] in the front of trials of values f64[n, M]."""

@@ -15,6 +15,7 @@ from dre_jax.suggest.weighting import gives_improvement
 from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, method_without_past
 from dre_jax.tuning.engine.infeasible_trials import rank_like_past
 from dre_jax.tuning.engine.initial_design import n_first_trials
+from dre_jax.tuning.engine.trial_record import EncodedTrials
 from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 
@@ -69,11 +70,16 @@ class SingleObjective:
             rule = "an expected gain needs hedged-prior, gp-mixture or gp, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
-    def require_predictions(self) -> None:
-        """Raises `ConfigError` if the method does not declare ``predicts_components``."""
-        if not capabilities_of(self.method).predicts_components:
-            rule = "predictions need hedged-prior, gp-mixture or gp"
+    def require_predictions(self, *, noise: bool = False) -> None:
+        """Raises `ConfigError` if the method does not predict values, or, with noise, those of new trials."""
+        capabilities = capabilities_of(self.method)
+        if not capabilities.predicts_components or (noise and not capabilities.predicts_noise):
+            rule = f"predictions{' with noise' if noise else ''} need hedged-prior, gp-mixture or gp"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
+
+    def set_diverged_apart(self, study: EncodedTrials) -> EncodedTrials:
+        """Returns the trials: the scale of the objective has a bound."""
+        return study
 
     def order(self, values: np.ndarray) -> np.ndarray:
         """Returns responses f64[n] that order trials of values f64[n, M], higher is better."""

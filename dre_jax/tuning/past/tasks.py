@@ -14,6 +14,7 @@ from dre_jax.checks import one_of
 from dre_jax.data.checks import show
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.summaries import summary
 from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last, violation_of
 from dre_jax.tuning.engine.response_clipping import clip_responses
@@ -151,6 +152,7 @@ def describe_changes(past: Past) -> str:
     return "; ".join(phrases)
 
 
+@with_default_float_errors
 def past_of(
     space: Space,
     tasks: Mapping[str, Iterable[Evaluated]],

@@ -279,6 +279,10 @@ class Space(Mapping[str, Parameter]):
         """
         return self._points([self.check_values(params)])[0]
 
+    def points(self, configurations: Iterable[Mapping[str, Any]]) -> npt.NDArray[np.float64]:
+        """Returns the points f64[n, P] of configurations. Raises `DataError` as `check` does."""
+        return self._points([self.check(params) for params in configurations])
+
     def _points(self, configurations: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.float64]:
         """Returns the points f64[n, P] of configurations of `check_values`."""
         points = np.full((len(configurations), len(self)), 0.5)

@@ -21,7 +21,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.make_engine import make_engine
-from dre_jax.tuning.engine.predicted_responses import Prediction
+from dre_jax.tuning.engine.predicted_responses import Prediction, check_configurations, check_quantiles
 from dre_jax.tuning.engine.suggestion import Suggestion
 from dre_jax.tuning.objectives.objectives import checked_objective, feasible_trials
 from dre_jax.tuning.past.curves import PastCurves
@@ -174,36 +174,45 @@ class Optimizer(StudyRecord):
         with self._lock:
             self._enqueued.append(values)
 
-    def predict(self, configurations: Iterable[Mapping[str, Any]], *, objective: str | None = None) -> Prediction:
+    def predict(
+        self,
+        configurations: Iterable[Mapping[str, Any]],
+        *,
+        objective: str | None = None,
+        quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+        noise: bool = False,
+    ) -> Prediction:
         """Returns predicted values of configurations, given the trials so far and the past tasks.
 
-        If past trials violate constraints, those of this study that do so rank below all others, too.
+        The prediction is a pair of means and standard deviations, and has quantiles; `Prediction` says how they are
+        defined where the values span orders of magnitude. If past trials violate constraints, those of this study that
+        do so rank below all others, too.
 
         Args:
           configurations: n of them, values by name.
           objective: which of several.
+          quantiles: Q numbers between 0 and 1, for `Prediction.quantiles` f64[Q, n].
+          noise: whether the value of a new trial is predicted, with its noise; by default its expectation.
 
         Raises:
-          ConfigError: for a method that does not predict values, as `dre`, or an unknown objective.
+          ConfigError: for a method that does not predict values, as `dre`, an unknown objective, or a quantile that is
+            not between 0 and 1.
           DataError: for a configuration of another space, or before two trials have different values.
 
         Example:
           >>> from dre_jax.tuning import Float
           >>> optimizer = Optimizer(Space({"x": Float(-1.0, 1.0)}), seed=0)
           >>> optimizer.optimize(lambda trial: trial["x"] ** 2, 6)
-          >>> near, far = optimizer.predict([{"x": 0.0}, {"x": 1.0}]).mean
-          >>> bool(near < far)
-          True
+          >>> prediction = optimizer.predict([{"x": 0.0}, {"x": 1.0}])
+          >>> near, far = prediction.mean
+          >>> low, median, high = prediction.quantiles
+          >>> bool(near < far), bool(low[1] < 1.0 < high[1])
+          (True, True)
         """
         name = checked_objective(self.named_directions, objective)
-        if hasattr(configurations, "columns"):
-            remedy = "pass frame.to_dict('records')"
-            raise DataError(f"configurations must be mappings in a list, but got a data frame: {remedy}")
-        if not isinstance(configurations, Iterable):
-            raise DataError(f"configurations must be mappings in a list, but got {configurations!r}")
-        points = np.array([self.space.point(self.space.check(params)) for params in configurations])
+        arrays = self.space.points(check_configurations(configurations)), check_quantiles(quantiles)
         trials = [trial.with_objective(name) for trial in self.trials]
-        return self._engine.of_objective(name).predict(trials, points.reshape(-1, len(self.space)))
+        return self._engine.of_objective(name).predict(trials, *arrays, noise=noise)
 
     def best_by_prediction(self) -> Trial:
         """Returns the complete, feasible trial of the best predicted value, for objectives with noise.
@@ -216,7 +225,7 @@ class Optimizer(StudyRecord):
         """
         _ = self.best  # refuses what has no best trial
         feasible = feasible_trials(self.trials)
-        mean = self.predict([trial.params for trial in feasible]).mean
+        mean = self.predict([trial.params for trial in feasible], quantiles=()).mean
         return feasible[int(np.argmax(mean) if self.direction == "maximize" else np.argmin(mean))]
 
     def figures(self) -> dict[str, Figure]:

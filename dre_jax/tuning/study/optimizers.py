@@ -17,6 +17,7 @@ from dre_jax.checks import check_counts, check_seed, one_of
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods.registry import entry_of
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
@@ -213,6 +214,7 @@ class Optimizers:
             raise ConfigError(f"an Optimizer takes its method by name, but this {name} has settings")
         return name
 
+    @with_default_float_errors
     def ask(self, studies: Iterable[int] | None = None) -> list[StudyTrial]:
         """Returns the next trial of each study, in one compiled call for those with histories of similar size.
 
@@ -248,6 +250,7 @@ class Optimizers:
             study.params.append(params)
         return trials
 
+    @with_default_float_errors
     def tell(self, trials: Sequence[StudyTrial], values: Sequence[float | None]) -> None:
         """Records values of trials, in any order and at any time.
 

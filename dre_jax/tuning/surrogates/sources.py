@@ -12,6 +12,7 @@ import numpy as np
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.precision import precision_of, with_precision
@@ -183,6 +184,7 @@ class Sources:
                 axes.spines[["top", "right"]].set_visible(False)
 
 
+@with_default_float_errors
 def compare_sources(
     surrogate: _Surrogate, trials: Iterable[Evaluation], direction: str | None, *, weigh: bool = True
 ) -> Sources:

@@ -24,6 +24,7 @@ from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.registry import entry_of
 from dre_jax.methods.start_configurations import start_rows
+from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.runtime.threads import beside
@@ -125,6 +126,7 @@ class Surrogate:
         return replace(self, direction=direction, metric=self.metric if direction == self.direction else None)
 
     @classmethod
+    @with_default_float_errors
     def fit(
         cls,
         past: Past,
