@@ -32,13 +32,7 @@ from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, SAME, EngineConf
 from dre_jax.tuning.engine.feasibility import feasibility_outcomes, fit_feasibility
 from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
-from dre_jax.tuning.engine.predicted_responses import (
-    HistoryFit,
-    Prediction,
-    ScaledTrials,
-    fit_responses,
-    predict_mixture,
-)
+from dre_jax.tuning.engine.predicted_responses import HistoryFit, Prediction, fit_responses, predict_mixture
 from dre_jax.tuning.engine.prediction_scale import PredictionScale, choose_scale
 from dre_jax.tuning.engine.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.engine.suggestion import Suggestion
@@ -340,10 +334,8 @@ class Engine:
         with suggestion_runtime, precision_of(self._method) as dtype:
             fit = self._fit(observations, dtype)
             mixture = predict_mixture(self._method, self._layout, fit, points.astype(dtype), noise=noise)
-        if self.objectives.directions[""] == "maximize":
-            return mixture.prediction(fit.scaled.restore, shares)
-        mean, deviation = prediction = mixture.prediction(fit.scaled.restore, 1.0 - shares)
-        return Prediction(-mean, deviation, -prediction.quantiles)
+        is_maximised = self.objectives.directions[""] == "maximize"
+        return mixture.prediction(fit.scaled.restore, shares, is_maximised=is_maximised)
 
     def _fit(self, observations: Sequence[Trial], dtype: Dtype) -> HistoryFit:
         """Returns the method fitted to trials on the scale of predictions; of the same trials again, the same fit."""
@@ -357,8 +349,8 @@ class Engine:
         scale = choose_scale(responses[rows], self._layout.columns(points[rows]), may_compress=self._past is None)
         history = self._history(observations, rows, points, responses, len(rows), dtype, scale)
         model = self._method, self._layout, self._candidates.pending_strategy, self._params
-        scaled = ScaledTrials(history, points[rows], scale.apply(responses[rows]), scale)
-        fit = fit_responses(*model, scaled, seed_key(self.seed), estimate_noise=self._past is None)
+        arrays = history, points[rows], responses[rows], scale, seed_key(self.seed)
+        fit = fit_responses(*model, *arrays, estimate_noise=self._past is None)
         self._last_fit = fit._replace(trials=tuple(observations))
         return self._last_fit
 

@@ -65,8 +65,6 @@ class ScaledTrials(NamedTuple):
     """Trials on the scale of predictions."""
 
     history: History
-    points: Floats
-    """f64[n, P], in the unit cube."""
     numbers: Floats
     """f64[n]: what the history has on the scale [0, 1]."""
     scale: PredictionScale
@@ -93,27 +91,32 @@ def fit_responses(
     layout: SpaceLayout,
     strategy: str,
     params: Any,
-    scaled: ScaledTrials,
+    history: History,
+    points: Floats,
+    responses: Floats,
+    scale: PredictionScale,
     key: Array,
     *,
     estimate_noise: bool,
 ) -> HistoryFit:
     """Returns a method with parameters ``params`` fitted to trials, for predictions.
 
+    The history has the responses f64[n] of the trials at points f64[n, P] on the scale.
+
     A search can take noise for a signal of short length scales: it then explores more. Intervals would be too narrow.
     ``estimate_noise`` therefore has the share of noise in the responses estimated (`noise_share`), without the method,
     and passed to it as known. Otherwise, the program of the fit is that of suggestions.
     """
-    history, noise_var, points = scaled.history, 0.0, scaled.points
+    numbers, noise_var = scale.apply(responses), 0.0
     if estimate_noise and capabilities_of(method).heteroscedastic:
-        unit = unit_scale(scaled.numbers)
+        unit = unit_scale(numbers)
         known = np.zeros(history.where.shape) if history.noise_var is None else np.asarray(history.noise_var)
         noise_var = max(noise_share(points, unit) * float(unit.var()) - float(known[: len(points)].mean()), 0.0)
         history = history._replace(noise_var=jax.device_put((known + noise_var).astype(history.response.dtype)))
     record = trial_record(history, points, points[:0], points[:0], 0, 0.0)
     strategy = "none" if strategy == "draw" else strategy
     posterior = condition_on_trials(method, layout, strategy, params, history, record.points, record.pending, key)
-    return HistoryFit(scaled._replace(history=history), posterior.fitted_params, noise_var)
+    return HistoryFit(ScaledTrials(history, numbers, scale), posterior.fitted_params, noise_var)
 
 
 class PredictedMixture(NamedTuple):
@@ -128,11 +131,13 @@ class PredictedMixture(NamedTuple):
     transform: ResponseTransform
     """From the history's responses to the scale of the mixture."""
 
-    def prediction(self, restore: Callable[[Floats], Floats], shares: Floats) -> Prediction:
+    def prediction(self, restore: Callable[[Floats], Floats], shares: Floats, *, is_maximised: bool) -> Prediction:
         """Returns the prediction of values, with quantiles at the shares f64[Q].
 
-        ``restore`` is the increasing function from the history's responses to values.
+        ``restore`` is the increasing function from the history's responses to responses; values that are minimised are
+        their negatives.
         """
+        sign, shares = (1.0, shares) if is_maximised else (-1.0, 1.0 - shares)
 
         def value(scaled: Floats) -> Floats:
             return restore(self.transform.invert(scaled))
@@ -143,7 +148,7 @@ class PredictedMixture(NamedTuple):
         with np.errstate(invalid="ignore"):
             half = 0.5 * (high - low)
         quantiles = value(mixture_quantiles(shares, self.weight, self.mean, self.deviation))
-        return Prediction(value(mean), np.where(np.isnan(half), np.inf, half), quantiles)
+        return Prediction(sign * value(mean), np.where(np.isnan(half), np.inf, half), sign * quantiles)
 
 
 def check_configurations(configurations: Any) -> Iterable[Mapping[str, Any]]:

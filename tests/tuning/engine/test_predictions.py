@@ -121,11 +121,11 @@ class TwoComponents:
 def test_a_prediction_describes_samples():
     weight, y = np.array([0.3, 0.7]), np.array([1.0, 5.0, 2.0, 9.0])
     history = make_history(np.zeros((4, 1)), y, capacity=6)
-    scaled = ScaledTrials(history, np.zeros((4, 1)), y - 9.0, choose_scale(y, np.zeros((4, 1)), may_compress=False))
+    scaled = ScaledTrials(history, y - 9.0, choose_scale(y, np.zeros((4, 1)), may_compress=False))
     fit = HistoryFit(scaled, jnp.log(jnp.asarray(weight, jnp.float32)), 0.0)
     points, shares = np.array([[0.2], [0.8]], np.float32), np.array([0.05, 0.5, 0.95])
     mixture = predict_mixture(TwoComponents(), unit_cube(1), fit, points, noise=False)
-    prediction = mixture.prediction(scaled.restore, shares)
+    prediction = mixture.prediction(scaled.restore, shares, is_maximised=True)
     rng = np.random.default_rng(0)
     for i, x in enumerate((0.2, 0.8)):
         second = rng.random(200_000) < weight[1]
@@ -134,6 +134,9 @@ def test_a_prediction_describes_samples():
         moments = prediction.mean[i], prediction.deviation[i]
         np.testing.assert_allclose(moments, [samples.mean(), samples.std()], rtol=0.01, atol=0.04)
         np.testing.assert_allclose(prediction.quantiles[:, i], np.quantile(samples, shares), atol=0.04)
+    minimised = mixture.prediction(scaled.restore, shares, is_maximised=False)
+    np.testing.assert_allclose(minimised.mean, -prediction.mean)
+    np.testing.assert_allclose(minimised.quantiles, -prediction.quantiles[::-1])
 
 
 def test_a_size_of_history_has_one_program():
