@@ -82,6 +82,6 @@ def test_each_program_is_compiled_once():
         **{f"run {used} {side_by_side} first": ["jit(grid)"] for used in (1, 2) for side_by_side in (False, True)},
         "row 7 first": ["jit(suggest)"],
         "point 7 first": [
-            f"jit({name})" for name in ("_choose", "condition_on_trials", "_draw_numbers", "_draw_rounds", "_draw_seed")
+            f"jit({name})" for name in ("_choose", "_draw_numbers", "_draw_rounds", "_draw_seed", "condition_on_trials")
         ],
     }

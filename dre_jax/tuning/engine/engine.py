@@ -114,13 +114,15 @@ class Engine:
         number: int,
         pending: Iterable[Mapping[str, Any]] = (),
         fixed: Mapping[str, Any] | None = None,
+        has_further: bool = False,
     ) -> Suggestion:
         """Returns the configuration to evaluate next, and what the method says of it.
 
         The engine also learns from failed trials, and from the constraints of the others, where trials succeed and are
         feasible; see `dre_jax.tuning.engine.feasibility`. Another number of the trial gives another suggestion.
         ``pending`` are configurations that will be evaluated, beside those of running trials, and ``fixed`` values of
-        hyperparameters that are not searched in this trial. Configurations are encoded once, so a mapping must not
+        hyperparameters that are not searched in this trial. With ``has_further``, the suggestion has what else the
+        method values, unless these values are of a single draw. Configurations are encoded once, so a mapping must not
         change between calls.
 
         Raises `DataError` for configurations of another space, or NaN, and `ConfigError` if the method's values of all
@@ -145,14 +147,14 @@ class Engine:
             left = share_left(self.config.budget, trials)
             candidates, improvement, past_weight = self._rank_candidates(study, design, left)
         is_drawn = self.config.pending_strategy == "draw"  # the values are those of a model that is drawn for one trial
-        has_further = candidates is not None and not fills_space and not is_drawn
+        has_further = has_further and candidates is not None and not fills_space and not is_drawn
         if candidates is None or fills_space:
             candidates = self._even_configurations(study, design)
         improvement = 0.0 if information.is_plateau and information.is_long else improvement
         new_candidates = self._new(filter(self.space.allows, candidates), study.identities)
         best = next(new_candidates, None)
         if best is not None:
-            return Suggestion(best, improvement, past_weight, new_candidates if has_further else ())
+            return Suggestion(best, improvement, past_weight, tuple(new_candidates) if has_further else ())
         # All candidates have been evaluated: any other configuration, or one that is not running.
         exclusions = (study.identities, study.pending_identities, frozenset[bytes]())
         others = (self._first_new(design.other_configurations(), known) for known in exclusions)
@@ -348,9 +350,8 @@ class Engine:
         points = np.array([self._encoder.encode(trial._params).point for trial in observations])
         scale = choose_scale(responses[rows], self._layout.columns(points[rows]), may_compress=self._past is None)
         history = self._history(observations, rows, points, responses, len(rows), dtype, scale)
-        model = self._method, self._layout, self._candidates.pending_strategy, self._params
-        arrays = history, points[rows], responses[rows], scale, seed_key(self.seed)
-        fit = fit_responses(*model, *arrays, estimate_noise=self._past is None)
+        model = self._method, self._layout, self._candidates.pending_strategy, self._params, seed_key(self.seed)
+        fit = fit_responses(*model, history, points[rows], responses[rows], scale, estimate_noise=self._past is None)
         self._last_fit = fit._replace(trials=tuple(observations))
         return self._last_fit
 

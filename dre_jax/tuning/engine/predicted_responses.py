@@ -91,11 +91,11 @@ def fit_responses(
     layout: SpaceLayout,
     strategy: str,
     params: Any,
+    key: Array,
     history: History,
     points: Floats,
     responses: Floats,
     scale: PredictionScale,
-    key: Array,
     *,
     estimate_noise: bool,
 ) -> HistoryFit:

@@ -1,6 +1,5 @@
 """The result of an engine: a configuration and the values of the method for it."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from dre_jax.tuning.space.space import Params
@@ -15,5 +14,5 @@ class Suggestion(NamedTuple):
     that it is feasible; None if the method was not used or has none, or all responses are equal."""
     past_weight: float | None = None
     """Total weight of the hypotheses that use past tasks; None if the method was not used or does not weigh them."""
-    further: Iterable[Params] = ()
-    """Other new configurations that the method values, from the same fit, the best first."""
+    further: tuple[Params, ...] = ()
+    """Other new configurations that the method values, from the same fit, the best first; if they were asked for."""

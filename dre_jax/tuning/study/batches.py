@@ -18,7 +18,7 @@ _APART = 0.1
 
 def suggest_batch(
     space: Space,
-    suggest: Callable[[Sequence[Params], Params | None], Suggestion],
+    suggest: Callable[[Sequence[Params], Params | None, bool], Suggestion],
     enqueued: Sequence[Params],
     running: Callable[[], Sequence[Mapping[str, Any]]],
     n: int | None,
@@ -27,7 +27,8 @@ def suggest_batch(
 
     Args:
       space: of the configurations.
-      suggest: returns the suggestion after a batch, with values that it must have or None.
+      suggest: returns the suggestion after a batch, with values that it must have or None, and with or without
+        further configurations.
       enqueued: values of the first trials.
       running: returns the configurations of running trials.
       n: number of trials, with different configurations; None for one, which may repeat another.
@@ -39,12 +40,12 @@ def suggest_batch(
     n_enqueued = len(enqueued)
     while len(batch) < (n or 1):
         is_enqueued = len(batch) < n_enqueued
-        suggestion = suggest(batch, enqueued[len(batch)] if is_enqueued else None)
+        size = 1 if is_enqueued else min(math.ceil((n or 1) / _FITS), (n or 1) - len(batch))
+        suggestion = suggest(batch, enqueued[len(batch)] if is_enqueued else None, size > 1)
         if n is not None and not is_enqueued and suggestion.params in [*batch, *running()]:
             rule = f"ask({n}) needs {n} different configurations that are not running"
             remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
             raise ConfigError(f"{rule}, but the space has {len(batch)}: {remedy}, or repeat one with ask()")
-        size = 1 if is_enqueued else min(math.ceil((n or 1) / _FITS), (n or 1) - len(batch))
         group = distant_configurations(space, suggestion, size)
         batch += group
         improvements += [math.inf if suggestion.improvement is None else suggestion.improvement] * len(group)
@@ -56,13 +57,14 @@ def distant_configurations(space: Space, suggestion: Suggestion, n: int) -> list
 
     Example:
       >>> from dre_jax.tuning import Float
-      >>> further = [{"x": 0.51}, {"x": 0.7}, {"x": 0.75}, {"x": 0.2}]
+      >>> further = {"x": 0.51}, {"x": 0.7}, {"x": 0.75}, {"x": 0.2}
       >>> distant_configurations(Space({"x": Float(0.0, 1.0)}), Suggestion({"x": 0.5}, further=further), 3)
       [{'x': 0.5}, {'x': 0.7}, {'x': 0.2}]
     """
     configurations, columns = [suggestion.params], [space.encode(suggestion.params)]
-    further = iter(suggestion.further)
-    while len(configurations) < n and (params := next(further, None)) is not None:
+    for params in suggestion.further:
+        if len(configurations) == n:
+            break
         encoded_params = space.encode(params)
         if np.abs(np.array(columns) - encoded_params).max(axis=1).min() > _APART:
             configurations.append(params)

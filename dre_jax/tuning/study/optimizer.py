@@ -367,18 +367,20 @@ class Optimizer(StudyRecord):
         optimizer._past_check = PastCheck(sum(trial.state == "complete" for trial in study.trials))
         return optimizer
 
-    def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Suggestion:
+    def _suggest(self, batch: Sequence[Params], fixed: Params | None, has_further: bool = False) -> Suggestion:
         """Returns the suggestion after a batch that is not among the trials yet.
 
         Args:
           batch: configurations of the next trials.
           fixed: values that the configuration must have; None for none.
+          has_further: whether the suggestion has further configurations.
         """
         if fixed is not None:
             with contextlib.suppress(DataError):  # a part of a configuration
                 return Suggestion(self.space.check(fixed))
         trials = self.trials
-        suggestion = self._engine.propose(trials, number=len(trials) + len(batch), pending=batch, fixed=fixed)
+        number = len(trials) + len(batch)
+        suggestion = self._engine.propose(trials, number=number, pending=batch, fixed=fixed, has_further=has_further)
         params = suggestion.params
         params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
         return suggestion._replace(params=params)
