@@ -1,0 +1,225 @@
+"""Test on tables whether methods are behind random search: one-sided, with useful, unrelated and reversed past tasks.
+
+``python scripts/compare_random.py --data bundled DIR ... --out OUT [--methods gp-mixture hedged-prior] [--at 10 20]``
+
+Folders are in HPO-B's layout. The validation tasks of a search space are searched, with at most ten training tasks of
+60 trials as the past; each task of training and validation, with the others as its past, if there are fewer than eight
+training tasks; the test tasks, by methods that do not learn, if there are no others. The unrelated past is that of the
+search space before. Regret is 0 at the best row of a task and 1 at its median row, and that of random search is its
+expectation. Rerun the command to resume. The exit status is 1 if a method is behind.
+"""
+
+import argparse
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from command_line import errors_in_one_line
+from derive_data import derive, draw_designs, fold, folder
+from scipy.special import gammaln
+from scipy.stats import t as student_t
+
+from dre_jax.data import SearchSpace, Task
+from dre_jax.data.hpob import list_spaces, load_space, write_dataset
+from dre_jax.data.tasks import unit_scale
+from dre_jax.hpob.jobs import Job, collect, make_jobs, run_jobs
+from dre_jax.methods import find
+from dre_jax.runtime.setup import prepare
+
+PASTS = ("own", "unrelated", "reversed")
+MIN_TASKS = 8
+"""Number of training tasks from which validation tasks are searched."""
+DESIGNS = ("test0", "test1", "test2")
+LEVEL = 0.05
+_NOTHING = Namespace(past_tasks=None, past_rows=None, past_from=None, test_rows=None, responses=None, design_rows=2)
+
+
+class Gap(NamedTuple):
+    """How far a method is behind random search on one task, from several designs."""
+
+    variant: str
+    """Method and past."""
+    family: str
+    """A search space."""
+    regrets: np.ndarray
+    """f64[designs, T + 1]: the method's minus the expectation of random search."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs what is missing, prints the table, and returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", required=True, help="folders in HPO-B's layout, or `bundled`")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--methods", nargs="+", default=["gp-mixture", "hedged-prior"])
+    parser.add_argument("--pasts", nargs="+", choices=PASTS, default=list(PASTS))
+    parser.add_argument("--at", type=int, nargs="+", default=[10, 20, 40], help="numbers of trials")
+    parser.add_argument("--together", nargs="+", default=[], help="prefixes of search spaces that count as one family")
+    parser.add_argument("--test-rows", type=int, default=800, help="maximum number of rows of a searched task")
+    parser.add_argument("--workers", type=int, default=2)
+    args = parser.parse_args(arguments)
+    prepare()
+    spaces = [load_space(folder(data), name) for data in args.data for name in list_spaces(folder(data))]
+    gaps, failures = list[Gap](), list[str]()
+    for past in args.pasts:
+        for method in args.methods:
+            transfers = find(method).transfer
+            searched = [space for space in spaces if not transfers or has_past(space)]
+            if searched and (transfers or past == args.pasts[0]):
+                folders = list(write_folders(searched, past, args.out / "data" / past, args.test_rows))
+                options = {"designs": DESIGNS, "trials": max(args.at), "split": "test"}
+                jobs = make_jobs([method], folders, out=args.out / "runs" / past, **options)
+                failures += run_jobs(jobs, args.workers, f"{method}, {past}")
+                gaps += gaps_of(jobs, method, past)
+    gaps = [gap._replace(family=family_of(gap.family, args.together)) for gap in gaps]
+    print(table(gaps, args.at))
+    return int(bool(failures) or any(behind_random(gaps, args.at).values()))
+
+
+def family_of(space: str, prefixes: Iterable[str]) -> str:
+    """Returns the first prefix that a search space's name has, or its name."""
+    return next((prefix for prefix in prefixes if space.startswith(prefix)), space)
+
+
+def write_folders(spaces: Sequence[SearchSpace], past: str, out: Path, test_rows: int) -> Iterator[str]:
+    """Yields folders of the tasks to search with their past tasks, which are written if they are not there."""
+    previous = {space.name: spaces[i - 1] for i, space in enumerate(spaces)}
+    for space in spaces:
+        for number, part in enumerate(parts_of(space)):
+            path = out / f"{space.name}-{number}"
+            if not path.exists():
+                write_dataset(path, [with_past(part, past, previous[space.name], test_rows)])
+            yield str(path)
+
+
+def has_past(space: SearchSpace) -> bool:
+    """Returns whether a space has past tasks for the tasks that are searched."""
+    return len(space.train) + len(space.validation) > 1
+
+
+def parts_of(space: SearchSpace) -> Iterator[SearchSpace]:
+    """Yields the space with tasks to search as test tasks, and their past tasks as training tasks."""
+    tasks = {**space.train, **space.validation}
+    if len(space.train) >= MIN_TASKS and space.validation:
+        yield replace(space, validation={}, test=space.validation)
+    elif has_past(space):
+        args = Namespace(splits=["train", "validation"], folds=len(tasks), design_rows=2)
+        yield from (fold(space, number, args) for number in range(len(tasks)))
+    else:
+        yield replace(space, train={}, validation={})
+
+
+def with_past(space: SearchSpace, past: str, other: SearchSpace, test_rows: int) -> SearchSpace:
+    """Returns the space with another past: at most ten tasks of 60 trials; a past needs training tasks."""
+    large = {name: task for name, task in space.test.items() if task.n_rows > test_rows}
+    cut = derive(replace(space, test=large), Namespace(**vars(_NOTHING) | {"test_rows": test_rows}))
+    test, designs = {**space.test, **cut.test}, {**space.designs, **cut.designs}
+    designs = {name: designs.get(name) or draw_designs(task, 2) for name, task in test.items()}
+    train = dict(space.train)
+    if past == "unrelated":
+        columns = np.arange(space.n_columns) % other.n_columns  # cut, or repeated
+        train = {f"other {name}": replace(task, X=task.X[:, columns]) for name, task in past_tasks(other).items()}
+    elif past == "reversed":
+        train = {name: replace(task, y=-task.y) for name, task in train.items()}
+    few = Namespace(**vars(_NOTHING) | {"past_tasks": min(10, len(train)), "past_rows": 60})
+    return replace(derive(replace(space, train=train), few), test=test, designs=designs)
+
+
+def past_tasks(space: SearchSpace) -> Mapping[str, Task]:
+    """Returns the training tasks of a space, or all that it has."""
+    return space.train or {**space.validation, **space.test}
+
+
+def gaps_of(jobs: Sequence[Job], method: str, past: str) -> Iterator[Gap]:
+    """Yields how far a method is behind random search on each task."""
+    variant = f"{method}, {past} past" if find(method).transfer else method
+    for job in jobs:
+        if job.method == method:
+            space = load_space(folder(job.data), job.space)
+            for datasets in collect([job], method).traces.values():
+                for name, traces in datasets.items():
+                    rows = space.designs[name]
+                    regrets = [gap_of(space.test[name], rows[design], trace) for design, trace in traces.items()]
+                    yield Gap(variant, job.space, np.array(regrets))
+
+
+def gap_of(task: Task, design: np.ndarray, trace: np.ndarray) -> np.ndarray:
+    """Returns the regret after each trial, f64[T + 1], minus that of random search."""
+    response = unit_scale(task.y)
+    gap = expected_random(response, np.asarray(design), len(trace) - 1) - trace
+    return np.asarray(gap / max(1.0 - float(np.median(response)), 1e-12))
+
+
+def expected_random(response: np.ndarray, design: np.ndarray, n_trials: int) -> np.ndarray:
+    """Returns the expected best response f64[T + 1] of random rows after a design, none of them twice.
+
+    Example:
+      >>> expected_random(np.array([0.0, 0.5, 1.0]), np.array([0]), 2).tolist()
+      [0.0, 0.75, 1.0]
+    """
+    best, rest = response[design].max(), np.sort(np.delete(response, design))
+    better, place = np.maximum(rest, best), np.arange(1.0, len(rest) + 1)
+    expected = [best]
+    for n in range(1, n_trials + 1):
+        n_drawn = min(n, len(rest))
+        log_ways = np.where(place >= n_drawn, _log_binomial(np.maximum(place, n_drawn) - 1, n_drawn - 1), -np.inf)
+        expected.append(better @ np.exp(log_ways - _log_binomial(len(rest), n_drawn)))
+    return np.array(expected)
+
+
+def _log_binomial(n: np.ndarray | float, k: float) -> np.ndarray:
+    return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
+
+
+def table(gaps: Sequence[Gap], at: Sequence[int]) -> str:
+    """Returns the mean gap of each variant and family, and over families, ± standard error over designs."""
+    marks = behind_random(gaps, at)
+    lines = ["| method | family | tasks | " + " | ".join(f"at {t}" for t in at) + " |", f"|{' --- |' * (3 + len(at))}"]
+    for variant, family, group in _groups(gaps):
+        cells = []
+        for t in at:
+            mean, error, _ = mean_and_error(group, t)
+            cells.append(f"{mean:+.3f} ± {error:.3f}{'*' * marks[variant, family, t]}")
+        lines.append(f"| {variant} | {family} | {len(group)} | {' | '.join(cells)} |")
+    confidence = f"{100 * (1 - LEVEL):.0f} % confidence for all numbers of a method together"
+    return f"Regret minus that of random search; *: behind it, with {confidence}.\n\n" + "\n".join(lines)
+
+
+def behind_random(gaps: Sequence[Gap], at: Sequence[int]) -> dict[tuple[str, str, int], bool]:
+    """Returns whether a variant is behind on a family after t trials: one-sided, corrected for all tests of a variant.
+
+    Tasks are fixed, and designs are drawn. The correction is Bonferroni's.
+    """
+    groups = list(_groups(gaps))
+    result = {}
+    for variant, family, group in groups:
+        level = LEVEL / (len(at) * sum(other == variant for other, *_ in groups))
+        for t in at:
+            mean, error, freedom = mean_and_error(group, t)
+            result[variant, family, t] = bool(mean - student_t.ppf(1.0 - level, freedom) * error > 0.0)
+    return result
+
+
+def _groups(gaps: Sequence[Gap]) -> Iterator[tuple[str, str, list[Gap]]]:
+    """Yields the gaps of each variant and family, and those over all families of a variant."""
+    for variant in dict.fromkeys(gap.variant for gap in gaps):
+        of_variant = [gap for gap in gaps if gap.variant == variant]
+        for family in dict.fromkeys(gap.family for gap in of_variant):
+            yield variant, family, [gap for gap in of_variant if gap.family == family]
+        yield variant, "all", of_variant
+
+
+def mean_and_error(gaps: Iterable[Gap], t: int) -> tuple[float, float, int]:
+    """Returns the mean over tasks after t trials, its standard error over designs, and the degrees of freedom."""
+    values = [gap.regrets[:, t] for gap in gaps]
+    variances = [each.var(ddof=1) / len(each) for each in values]
+    mean = float(np.mean([each.mean() for each in values]))
+    return mean, float(np.sqrt(np.sum(variances))) / len(values), sum(len(each) - 1 for each in values)
+
+
+if __name__ == "__main__":
+    with errors_in_one_line():
+        sys.exit(main())

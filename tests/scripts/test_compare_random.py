@@ -1,0 +1,89 @@
+"""The expectation of random search, the folders with their pasts, and the one-sided test."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task
+from dre_jax.data.hpob import write_dataset
+
+
+def space(name: str, n_train: int, n_validation: int, n_test: int = 1, columns: int = 2) -> SearchSpace:
+    rng = np.random.default_rng(len(name))
+
+    def tasks(split: str, n: int) -> dict[str, Task]:
+        names = [f"{name}-{split}-{i}" for i in range(n)]
+        return {task: Task(task, rng.random((30, columns)).astype(np.float32), rng.random(30)) for task in names}
+
+    return SearchSpace(name, tasks("train", n_train), tasks("validation", n_validation), tasks("test", n_test))
+
+
+def test_the_expectation_is_the_mean_over_all_orders(part):
+    """Rows, of which two are equal, in every order; more trials than rows are left."""
+    response, design = np.array([0.1, 0.7, 0.7, 0.0, 1.0, 0.4]), np.array([3, 5])
+    orders = itertools.permutations([0, 1, 2, 4])
+    best = [np.maximum.accumulate([0.4, *response[list(order)]]) for order in orders]
+    expected = np.append(np.mean(best, axis=0), 1.0)
+    np.testing.assert_allclose(part("compare_random").expected_random(response, design, 5), expected, rtol=1e-12)
+
+
+def test_each_task_has_the_past_that_its_split_allows(part):
+    script = part("compare_random")
+    [many] = script.parts_of(space("many", 8, 2))
+    assert (len(many.train), [*many.test]) == (8, ["many-validation-0", "many-validation-1"])
+    few = list(script.parts_of(space("few", 2, 1)))
+    assert sorted(name for each in few for name in each.test) == ["few-train-0", "few-train-1", "few-validation-0"]
+    assert all(len(each.train) == 2 and not each.train.keys() & each.test.keys() for each in few)
+    [alone] = script.parts_of(space("alone", 0, 0))
+    assert (alone.train, [*alone.test]) == ({}, ["alone-test-0"])
+
+
+def test_pasts_are_reversed_or_of_another_space(part):
+    script = part("compare_random")
+    many, other = space("many", 12, 1), space("other", 1, 0, columns=3)
+    [searched] = script.parts_of(many)
+    useful, unrelated, turned = (script.with_past(searched, past, other, 20) for past in script.PASTS)
+    assert useful.train.keys() == turned.train.keys()
+    assert len(useful.train) == 10
+    for name, task in useful.train.items():
+        np.testing.assert_array_equal(turned.train[name].y, -task.y)
+    assert [(name, task.n_columns) for name, task in unrelated.train.items()] == [("other other-train-0", 2)]
+    [task] = useful.test.values()
+    assert task.n_rows == 20
+    assert all(rows.max() < 20 for rows in useful.designs[task.name].values())
+
+
+def test_behind_is_one_sided_and_corrected(part):
+    """Regrets of four tasks from three designs: clearly ahead, clearly behind, and behind within the error."""
+    script, rng = part("compare_random"), np.random.default_rng(0)
+
+    def gaps(family: str, mean: float) -> list:
+        noise = rng.normal(0.0, 0.1, (4, 3, 1))
+        noise -= noise.mean(axis=1, keepdims=True)
+        return [script.Gap("m", family, mean + each) for each in noise]
+
+    groups = {"ahead": gaps("ahead", -0.5), "behind": gaps("behind", 0.5), "level": gaps("level", 0.03)}
+    marks = script.behind_random([gap for group in groups.values() for gap in group], [0])
+    assert {family: marks["m", family, 0] for family in groups} == {"ahead": False, "behind": True, "level": False}
+    mean, error, freedom = script.mean_and_error(groups["level"], 0)
+    values = np.stack([gap.regrets[:, 0] for gap in groups["level"]])
+    expected = np.sqrt(sum(row.var(ddof=1) / 3 for row in values)) / 4
+    np.testing.assert_allclose([mean, error, freedom], [0.03, expected, 8])
+    assert "| m | behind | 4 | +0.500 ± " in script.table(groups["behind"], [0])
+
+
+@pytest.mark.slow
+def test_random_search_is_not_behind_itself(part, tmp_path, capsys):
+    """Twenty tasks; a second call computes nothing, as its files are there."""
+    script = part("compare_random")
+    write_dataset(tmp_path / "data", [space("some", 8, 20)])
+    arguments = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--methods", "random"]
+    arguments += ["--at", "3", "8", "--workers", "1", "--together", "so"]
+    assert script.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "| random | so | 20 |" in printed
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    assert script.main(arguments) == 0
+    assert capsys.readouterr().out == printed
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.json")}.items() <= before.items()
