@@ -41,7 +41,7 @@ def main() -> None:
         optimizer.optimize(lambda trial: error(trial.params), n - len(optimizer.trials))
         line = [{**optimizer.best.params, "C": float(C)} for C in costs]
         truth = np.array([error(params) for params in line])
-        expected.append((optimizer.predict(line), truth))
+        expected.append((optimizer.predict(line, noise=False), truth))
     print(f"best of {n} trials: error rate {optimizer.best.value:.3f} at {optimizer.best.params}")
     for n, (prediction, truth) in zip(AFTER, expected, strict=True):
         inside = np.abs(prediction.mean - truth) <= 2 * prediction.deviation

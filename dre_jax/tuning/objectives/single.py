@@ -73,9 +73,12 @@ class SingleObjective:
     def require_predictions(self, *, noise: bool = False) -> None:
         """Raises `ConfigError` if the method does not predict values, or, with noise, those of new trials."""
         capabilities = capabilities_of(self.method)
-        if not capabilities.predicts_components or (noise and not capabilities.predicts_noise):
-            rule = f"predictions{' with noise' if noise else ''} need hedged-prior, gp-mixture or gp"
+        if not capabilities.predicts_components:
+            rule = "predictions need hedged-prior, gp-mixture or gp"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
+        if noise and not capabilities.predicts_noise:
+            rule = "predictions with noise need hedged-prior, gp-mixture or gp"
+            raise ConfigError(f"{rule}, but the method is {self._method_name}: pass noise=False")
 
     def set_diverged_apart(self, study: EncodedTrials) -> EncodedTrials:
         """Returns the trials: the scale of the objective has a bound."""

@@ -180,7 +180,7 @@ class Optimizer(StudyRecord):
         *,
         objective: str | None = None,
         quantiles: Sequence[float] = (0.05, 0.5, 0.95),
-        noise: bool = False,
+        noise: bool = True,
     ) -> Prediction:
         """Returns predicted values of configurations, given the trials so far and the past tasks.
 
@@ -192,11 +192,11 @@ class Optimizer(StudyRecord):
           configurations: n of them, values by name.
           objective: which of several.
           quantiles: Q numbers between 0 and 1, for `Prediction.quantiles` f64[Q, n].
-          noise: whether the value of a new trial is predicted, with its noise; by default its expectation.
+          noise: whether values of new trials are predicted, with their noise; otherwise what repeats would average to.
 
         Raises:
-          ConfigError: for a method that does not predict values, as `dre`, an unknown objective, or a quantile that is
-            not between 0 and 1.
+          ConfigError: for a method that does not predict values, as `dre`, or no noise; an unknown objective, or a
+            quantile that is not between 0 and 1.
           DataError: for a configuration of another space, or before two trials have different values.
 
         Example:
@@ -225,7 +225,7 @@ class Optimizer(StudyRecord):
         """
         _ = self.best  # refuses what has no best trial
         feasible = feasible_trials(self.trials)
-        mean = self.predict([trial.params for trial in feasible], quantiles=()).mean
+        mean = self.predict([trial.params for trial in feasible], quantiles=(), noise=False).mean
         return feasible[int(np.argmax(mean) if self.direction == "maximize" else np.argmin(mean))]
 
     def figures(self) -> dict[str, Figure]:

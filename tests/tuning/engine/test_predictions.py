@@ -51,7 +51,7 @@ def test_values_over_orders_of_magnitude_are_in_their_intervals(method):
     values = np.exp(1.7 * bowl(x))
     assert values.max() > 1e4 * np.median(values)
     optimizer = study(x, values, config=EngineConfig(method=method))
-    prediction = optimizer.predict(configurations(x), noise=True)
+    prediction = optimizer.predict(configurations(x))
     low, median, high = prediction.quantiles
     assert (low < values).all()
     assert (values < high).all()
@@ -67,7 +67,7 @@ def test_diverged_trials_are_in_their_intervals(diverged):
     x = np.random.default_rng(1).random((24, 2))
     values = np.where(x[:, 0] > 0.75, diverged, bowl(x))
     optimizer = study(x, values)
-    low, median, high = optimizer.predict(configurations(x), noise=True).quantiles
+    low, median, high = optimizer.predict(configurations(x)).quantiles
     bad = values == diverged
     assert 2 < bad.sum() < 12
     assert (low <= values).all()
@@ -86,6 +86,17 @@ def test_the_other_direction_is_the_mirror_image():
     np.testing.assert_allclose(mirrored.quantiles, -prediction.quantiles, rtol=1e-6)
     np.testing.assert_allclose(mirrored, [-prediction.mean, prediction.deviation], rtol=1e-6)
     assert (np.diff(prediction.quantiles, axis=0) > 0).all()
+
+
+@pytest.mark.slow
+def test_trials_of_a_search_are_in_their_intervals():
+    """The trials concentrate where a logarithmic scale varies most."""
+    optimizer = Optimizer(SQUARE, seed=1)
+    optimizer.optimize(lambda trial: float(np.exp(3.0 * bowl(np.array([list(trial.params.values())]))[0])), 20)
+    values = np.array([trial.value for trial in optimizer.trials])
+    low, _, high = optimizer.predict([trial.params for trial in optimizer.trials]).quantiles
+    assert values.max() > 1e4 * np.median(values)
+    assert np.mean((low <= values) & (values <= high)) >= 0.9
 
 
 @pytest.mark.parametrize("method", ["gp-mixture", "gp"])
@@ -192,7 +203,7 @@ def test_intervals_hold_as_many_new_values_as_they_say(kind):
         for seed in range(8):
             rng = np.random.default_rng(seed)
             x, new = rng.random((30, 2)), rng.random((200, 2))
-            low, high = study(x, f(x, rng)).predict(configurations(new), quantiles=(0.05, 0.95), noise=True).quantiles
+            low, high = study(x, f(x, rng)).predict(configurations(new), quantiles=(0.05, 0.95)).quantiles
             values = f(new, rng)
             coverage.append(np.mean((low <= values) & (values <= high)))
     assert 0.85 <= np.mean(coverage) <= 0.95, coverage
