@@ -116,5 +116,17 @@ def test_the_front_pages_have_the_numbers_of_the_tables():
         f"{cell('speed.md', '| trial-30-published', 4):.0f}",
     ]
     for page in (REPOSITORY / "README.md", DOCS / "index.md"):
-        header, _, row = re.search(r"\| 5 trials .*\n.*\n.*", page.read_text())[0].splitlines()
-        assert re.findall(r"0\.\d+", row) + re.findall(r"(\d+) times as fast", header) == expected
+        sentences = re.search(r"With past tasks, 5 trials.*times as fast", page.read_text(), re.DOTALL)[0]
+        assert re.findall(r"0\.\d+", sentences) + re.findall(r"(\d+) times as fast", sentences) == expected
+
+
+def test_paths_in_backticks_exist():
+    """Paths of the repository, from its root, the package, `tests` or `docs`."""
+    folders = (REPOSITORY, REPOSITORY / "dre_jax", REPOSITORY / "tests", DOCS)
+    tops = {path.name for folder in folders for path in folder.iterdir() if path.is_dir()}
+    for page, text in PAGES.items():
+        if page.name in ("earlier.md", "CHANGELOG.md"):  # they name files of earlier commits
+            continue
+        for path in re.findall(r"`([\w.-]+/[\w./-]*)`", text):
+            if path.partition("/")[0] in tops and not path.endswith(".html"):  # a report of the user
+                assert any((folder / path).exists() for folder in folders), f"{page.name}: {path}"
