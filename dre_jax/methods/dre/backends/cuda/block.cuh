@@ -42,9 +42,15 @@ constexpr int PASSES = (LEAST_TILES + AT_ONCE - 1) / AT_ONCE;
 constexpr int TOP = LAYERS - 1;
 constexpr int H_TOP = HIDDEN[TOP];
 constexpr int DEEP_WARP = WARPS - 1;
-constexpr int DEEP_AT_ONCE = S == 32 && KP > 16 ? 2 : 1;
+constexpr int DEEP_TILES = (KP + 15) / 16;
+constexpr int DEEP_WARPS = PHI_ROWS == 0 ? 1 : DEEP_TILES < WARPS ? DEEP_TILES : WARPS;  // the last ones have its rows
 // The chain of the deep set's gradients begins beside the first layer's gradient, by sums that do not wait for it.
 constexpr bool EARLY_SUMS = DEEP && PASSES == 1 && LAYERS > 1;
+// Warps that compute the gradient of the first layer's weights: not that of the deep set's chain.
+constexpr int FIRST_BY = DEEP ? DEEP_WARP : WARPS;
+// Warps copy the next list while others compute: lists from this warp on, rows the warps below that one.
+constexpr int LIST_COPIERS = QUERY_WARPS < WARPS ? QUERY_WARPS : 0;
+constexpr int ROW_COPIERS = DEEP && DEEP_WARPS < WARPS ? WARPS - DEEP_WARPS : WARPS;
 static_assert(PASSES == 1 || BUFFERS > LAYERS, "several passes need one more buffer");
 
 using TopTile = Tile<H_TOP / 8>;
@@ -80,19 +86,20 @@ struct State {
   // The run's part of an argument with `size` elements a run.
   DEVICE long long of_run(int argument, long long size) { return a.has_runs >> argument & 1 ? run * size : 0; }
 
-  // Starts to copy a list into the half `which` of the buffers. Slots that it has not are zero from the start.
-  DEVICE void copy_list(int item, int which) {
+  // Starts to copy a list into the half `which` of the buffers, by `threads` threads, of which this is `thread`.
+  // Slots that it has not are zero from the start.
+  DEVICE void copy_list(int item, int which, int thread, int threads) {
     const long long lists = (long long)a.steps * (a.own_lists ? a.members : 1) * a.lists, index = list_index(item);
-    if (tid == 0) copy_4_bytes(s.counts + 2 * which, a.n_query + of_run(10, lists) + index);
-    for (int slot = tid; slot < QS; slot += THREADS) {
+    if (thread == 0) copy_4_bytes(s.counts + 2 * which, a.n_query + of_run(10, lists) + index);
+    for (int slot = thread; slot < QS; slot += threads) {
       const long long q = index * QS + slot, all = lists * QS;
       copy_4_bytes(s.row + which * QP + slot, a.query + of_run(7, all) + q);
       copy_4_bytes(s.bounds + which * QP + slot, a.bounds + of_run(8, all) + q);
       copy_4_bytes(s.weight + which * QP + slot, a.weight + of_run(9, all) + q);
     }
     if constexpr (DEEP) {
-      if (tid == THREADS - 1) copy_4_bytes(s.counts + 2 * which + 1, a.n_support + of_run(6, lists) + index);
-      for (int slot = tid; slot < KS; slot += THREADS) {
+      if (thread == threads - 1) copy_4_bytes(s.counts + 2 * which + 1, a.n_support + of_run(6, lists) + index);
+      for (int slot = thread; slot < KS; slot += threads) {
         const long long k = index * KS + slot, all = lists * KS;
         copy_4_bytes(s.support + which * KP + slot, a.support + of_run(4, all) + k);
         copy_4_bytes(s.ys + which * KP + slot, a.support_response + of_run(5, all) + k);
@@ -101,16 +108,16 @@ struct State {
   }
 
   // Starts to copy the rows of a list that has arrived. Rows behind its end keep what they hold: finite numbers.
-  DEVICE void copy_rows(int which) {
+  DEVICE void copy_rows(int which, int thread, int threads) {
     const float* table = a.x + of_run(3, a.rows * XS);
-    for (int i = tid; i < s.counts[2 * which] * (XS / 4); i += THREADS) {
+    for (int i = thread; i < s.counts[2 * which] * (XS / 4); i += threads) {
       const int slot = i / (XS / 4), column = 4 * (i % (XS / 4));
-      copy_16_bytes(s.x + at_x(slot, column), table + (long long)s.row[which * QP + slot] * XS + column);
+      copy_16_bytes(s.x + at_x(place_of_row(slot), column), table + (long long)s.row[which * QP + slot] * XS + column);
     }
     if constexpr (DEEP)
-      for (int i = tid; i < s.counts[2 * which + 1] * (XS / 4); i += THREADS) {
+      for (int i = thread; i < s.counts[2 * which + 1] * (XS / 4); i += threads) {
         const int slot = i / (XS / 4), column = 4 * (i % (XS / 4));
-        copy_16_bytes(s.xs + which * KP * XS + at_x(slot, column),
+        copy_16_bytes(s.xs + which * KP * XS + at_x(place_of_row(slot), column),
                       table + (long long)s.support[which * KP + slot] * XS + column);
       }
   }

@@ -30,13 +30,13 @@ struct Exchange : State {
   DEVICE void visit_owned(F f) {
     each<0, LAYERS>([&](auto layer) {
       constexpr int L = decltype(layer)::value, IN = L ? HIDDEN[L ? L - 1 : 0] : D8;
-      visit_pieces<IN, HIDDEN[L]>(warp, lane,
+      visit_pieces<IN, HIDDEN[L], L ? WARPS : FIRST_BY>(warp, lane,
                                   [&](int i, int r, int c) { f(HIDDEN_OWNED_AT[L] + i, HIDDEN_AT[L] + r * S + c); });
     });
     if constexpr (DEEP) {
       each<0, PHI_ROWS>([&](auto layer) {
         constexpr int I = decltype(layer)::value, IN = I ? PHI[I ? I - 1 : 0] : D8;
-        visit_pieces<IN, PHI[I]>(warp, lane,
+        visit_pieces<IN, PHI[I], WARPS>(warp, lane,
                                  [&](int i, int r, int c) { f(PHI_OWNED_AT[I] + i, PHI_AT[I] + r * S + c); });
       });
       each<0, CHAIN>([&](auto layer) {
@@ -79,11 +79,10 @@ struct Exchange : State {
     visit_owned([&](int i, int place) {
       float& weight = s.w[at(place / S, place % S)];
       const float gradient = sum_of(i * THREADS + tid);
-      if (i < IN_REGISTERS)
-        step_of_weight<true>(weight, gradient, m[i < IN_REGISTERS ? i : 0], v[i < IN_REGISTERS ? i : 0], i, step,
-                             optimiser);
-      else
-        step_of_weight<false>(weight, gradient, m[0], v[0], i, step, optimiser);
+      const bool in_registers = i < IN_REGISTERS;
+      float* first = in_registers ? m + i : moment_of(i, optimiser);
+      float* second = in_registers ? v + i : first + 4 * THREADS;
+      weight = adam(weight, gradient, *first, *second, step);
     });
     for (int i = tid; i < SMALL; i += THREADS) s.sum_gs[i] = sum_of(OWNED * THREADS + i);
     loss = sum_of(OWNED * THREADS + SMALL);

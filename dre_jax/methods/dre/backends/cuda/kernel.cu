@@ -1,10 +1,11 @@
 // All steps of training in one launch: a block of WARPS warps trains a member of a run from the first step to the last.
 //
 // `plan.py` writes the sizes, the layout of the parameters and `struct Shared` in front of this file. Weights,
-// activations and lists are in shared memory, the scorer's and the rows' moments of Adam in registers. The last warp computes the deep set; the
-// others share the tiles of 16 rows of the query. What does not fit is in `scratch`, in global memory.
+// activations and lists are in shared memory, most of Adam's moments in registers. The last warps compute the deep set;
+// the others share the tiles of 16 rows of the query. What does not fit is in `scratch`, in global memory.
 //
-// Scores, list and deep set of one list: 13 barriers with four hidden layers.
+// Scores, list and deep set of one list: 13 barriers with four hidden layers, and 12 if one warp has all of the
+// support's rows.
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a) {
   SHARED_MEMORY(memory);
@@ -53,10 +54,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
       moment_of(i, b.optimiser)[0] = p, moment_of(i, b.optimiser)[4 * THREADS] = q;
   });
 
-  b.copy_list(0, 0);
+  b.copy_list(0, 0, tid, THREADS);
   await_copies();
   __syncthreads();
-  b.copy_rows(0);
+  b.copy_rows(0, tid, THREADS);
   await_copies();
   __syncthreads();
 
@@ -71,13 +72,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
     b.n_query = s.counts[2 * b.now], b.n_support = s.counts[2 * b.now + 1];
     b.step = {a.size[step_sizes + step_number], a.floor[step_floors + step_number], list_number == 0,
               list_number == lists - 1};
-    if (item + 1 < items) b.copy_list(item + 1, b.now ^ 1);
-
     TopTile top[AT_ONCE];
-    if (DEEP && b.warp == DEEP_WARP) b.deep_forward();
+    if (DEEP && b.has_deep_rows()) b.deep_mean();
+    if (DEEP_WARPS > 1) __syncthreads();  // the parts of the mean are ready
+    if (DEEP && b.warp == DEEP_WARP) b.chain_forward();
     Tile<HIDDEN[0] / 8> t[AT_ONCE];
     if (b.has_rows(0)) b.first_layer(t, 0);
     __syncthreads();  // the context is ready
+    if (item + 1 < items && b.warp >= LIST_COPIERS)
+      b.copy_list(item + 1, b.now ^ 1, LIST_COPIERS ? b.lane : tid, 32 * (WARPS - LIST_COPIERS));
 #pragma unroll 1
     for (int pass = 0; pass < PASSES; ++pass) {
       if (!b.has_rows(pass)) break;
@@ -119,18 +122,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) take_steps(Args a)
       if (b.lane == 0) s.gs[OUT_BIAS_AT] = sum;
     }
     b.all_layers_back<EQUAL_WIDTHS != 0>(top);
-    const auto copy_next = [&] {  // over the rows of the query, which are not needed any longer
-      if (item + 1 < items) b.copy_rows(b.now ^ 1);
-    };
     if constexpr (DEEP) {
-      if constexpr (!EARLY_SUMS) copy_next();
-      if (b.warp == DEEP_WARP) b.deep_backward(item);
+      if (b.warp == DEEP_WARP) b.chain_backward(item);
+      __syncthreads();  // the gradient of the mean is ready
+      if (b.has_deep_rows()) b.mean_back();
+    }
+    // Over the rows of the query, which are not needed any longer.
+    if (item + 1 < items && b.warp < ROW_COPIERS) b.copy_rows(b.now ^ 1, 32 * b.warp + b.lane, 32 * ROW_COPIERS);
+    if constexpr (DEEP) {
       __syncthreads();
-      if constexpr (EARLY_SUMS) copy_next();
       b.deep_weights();
       __syncthreads();
-    } else {
-      copy_next();
     }
     if constexpr (SEVERAL_LISTS) b.add_small();
     if constexpr (GROUP > 1) {

@@ -24,21 +24,8 @@ DEVICE float* moment_of(int index, const Optimiser& o) {
   return o.moments + (i / 4 * 2 * THREADS + o.tid) * 4 + i % 4;
 }
 
-// Adam's step of the thread's weight number `index`.
-template <bool HAS_REGISTERS>
-DEVICE void step_of_weight(float& weight, float g, float& m, float& v, int index, const Step& step,
-                           const Optimiser& o) {
-  if constexpr (HAS_REGISTERS) {
-    weight = adam(weight, g, m, v, step);
-  } else {
-    float* first = moment_of(index, o);
-    weight = adam(weight, g, first[0], first[4 * THREADS], step);
-  }
-}
-
 // Adds g to the gradient of the thread's weight number `index`, and updates the weight after the last list. Blocks that
 // share the lists of a member add up their gradients first.
-template <bool HAS_REGISTERS>
 DEVICE void update(float& weight, float g, float& m, float& v, int index, const Step& step, const Optimiser& o) {
   if constexpr (SEVERAL_LISTS) {
     float& sum = o.gradient[index * THREADS + o.tid];
@@ -48,52 +35,63 @@ DEVICE void update(float& weight, float g, float& m, float& v, int index, const 
       return;
     }
   }
-  step_of_weight<HAS_REGISTERS>(weight, g, m, v, index, step, o);
+  weight = adam(weight, g, m, v, step);
 }
 
-// How the warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * WARPS + warp` each
-// turn.
-template <int IN, int OUT>
+// How the first BY warps share out the gradient of a matrix, IN x OUT: pieces of 16 x 8 WIDE, piece `turn * BY + warp`
+// each turn.
+template <int IN, int OUT, int BY>
 struct Pieces {
   static constexpr int HIGH = (IN + 15) / 16;
-  static constexpr int WIDE = OUT % 16 == 0 && HIGH * (OUT / 16) >= WARPS ? 2 : 1;
+  static constexpr int WIDE = OUT % 16 == 0 && HIGH * (OUT / 8) > BY ? 2 : 1;
   static constexpr int COUNT = HIGH * (OUT / 8 / WIDE);
-  static constexpr int TURNS = (COUNT + WARPS - 1) / WARPS;
+  static constexpr int TURNS = (COUNT + BY - 1) / BY;
   static constexpr int OWNED = TURNS * WIDE * 4;  // weights of a thread
 };
 
 // Calls f(index of the thread's weight, row, column) for its weights of such a matrix.
-template <int IN, int OUT, class F>
+template <int IN, int OUT, int BY, class F>
 DEVICE void visit_pieces(int warp, int lane, F f) {
-  using P = Pieces<IN, OUT>;
+  using P = Pieces<IN, OUT, BY>;
 #pragma unroll
   for (int turn = 0; turn < P::TURNS; ++turn) {
-    const int piece = turn * WARPS + warp;
+    const int piece = turn * BY + warp;
     const int row = 16 * (piece % P::HIGH) + (lane >> 2), column = 8 * P::WIDE * (piece / P::HIGH) + 2 * (lane & 3);
 #pragma unroll
     for (int i = 0; i < 4 * P::WIDE; ++i) {
       const int r = row + 8 * (i / 2 % 2);
-      if (piece < P::COUNT && r < IN) f(turn * P::WIDE * 4 + i, r, column + 8 * (i / 4) + i % 2);
+      if (warp < BY && piece < P::COUNT && r < IN) f(turn * P::WIDE * 4 + i, r, column + 8 * (i / 4) + i % 2);
     }
   }
 }
 
-// The gradient of W [IN, OUT] over rows 0 to 8 `steps` of inputs and of gradients; then `update`.
-// `input(r, f)` reads feature f of row r. `sums`, if not null, gets the sums of the gradients' columns; `weighted` the
-// sums weighted by `row_weight`, if WEIGHTED.
-template <int IN, int OUT, bool WEIGHTED, class Input>
+// The gradient of W [IN, OUT] over rows 0 to 8 `steps` of inputs and of gradients, by the first BY warps; then
+// `update`. Moments are in m and v or, if IN_MEMORY, in global memory.
+// `input(pair, place, f)` reads feature f of rows 2 `pair` and 2 `pair` + 1, which x has at `place` and `place` + 4.
+// `sums`, if not null, gets the sums of the gradients' columns; `weighted` the sums weighted by `row_weight`, if
+// WEIGHTED.
+template <int IN, int OUT, int BY, bool IN_MEMORY, bool WEIGHTED, class Input>
 DEVICE void weight_gradient(Input input, const float* grad, int steps, const float* row_weight, float* w, float* m,
                             float* v, int index, const Step& step, const Optimiser& o, float* sums, float* weighted,
                             int warp, int lane) {
-  using P = Pieces<IN, OUT>;
+  using P = Pieces<IN, OUT, BY>;
   const int g = lane >> 2, c = lane & 3;
 #pragma unroll
   for (int turn = 0; turn < P::TURNS; ++turn) {
-    const int piece = turn * WARPS + warp;
-    if (piece >= P::COUNT) break;
+    const int piece = turn * BY + warp;
+    if (warp >= BY || piece >= P::COUNT) break;
     const int feature = 16 * (piece % P::HIGH), column = 8 * P::WIDE * (piece / P::HIGH);
     float acc[P::WIDE][4], low[P::WIDE][4], lower[P::WIDE][4];  // three sums, none of which waits for another
     float sum[P::WIDE], weighted_sum[P::WIDE];
+    float4* moments[P::WIDE];
+    float4 first[P::WIDE], second[P::WIDE];
+    if constexpr (IN_MEMORY) {
+#pragma unroll
+      for (int n = 0; n < P::WIDE; ++n) {
+        moments[n] = (float4*)moment_of(index + 4 * (turn * P::WIDE + n), o);
+        first[n] = moments[n][0], second[n] = moments[n][THREADS];
+      }
+    }
 #pragma unroll
     for (int n = 0; n < P::WIDE; ++n) {
       sum[n] = weighted_sum[n] = 0.0f;
@@ -102,19 +100,19 @@ DEVICE void weight_gradient(Input input, const float* grad, int steps, const flo
     }
 #pragma unroll 2
     for (int s = 0; s < steps; ++s) {
-      const int r = 8 * s + c;
+      const int pair = 4 * s + c, place = 8 * s + c;
+      const float2 a0 = input(pair, place, feature + g), a1 = input(pair, place, feature + g + 8);
       FragmentA a;
-      split(input(r, feature + g), a.high[0], a.low[0]);
-      split(input(r, feature + g + 8), a.high[1], a.low[1]);
-      split(input(r + 4, feature + g), a.high[2], a.low[2]);
-      split(input(r + 4, feature + g + 8), a.high[3], a.low[3]);
+      split(a0.x, a.high[0], a.low[0]);
+      split(a1.x, a.high[1], a.low[1]);
+      split(a0.y, a.high[2], a.low[2]);
+      split(a1.y, a.high[3], a.low[3]);
 #pragma unroll
       for (int n = 0; n < P::WIDE; ++n) {
-        // Rows r and r + 4 have phases c and c ^ 1.
-        const float b0 = grad[r * S + 8 * ((column / 8 + n) ^ c) + g];
-        const float b1 = grad[(r + 4) * S + 8 * ((column / 8 + n) ^ c ^ 1) + g];
+        const float2 b = *(const float2*)(grad + at_pair(pair, column + 8 * n + g));
+        const float b0 = b.x, b1 = b.y;
         sum[n] += b0 + b1;
-        if constexpr (WEIGHTED) weighted_sum[n] += row_weight[r] * b0 + row_weight[r + 4] * b1;
+        if constexpr (WEIGHTED) weighted_sum[n] += row_weight[2 * pair] * b0 + row_weight[2 * pair + 1] * b1;
         unsigned high0, low0, high1, low1;
         split(b0, high0, low0);
         split(b1, high1, low1);
@@ -143,12 +141,18 @@ DEVICE void weight_gradient(Input input, const float* grad, int steps, const flo
         if (feature + 8 * half >= IN) continue;
         float2* p = (float2*)(w + (feature + 8 * half + g) * S + 8 * ((column / 8 + n) ^ turn_of_row) + 2 * c);
         float2 old = *p;
-        const int i = 4 * (turn * P::WIDE + n) + 2 * half, j = IN_REGISTERS ? i : 0;
-        constexpr bool HAS_REGISTERS = IN_REGISTERS > 0;
-        update<HAS_REGISTERS>(old.x, acc[n][2 * half], m[j], v[j], index + i, step, o);
-        update<HAS_REGISTERS>(old.y, acc[n][2 * half + 1], m[j + (j == i)], v[j + (j == i)], index + i + 1, step, o);
+        const int i = 4 * (turn * P::WIDE + n) + 2 * half;
+        if constexpr (IN_MEMORY) {
+          float4 &q = first[n], &r = second[n];
+          update(old.x, acc[n][2 * half], half ? q.z : q.x, half ? r.z : r.x, index + i, step, o);
+          update(old.y, acc[n][2 * half + 1], half ? q.w : q.y, half ? r.w : r.y, index + i + 1, step, o);
+        } else {
+          update(old.x, acc[n][2 * half], m[i], v[i], index + i, step, o);
+          update(old.y, acc[n][2 * half + 1], m[i + 1], v[i + 1], index + i + 1, step, o);
+        }
         *p = old;
       }
+      if constexpr (IN_MEMORY) moments[n][0] = first[n], moments[n][THREADS] = second[n];
     }
   }
 }
@@ -183,10 +187,10 @@ DEVICE void outer_gradient(float* w, const float* in, const float* d, int index,
     const float x = in[row];
     const float4 e = *(const float4*)(d + column);
     float4 old = *p, *moments = (float4*)moment_of(index + 4 * turn, o), m = moments[0], v = moments[THREADS];
-    update<true>(old.x, x * e.x, m.x, v.x, index + 4 * turn, step, o);
-    update<true>(old.y, x * e.y, m.y, v.y, index + 4 * turn + 1, step, o);
-    update<true>(old.z, x * e.z, m.z, v.z, index + 4 * turn + 2, step, o);
-    update<true>(old.w, x * e.w, m.w, v.w, index + 4 * turn + 3, step, o);
+    update(old.x, x * e.x, m.x, v.x, index + 4 * turn, step, o);
+    update(old.y, x * e.y, m.y, v.y, index + 4 * turn + 1, step, o);
+    update(old.z, x * e.z, m.z, v.z, index + 4 * turn + 2, step, o);
+    update(old.w, x * e.w, m.w, v.w, index + 4 * turn + 3, step, o);
     moments[0] = m, moments[THREADS] = v;
     *p = old;
   }

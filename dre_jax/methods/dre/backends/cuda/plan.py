@@ -219,30 +219,36 @@ class _Draft:
     def matrices(self) -> int:
         return next(place for part, place in zip(self.parts, self.places, strict=False) if part.is_vector)
 
-    def _owned_by_pieces(self, inputs: int, outputs: int) -> int:
+    def _owned_by_pieces(self, inputs: int, outputs: int, warps: int) -> int:
         """Returns the weights of a thread of a matrix, as `Pieces` in optimiser.cuh."""
         high = -(-inputs // 16)
-        wide = 2 if outputs % 16 == 0 and high * (outputs // 16) >= self.warps else 1
-        return -(-(high * (outputs // 8 // wide)) // self.warps) * wide * 4
+        wide = 2 if outputs % 16 == 0 and high * (outputs // 8) > warps else 1
+        return -(-(high * (outputs // 8 // wide)) // warps) * wide * 4
 
     def _owned_by_rows(self, inputs: int, outputs: int) -> int:
         return -(-(inputs * (outputs // 4)) // self.threads) * 4
 
     @property
     def owned(self) -> dict[str, int]:
-        """Weights of a thread by matrix: hidden layers from the last to the first, then the deep set's."""
+        """Weights of a thread by matrix: hidden layers from last to second, the deep set, the first layer, chain."""
         hidden = [self.columns, *self.hidden]
-        owned = {f"hidden_{i}": self._owned_by_pieces(hidden[i], hidden[i + 1]) for i in range(len(self.hidden))[::-1]}
+        owned = {
+            f"hidden_{i}": self._owned_by_pieces(hidden[i], hidden[i + 1], self.warps)
+            for i in range(len(self.hidden) - 1, 0, -1)
+        }
         phi = [self.columns, *self.phi]
-        owned |= {f"phi_{i}": self._owned_by_pieces(phi[i], phi[i + 1]) for i in range(self.phi_rows)}
+        owned |= {f"phi_{i}": self._owned_by_pieces(phi[i], phi[i + 1], self.warps) for i in range(self.phi_rows)}
+        # The warp that computes the chain has no part of the first layer's gradient.
+        owned["hidden_0"] = self._owned_by_pieces(hidden[0], hidden[1], self.warps - self.deep)
         return owned | {f"chain_{i}": self._owned_by_rows(*layer[:2]) for i, layer in enumerate(self.chain)}
 
     @property
     def in_registers(self) -> int:
-        """Weights of a thread whose moments are in registers: not those of the chain, which has time for memory."""
+        """Weights of a thread with moments in registers: not those of the chain, nor of the first layer beside it."""
         if sum(self.owned.values()) > _MOMENTS[self.warps]:
             return 0
-        return sum(count for name, count in self.owned.items() if not name.startswith("chain"))
+        in_memory = ("hidden_0", "chain") if self.deep else ()
+        return sum(count for name, count in self.owned.items() if not name.startswith(in_memory))
 
     @property
     def shared_arrays(self) -> list[tuple[str, str, int]]:

@@ -80,8 +80,8 @@ struct Block : DeepSet {
       p += __shfl_xor_sync(ALL_LANES, p, 1), q += __shfl_xor_sync(ALL_LANES, q, 1);
       p += __shfl_xor_sync(ALL_LANES, p, 2), q += __shfl_xor_sync(ALL_LANES, q, 2);
       if (c == 0 && row < 16 * ROW_TILES) {
-        s.scores[row + g] = p + small(OUT_BIAS_AT)[0];
-        s.scores[row + 8 + g] = q + small(OUT_BIAS_AT)[0];
+        s.scores[row + 2 * g] = p + small(OUT_BIAS_AT)[0];
+        s.scores[row + 2 * g + 1] = q + small(OUT_BIAS_AT)[0];
       }
     }
   }
@@ -92,8 +92,8 @@ struct Block : DeepSet {
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
       const int row = first_row(pass, i);
-      const float p = row < 16 * ROW_TILES ? s.score_gradient[row + g] : 0.0f;
-      const float q = row < 16 * ROW_TILES ? s.score_gradient[row + 8 + g] : 0.0f;
+      const float p = row < 16 * ROW_TILES ? s.score_gradient[row + 2 * g] : 0.0f;
+      const float q = row < 16 * ROW_TILES ? s.score_gradient[row + 2 * g + 1] : 0.0f;
 #pragma unroll
       for (int n = 0; n < H_TOP / 8; ++n) {
         const float2 w = *(const float2*)(small(OUT_AT) + 8 * n + 2 * c);
@@ -112,9 +112,10 @@ struct Block : DeepSet {
   template <int IN, int OUT>
   DEVICE void layer_weights(int l, int w_at, float* m, float* v, int index) {
     const float* in = buffer(l - 1);
-    weight_gradient<IN, OUT, false>([&](int r, int f) { return in[at(r, f)]; }, gradient_buffer(l), (n_query + 7) >> 3,
-                                    nullptr, s.w + w_at, m, v, index, step, optimiser, s.gs + HIDDEN_BIAS_AT[0] + l * S,
-                                    nullptr, warp, lane);
+    weight_gradient<IN, OUT, WARPS, IN_REGISTERS == 0, false>(
+        [&](int pair, int, int f) { return *(const float2*)(in + at_pair(pair, f)); }, gradient_buffer(l),
+        (n_query + 7) >> 3, nullptr, s.w + w_at, m, v, index, step, optimiser, s.gs + HIDDEN_BIAS_AT[0] + l * S,
+        nullptr, warp, lane);
   }
 
   // From the gradient of layer l's outputs, in t, to that of layer l - 1's. Several passes keep both in buffers.
@@ -164,7 +165,7 @@ struct Block : DeepSet {
   // The same as a loop. The moments of the next layer come to the front, where registers are known to the compiler.
   template <class T>
   DEVICE void equal_layers_back(T (&t)[AT_ONCE]) {
-    constexpr int OWNED_BY_LAYER = Pieces<H_TOP, H_TOP>::OWNED;
+    constexpr int OWNED_BY_LAYER = Pieces<H_TOP, H_TOP, WARPS>::OWNED;
 #pragma unroll 1
     for (int l = TOP; l > 0; --l) {
       T next[AT_ONCE];
@@ -212,10 +213,11 @@ struct Block : DeepSet {
       if constexpr (PASSES > 1) __syncthreads();
       add_parts(s.gs + OUT_AT, H_TOP, tid, THREADS);
     }
-    weight_gradient<D8, HIDDEN[0], false>([&](int r, int f) { return s.x[at_x(r, f)]; }, gradient_buffer(0),
-                                          (n_query + 7) >> 3, nullptr, s.w + HIDDEN_AT[0], m + HIDDEN_OWNED_AT[0],
-                                          v + HIDDEN_OWNED_AT[0], HIDDEN_OWNED_AT[0], step, optimiser,
-                                          EARLY_SUMS ? nullptr : s.gs + HIDDEN_BIAS_AT[0], nullptr, warp, lane);
+    weight_gradient<D8, HIDDEN[0], FIRST_BY, HIDDEN_OWNED_AT[0] >= IN_REGISTERS, false>(
+        [&](int, int place, int f) { return make_float2(s.x[at_x(place, f)], s.x[at_x(place + 4, f)]); },
+        gradient_buffer(0), (n_query + 7) >> 3, nullptr, s.w + HIDDEN_AT[0], m + HIDDEN_OWNED_AT[0],
+        v + HIDDEN_OWNED_AT[0], HIDDEN_OWNED_AT[0], step, optimiser, EARLY_SUMS ? nullptr : s.gs + HIDDEN_BIAS_AT[0],
+        nullptr, warp, lane);
     await_copies();  // the next list is there
     if constexpr (!EARLY_SUMS) __syncthreads();
   }

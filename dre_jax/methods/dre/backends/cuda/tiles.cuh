@@ -4,13 +4,22 @@
 // give nearly float32. The C fragment of a layer is the A fragment of the next one if the columns of each eight are
 // taken in the order 0, 2, 4, 6, 1, 3, 5, 7, so a tile passes all layers in registers.
 //
-// Rows of S floats are swizzled, column ^ 8 * phase(row): no access below has bank conflicts.
+// Rows of weights, S floats, are swizzled, column ^ 8 * phase(row). Activations have rows 2 q and 2 q + 1 interleaved,
+// column by column, and swizzled, column ^ phase_of_pair(q). No access below has bank conflicts.
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
 DEVICE int phase(int row) { return (row & 3) ^ ((row >> 2) & 1); }
 
 DEVICE int at(int row, int col) { return row * S + (col ^ (8 * phase(row))); }
+
+DEVICE int phase_of_pair(int pair) { return 8 * (pair & 1) | 4 * (pair >> 1 & 1); }
+
+// Where row 2 `pair` of activations has a column; the next float is that of row 2 `pair` + 1.
+DEVICE int at_pair(int pair, int col) { return 2 * (pair * S + (col ^ phase_of_pair(pair))); }
+
+// Of eight rows of configurations, those with even numbers come first.
+DEVICE int place_of_row(int row) { return (row & ~7) | (row >> 1 & 3) | (row & 1) << 2; }
 
 // Rows of 16 floats share the banks two by two.
 DEVICE int at_x(int row, int col) {
@@ -35,7 +44,8 @@ struct FragmentA {
   unsigned high[4], low[4];
 };
 
-// 16 rows by 8 N columns: C fragments of lane 4 g + c, rows g and g + 8, columns 8 n + 2 c and 8 n + 2 c + 1.
+// 16 rows by 8 N columns: C fragments of lane 4 g + c, columns 8 n + 2 c and 8 n + 2 c + 1. Rows g and g + 8 of the
+// fragments are rows 2 g and 2 g + 1 of a list.
 template <int N>
 struct Tile {
   float v[N][4];
@@ -103,39 +113,29 @@ DEVICE void product(Tile<N> (&acc)[M], const Tile<K> (&in)[M], const float* w, i
   }
 }
 
-// Stores the rows [first, first + 16) that are below `rows`, a multiple of 8: all lanes take the same branches.
+// Stores the rows [first, first + 16) that are below `rows`, a multiple of 8.
 template <int N>
 DEVICE void store(const Tile<N>& t, float* out, int first, int rows, int lane) {
-  const int g = lane >> 2, c = lane & 3, turn = phase(g);
-  float* p = out + (first + g) * S + 2 * c;
-  if (first < rows) {
+  const int g = lane >> 2, c = lane & 3, turn = phase_of_pair(g);
+  float* p = out + (first + 2 * g) * S + 2 * ((2 * c) ^ (turn & 4));
+  if (first + 2 * g < rows) {
 #pragma unroll
-    for (int n = 0; n < N; ++n) *(float2*)(p + 8 * (n ^ turn)) = make_float2(t.v[n][0], t.v[n][1]);
-  }
-  if (first + 8 < rows) {
-#pragma unroll
-    for (int n = 0; n < N; ++n) *(float2*)(p + 8 * S + 8 * (n ^ turn)) = make_float2(t.v[n][2], t.v[n][3]);
+    for (int n = 0; n < N; ++n)
+      *(float4*)(p + 16 * (n ^ (turn >> 3))) = make_float4(t.v[n][0], t.v[n][2], t.v[n][1], t.v[n][3]);
   }
 }
 
 // Loads rows as `store` stores them; rows from `rows` on are zero.
 template <int N>
 DEVICE void load(Tile<N>& t, const float* in, int first, int rows, int lane) {
-  const int g = lane >> 2, c = lane & 3, turn = phase(g);
-  const float* p = in + (first + g) * S + 2 * c;
+  const int g = lane >> 2, c = lane & 3, turn = phase_of_pair(g);
+  const float* p = in + (first + 2 * g) * S + 2 * ((2 * c) ^ (turn & 4));
   t.clear();
-  if (first < rows) {
+  if (first + 2 * g < rows) {
 #pragma unroll
     for (int n = 0; n < N; ++n) {
-      const float2 a = *(const float2*)(p + 8 * (n ^ turn));
-      t.v[n][0] = a.x, t.v[n][1] = a.y;
-    }
-  }
-  if (first + 8 < rows) {
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-      const float2 b = *(const float2*)(p + 8 * S + 8 * (n ^ turn));
-      t.v[n][2] = b.x, t.v[n][3] = b.y;
+      const float4 a = *(const float4*)(p + 16 * (n ^ (turn >> 3)));
+      t.v[n][0] = a.x, t.v[n][2] = a.y, t.v[n][1] = a.z, t.v[n][3] = a.w;
     }
   }
 }
@@ -155,7 +155,7 @@ DEVICE void mask(Tile<N>& t, const float* activations, int first, int rows, int 
 template <int K>
 DEVICE void load_x(Tile<K>& t, const float* x, int first, int rows, int lane) {
   const int g = lane >> 2, c = lane & 3;
-  const int a = first + g < rows ? first + g : rows - 1, b = first + 8 + g < rows ? first + 8 + g : rows - 1;
+  const int place = first + (g & 3) + 2 * (g & 4), a = place < rows ? place : g & 3, b = a + 4;
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     const float2 u = *(const float2*)(x + at_x(a, 8 * k + 2 * c)), v = *(const float2*)(x + at_x(b, 8 * k + 2 * c));

@@ -115,18 +115,18 @@ SEVERAL = LONG._replace(lists=4)
 
 @pytest.mark.skipif(not _has_nvrtc(), reason="NVRTC is not installed: pip install nvidia-cuda-nvrtc")
 @pytest.mark.parametrize(
-    ("device", "model", "sizes", "blocks", "most_spilled"),
+    ("device", "model", "sizes", "blocks"),
     [
-        ("H100", ModelConfig(), LONG, MANY, 300),
-        ("H100", ModelConfig(), SHORT, 10, 100),
-        pytest.param("H100", ModelConfig(), SEVERAL, 10, 300, marks=pytest.mark.thorough),
-        pytest.param("A100", ModelConfig(), LONG, MANY, 300, marks=pytest.mark.thorough),
-        pytest.param("B200", ModelConfig(), LONG, 10, 200, marks=pytest.mark.thorough),
-        pytest.param("RTX 5090", SHARED, SEVERAL, MANY, 300, marks=pytest.mark.thorough),
+        ("H100", ModelConfig(), LONG, MANY),
+        ("H100", ModelConfig(), SHORT, 10),
+        pytest.param("H100", ModelConfig(), SEVERAL, 10, marks=pytest.mark.thorough),
+        pytest.param("A100", ModelConfig(), LONG, MANY, marks=pytest.mark.thorough),
+        pytest.param("B200", ModelConfig(), LONG, 10, marks=pytest.mark.thorough),
+        pytest.param("RTX 5090", SHARED, SEVERAL, MANY, marks=pytest.mark.thorough),
     ],
 )
 @pytest.mark.slow
-def test_nvrtc_compiles_it(device, model, sizes, blocks, most_spilled):
+def test_nvrtc_compiles_it(device, model, sizes, blocks):
     limits = DEVICES[device]
     plan = plan_for(model, sizes, limits, blocks)
     binary, log = compile_source(source(plan), limits.architecture)
@@ -137,4 +137,4 @@ def test_nvrtc_compiles_it(device, model, sizes, blocks, most_spilled):
     )
     room = 65536 // (plan.threads * constant(plan, "BLOCKS"))
     assert registers <= min(255, room)
-    assert spilled <= most_spilled
+    assert spilled <= 100

@@ -37,16 +37,27 @@ def multiply(x, w, *, precision):
     constants = f"constexpr int S = 32, XS = 16, SPLIT = {int(precision == 'float32')};"
     library = ctypes.CDLL(str(build("\n".join(['#include "emulate.h"', constants, tiles, ENTRY]), "-O1")))
     result = np.zeros((ROWS, WIDTH), np.float32)
-    arrays = swizzle(x), swizzle(w), result
+    places = places_of_rows()
+    rows = np.zeros(ROWS * WIDTH, np.float32)
+    rows[places] = x
+    arrays = rows, swizzle(w), result
     library.multiply(*(array.ctypes.data_as(ctypes.c_void_p) for array in arrays))
-    return swizzle(result)
+    return result.reshape(-1)[places]
 
 
 def swizzle(a):
-    """Permutes the columns of each row as `at` of tiles.cuh; its own inverse."""
+    """Permutes the columns of each row of weights as `at` of tiles.cuh; its own inverse."""
     row, column = np.indices(a.shape)
     phase = (row & 3) ^ (row >> 2 & 1)
     return np.ascontiguousarray(a[row, column ^ 8 * phase])
+
+
+def places_of_rows():
+    """Returns where activations are: rows 2 q and 2 q + 1 side by side, as `at_pair` of tiles.cuh."""
+    row, column = np.indices((ROWS, WIDTH))
+    pair = row // 2
+    phase = 8 * (pair % 2) + 4 * (pair // 2 % 2)
+    return 2 * (pair * WIDTH + (column ^ phase)) + row % 2
 
 
 @pytest.fixture(scope="module")
