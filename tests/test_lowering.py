@@ -31,15 +31,10 @@ KEY = jax.random.key(0)
 HIGHEST = jax.lax.Precision.HIGHEST
 
 
-APART = (("tpu",), ("cuda", "cpu"))
-"""What a TPU has a kernel for is no program for several platforms."""
-
-
-def lower(f, *arguments, groups=(PLATFORMS,)):
-    """Raises where a compiled function cannot be lowered for one of the platforms."""
+def lower(f, *arguments):
+    """Raises where a compiled function cannot be lowered as one program for all platforms."""
     checks = [export.DisabledSafetyCheck.custom_call(name) for name in native.CALLS]
-    for platforms in groups:
-        export.export(f, platforms=platforms, disabled_checks=checks)(*arguments)
+    export.export(f, platforms=PLATFORMS, disabled_checks=checks)(*arguments)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +71,7 @@ def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
         params = jax.tree.map(lambda a: a[0], params)
     key_data = jax.random.key_data(jax.random.split(KEY, 2))
     runs = GridRuns(tables, jnp.zeros((2, 1, 5), jnp.int32), key_data, jnp.zeros((2, 1, 2), jnp.uint32))
-    lower(grid, METHOD, params, runs, jnp.ones((1, 1, 2), jnp.int32), config, groups=APART)
+    lower(grid, METHOD, params, runs, jnp.ones((1, 1, 2), jnp.int32), config)
 
 
 FEW = ("gp", "hebo", "fsbo")
@@ -123,7 +118,7 @@ def test_one_suggestion(name, space, task, traced_fit):
     else:
         method, params = SURROGATES[name], traced_fit(name)[1]
     inputs = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY, jnp.int32(0)
-    lower(jitted_suggest, method, params, *inputs, groups=APART if name == "dre" else (PLATFORMS,))
+    lower(jitted_suggest, method, params, *inputs)
 
 
 def products(jaxpr):

@@ -18,7 +18,7 @@ from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
 from dre_jax.search.grid import GridConfig, GridRuns, mesh_for, run_grid
 from dre_jax.search.loop import FIRST_BUCKET, SearchTask
-from dre_jax.search.method import CapableMethod, Method, capabilities_of, runs_sequentially
+from dre_jax.search.method import CapableMethod, Method, capabilities_of
 
 RunTrace = tuple[str, str, np.ndarray]
 """Dataset, seed name, and the T + 1 best responses so far, scaled with the task's table (entry 0: the design's)."""
@@ -35,7 +35,7 @@ class ExecutionConfig:
     """Devices of the mesh; by default all that are in use, those of other processes among them."""
     side_by_side: bool | None = None
     """A device works on all its runs side by side, or else on one after the other; by default one after the other
-    on a CPU, whose caches hold one run, and side by side elsewhere, as far as the method gains by that."""
+    on a CPU, whose caches hold one run, and side by side elsewhere."""
 
 
 def run_id(name: str) -> int:
@@ -157,20 +157,16 @@ def run_spaces(
         for group in _groups(together, coarse_bucket if side_by_side else bucket):
             size = _tasks_per_call(group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
-            # A program that works on one run at a time anyway does nothing for a run that has ended.
-            first, longest = group.items[0], group.n_design + n_trials - 1
-            sequential = config.side_by_side is None and runs_sequentially(
-                method, devices[0].platform, first.task.n_columns, longest
-            )
+            longest = group.n_design + n_trials - 1
             grid_config = GridConfig(
                 n_trials,
                 mesh,
-                side_by_side and not sequential,
+                side_by_side,
                 stop_at_optimum,
                 params_by_task=len(together) > 1,
                 # A second loop takes longer to compile than it saves in a few trials.
                 single_loop=side_by_side or longest <= 2 * FIRST_BUCKET,
-                key_impl=jax.random.key_impl(spaces[first.space].key),
+                key_impl=jax.random.key_impl(spaces[group.items[0].space].key),
             )
             for start in range(0, len(group.items), size):
                 yield from _run_items(method, group, group.items[start : start + size], grid_config, size)

@@ -45,8 +45,6 @@ class Capabilities:
     """`sample_posterior`: Thompson sampling."""
     pads_columns: bool = False
     """`pad_columns`: search spaces can share a program."""
-    may_run_sequentially: bool = False
-    """`runs_sequentially`: the program may work on one run at a time."""
     abstracts_params: bool = False
     """`abstract_params`: the tree of what `fit` returns, which checkpoints need; without it, `fit` is traced."""
     explains_fit: bool = False
@@ -125,10 +123,6 @@ class CapableMethod(Method, Protocol):
         """
         ...
 
-    def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
-        """Returns whether it does so on a platform, for tables of D columns and histories of `longest` trials."""
-        ...
-
     def explain_fit(self, params: Any) -> Mapping[str, str]:
         """Returns the decisions of `fit` and their reasons by subject, a line each."""
         ...
@@ -142,7 +136,6 @@ CAPABILITY_FUNCTIONS = {
     "transforms_responses": ("response_transform",),
     "weighs_past": ("past_weight",),
     "pads_columns": ("pad_columns",),
-    "may_run_sequentially": ("runs_sequentially",),
     "abstracts_params": ("abstract_params",),
     "explains_fit": ("explain_fit",),
 }
@@ -201,10 +194,3 @@ def as_posterior_sampling(method: Method) -> CapableMethod:
     if not capabilities_of(method).samples_posterior:
         raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
     return cast(CapableMethod, method)
-
-
-def runs_sequentially(method: Method, platform: str, n_columns: int, longest: int) -> bool:
-    """Returns whether the method's program works on one run at a time; see `CapableMethod`."""
-    if not capabilities_of(method).may_run_sequentially:
-        return False
-    return cast(CapableMethod, method).runs_sequentially(platform, n_columns, longest)

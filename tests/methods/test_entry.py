@@ -17,7 +17,7 @@ from dre_jax.methods import METHODS, Entry, RandomSearch, find, register, regist
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable
 from dre_jax.methods.registry import entry_of, load_entry_points
 from dre_jax.search import Candidates, Capabilities, make_history
-from dre_jax.search.method import CAPABILITY_FUNCTIONS, as_history_fit, decisions_of, runs_sequentially, value
+from dre_jax.search.method import CAPABILITY_FUNCTIONS, as_history_fit, decisions_of, value
 from dre_jax.tuning import Evaluated, Float, Space, Surrogate, past_of
 
 
@@ -116,7 +116,6 @@ class Plain:
         ({"default": declaring(fits_history=True)}, r"so it must have a function fit_history\(params, history, key"),
         ({"default": declaring(samples_posterior=True, sample_posterior=3)}, r"have a function sample_posterior\(par"),
         ({"default": declaring(fits_history=True, fit_history=lambda self, *_: 0)}, r"have a function score_candid"),
-        ({"default": declaring(may_run_sequentially=True)}, r"must have a function runs_sequentially\(platform,"),
         ({"default": declaring(explains_fit=True)}, r"must have a function explain_fit\(params\), but has none"),
         ({"default": declaring(slotwise_fit=True)}, "slotwise_fit is True, so fits_history must be True, but is False"),
         ({"default": declaring(weighs_past=True, past_weight=lambda self, f: 1.0)}, "so fits_history must be True"),
@@ -142,7 +141,6 @@ def test_attributes_without_a_declaration_are_the_methods_own():
     candidates = Candidates(jnp.eye(2), jnp.ones(2, bool))
     assert value(method, {"mean": 1.0}, history, candidates, key).tolist() == [2.0, 1.0]
     assert (decisions_of(method, None), as_history_fit(method)) == ({}, None)
-    assert not runs_sequentially(method, "tpu", 2, 1)
 
 
 def test_capabilities_are_checked_for_each_configuration():

@@ -75,18 +75,6 @@ def test_spaces_with_other_parameters_have_another_program(monkeypatch, methods,
     assert [n for n, *_ in grid_sizes] == [2, 1]
 
 
-def test_sequential_runs_are_one_program_too(monkeypatch, methods, spaces):
-    calls = grids(monkeypatch)
-    monkeypatch.setattr(batch, "runs_side_by_side", lambda config: True)
-    monkeypatch.setattr(DRE, "runs_sequentially", lambda self, platform, columns, longest: longest == 4 + N_TRIALS)
-    method = methods["dre-as-it-is"][0]
-    traces = [together(method, spaces, config) for config in (SIDE_BY_SIDE, ExecutionConfig(devices=1))]
-    assert len(traces[0]) == 6
-    chex.assert_trees_all_equal(*traces)
-    # Unless runs are asked to go side by side.
-    assert calls == [(3, True, True, True), (3, False, True, True)]
-
-
 def test_methods_that_cannot_pad_columns_go_space_by_space(monkeypatch, spaces):
     without = {n: runs._replace(params=None) for n, runs in spaces.items()}
     expected, calls = alone(RandomSearch(), without, SIDE_BY_SIDE), grids(monkeypatch)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax import DRE, FineTuneConfig, LossConfig
+from dre_jax import DRE
 from dre_jax.data import bundled
 from dre_jax.search import Capabilities, run, run_in_python
 from dre_jax.search.stages import with_bucketed_history_fit
@@ -89,10 +89,3 @@ def test_methods_without_fit_history_have_a_single_loop_too(table):
     assert with_bucketed_history_fit(NEAREST, CAPACITIES) == NEAREST
     assert with_bucketed_history_fit(DRE(), CAPACITIES) != DRE()
     np.testing.assert_array_equal(picks_of(NEAREST, None, table, single_loop=True), expected_of(NEAREST, None, table))
-
-
-def test_the_kernel_of_a_tpu_runs_sequentially():
-    assert DRE().runs_sequentially("tpu", 16, 104)
-    assert not DRE().runs_sequentially("cuda", 16, 104)
-    assert not DRE().runs_sequentially("tpu", 16, 1000)
-    assert not DRE(fine_tuning=FineTuneConfig(loss=LossConfig(name="listnet"))).runs_sequentially("tpu", 16, 104)

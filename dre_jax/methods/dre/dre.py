@@ -7,7 +7,6 @@ import jax
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.dre.backends import why_not
 from dre_jax.methods.dre.ensemble import (
     EnsembleParams,
     Support,
@@ -17,7 +16,7 @@ from dre_jax.methods.dre.ensemble import (
     scores,
     scores_in_blocks,
 )
-from dre_jax.methods.dre.fine_tuning import fine_tune, request_for
+from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
@@ -62,7 +61,6 @@ class DRE:
             samples_posterior=True,
             pads_columns=self.transfer,  # random members depend on the number of columns
             abstracts_params=self.transfer,
-            may_run_sequentially=True,
             transfer=self.transfer,
         )
 
@@ -100,11 +98,6 @@ class DRE:
         values = scores_in_blocks(self.model, fitted_params, support, candidates.x)
         best = scores(self.model, fitted_params, support, history.x[:1])[:, 0]
         return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0])
-
-    def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
-        """Returns whether fine-tuning is the kernel of a TPU, which takes one run from its first epoch to its last."""
-        request = request_for(self.model, self.fine_tuning, n_columns, longest)
-        return platform == "tpu" and why_not(platform, request) is None
 
     def sample_posterior(
         self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array

@@ -6,7 +6,7 @@ from jax import Array
 
 from dre_jax.data.sampling import draw_without_replacement, skip, support_size
 from dre_jax.losses import rank_sorted
-from dre_jax.methods.dre.backends import StepRequest, take_steps
+from dre_jax.methods.dre.backends import take_steps
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -71,19 +71,3 @@ def fine_tune(
     sizes = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
     loss = config.loss.name
     return take_steps(model, loss, x, response, start, lists, sizes, params_only=True, unroll=_UNROLL)[0][0]
-
-
-def request_for(model: ModelConfig, config: FineTuneConfig, n_columns: int, n_trials: int) -> StepRequest:
-    """Returns the description of fine-tuning on histories of so many trials."""
-    support = max(1, n_trials // 5)
-    return StepRequest(
-        model=model,
-        loss=config.loss.name,
-        columns=n_columns,
-        rows=n_trials,
-        support=support,
-        query=max(1, n_trials - support),
-        lists_per_step=1,
-        own_lists=False,
-        params_only=True,
-    )

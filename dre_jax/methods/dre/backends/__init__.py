@@ -1,8 +1,8 @@
 """Training steps, by device: where the inner loop of meta-training and of fine-tuning is computed.
 
-`take_steps` is the one interface. `scan` is written in JAX, supports everything, and is the oracle of the others: `cpu`
-(the C++ of `dre_jax.native`), `cuda` (a kernel in CUDA C++) and `tpu` (a Pallas kernel). A program has the backends
-that support what it asks for, and the device on which it runs selects one of them.
+`take_steps` is the one interface. `scan` is written in JAX, supports everything, computes on TPUs, and is the oracle of
+the others: `cpu` (the C++ of `dre_jax.native`) and `cuda` (a kernel in CUDA C++). A program has the backends that
+support what it asks for, and the device on which it runs selects one of them.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from jax import Array, lax
 
 from dre_jax import native
 from dre_jax.errors import ConfigError
-from dre_jax.methods.dre.backends import cpu, cuda, scan, tpu
+from dre_jax.methods.dre.backends import cpu, cuda, scan
 from dre_jax.methods.dre.backends.request import StepRequest
 from dre_jax.methods.dre.backends.scan import Carry
 from dre_jax.methods.dre.lists import SampledLists
@@ -30,7 +30,6 @@ __all__ = [
     "request_of",
     "scan",
     "take_steps",
-    "why_not",
 ]
 
 
@@ -67,7 +66,6 @@ BACKENDS = [
         lambda request: partial(cpu.take_steps, request.model, request.loss, params_only=request.params_only),
         _native_label,
     ),
-    Backend("tpu", tpu.why_not, lambda request: partial(tpu.take_steps, request.model)),
 ]
 """All but the scan. Of several for a platform, the first that takes the steps computes them."""
 
@@ -144,9 +142,3 @@ def request_of(
         is_averaged=is_averaged,
         dtype=x.dtype,
     )
-
-
-def why_not(platform: str, request: StepRequest) -> str | None:
-    """Returns why the scan takes such steps on a platform; None if the platform has a backend that takes them."""
-    reasons = [backend.why_not(request) for backend in BACKENDS if backend.platform == platform]
-    return None if None in reasons else next(iter(reasons), f"there is no kernel for {platform}")
