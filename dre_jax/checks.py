@@ -66,20 +66,6 @@ def check_positive(**numbers: Any) -> None:
             raise ConfigError(f"{name} must be positive, but got {value!r}")
 
 
-def check_whole(**numbers: Any) -> None:
-    """Arguments that must be whole numbers, unless they are None.
-
-    Example:
-      >>> check_whole(n_trials=1.5)
-      Traceback (most recent call last):
-      ...
-      dre_jax.errors.ConfigError: n_trials must be a whole number, but got 1.5
-    """
-    for name, value in numbers.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
-            raise ConfigError(f"{name} must be a whole number, but got {value!r}")
-
-
 def check_counts(least: int, **numbers: Any) -> None:
     """Arguments that must be whole numbers from a least one on.
 

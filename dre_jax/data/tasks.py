@@ -77,6 +77,16 @@ def tie_levels(y: np.ndarray) -> np.ndarray:
     return np.unique(-y, return_inverse=True)[1].reshape(y.shape).astype(np.int32)
 
 
+def spaced_rows(n: int, most: int) -> np.ndarray:
+    """Returns at most so many of n row numbers, i64[min(n, most)], evenly spaced from the first to the last.
+
+    Example:
+      >>> spaced_rows(10, 4).tolist(), spaced_rows(3, 4).tolist(), spaced_rows(0, 4).tolist()
+      ([0, 3, 6, 9], [0, 1, 2], [])
+    """
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.int64)
+
+
 def sort_responses(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows of f64[n] by response, best first, ties in the order of the file.
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax.checks import check_counts, check_seed, check_whole, one_of
+from dre_jax.checks import check_counts, check_seed, one_of
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions.blocks import SearchBlocks
@@ -127,7 +127,7 @@ def optimize_functions(
     elif not isinstance(space, Space):
         space = Space(space)
     seeds = _seed_list(seeds)
-    _check_counts(n_trials, batch_size)
+    _check_trials(n_trials, batch_size)
     if not isinstance(key, Array | None):
         raise ConfigError(f"key must be a key as of jax.random.key(0), but got {key!r}")
     study = study_config(space, method, surrogate, pending_strategy)
@@ -188,12 +188,12 @@ def _seed_list(seeds: Any) -> list[int]:
     return [int(seed) for seed in result]
 
 
-def _check_counts(n_trials: int, batch_size: int) -> None:
-    check_whole(n_trials=n_trials, batch_size=batch_size)
+def _check_trials(n_trials: int, batch_size: int) -> None:
+    check_counts(1, n_trials=n_trials, batch_size=batch_size)
     longest = EngineConfig().max_history
-    if not 1 <= n_trials <= longest:
+    if n_trials > longest:
         raise ConfigError(f"1 <= n_trials <= {longest} must hold, but got n_trials={n_trials}")
-    if batch_size < 1 or n_trials % batch_size:
+    if n_trials % batch_size:
         raise ConfigError(f"n_trials must be a multiple of batch_size, but got {n_trials} and {batch_size}")
 
 

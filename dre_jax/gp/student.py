@@ -13,7 +13,7 @@ freedom is its squared scale times d / (d - 2): at five trials and nu = 5, a qua
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -70,13 +70,35 @@ def condition_student_t(
     return ConditionedStudentT(gp, prepare_gp(gp), *variance_scale_and_density)
 
 
+def log_t_density(
+    squares: Any, half_log_determinant: Any, count: Any, degrees_of_freedom: Any = None, xp: Any = jnp
+) -> Any:
+    """Returns the log-density of n observations y, up to a term that depends on n and nu alone.
+
+    Args:
+      squares: y' K^-1 y.
+      half_log_determinant: log |K| / 2, the sum of the logarithms on the diagonal of the Cholesky factor.
+      count: n.
+      degrees_of_freedom: nu; None for its limit to 0, where the prior of the variance is improper.
+      xp: NumPy or JAX.
+
+    Example:
+      >>> import numpy as np
+      >>> float(log_t_density(3.0, 0.0, 2, 1.0, np).round(2)), float(log_t_density(1.0, 0.5, 2, None, np))
+      (-2.08, -0.5)
+    """
+    if degrees_of_freedom is None:
+        return -0.5 * count * xp.log(squares) - half_log_determinant
+    return -0.5 * (degrees_of_freedom + count) * xp.log1p(squares / degrees_of_freedom) - half_log_determinant
+
+
 def _scales_and_density(
     lower: Array, weights: Array, y: Array, where: Array, degrees_of_freedom: Array | float
 ) -> tuple[Array, Array, Array]:
     """Returns s, and the last two fields of `ConditionedStudentT`."""
     squares, count = matmul(y, weights), jnp.sum(where, dtype=y.dtype)
-    log_determinant = jnp.sum(jnp.log(jnp.diagonal(lower)))
-    log_density = -0.5 * (degrees_of_freedom + count) * jnp.log1p(squares / degrees_of_freedom) - log_determinant
+    half_log_determinant = jnp.sum(jnp.log(jnp.diagonal(lower)))
+    log_density = log_t_density(squares, half_log_determinant, count, degrees_of_freedom)
     total = degrees_of_freedom + squares
     return total / (degrees_of_freedom + count), total / (degrees_of_freedom + count - 2.0), log_density
 

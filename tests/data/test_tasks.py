@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import rankdata
 
 from dre_jax import DataError, Task
-from dre_jax.data.tasks import build_table, sort_task, tie_levels, unit_scale
+from dre_jax.data.tasks import build_table, sort_task, spaced_rows, tie_levels, unit_scale
 
 
 def make_task(n, name="wine", columns=3, seed=0):
@@ -30,6 +30,14 @@ def test_tie_levels_are_scipys_dense_ranks():
     np.testing.assert_array_equal(levels, rankdata(-y, method="dense") - 1)
     # They see differences that float32 does not.
     np.testing.assert_array_equal(tie_levels(np.array([0.5, 0.5 + 1e-12, 0.5])), [1, 0, 1])
+
+
+@pytest.mark.parametrize(("n", "most"), [(0, 3), (1, 3), (3, 3), (5, 3), (64, 64), (65, 64), (200, 64), (7, 1)])
+def test_spaced_rows_are_those_of_a_slow_loop(n, most):
+    count = min(n, most)
+    expected = [round(i * (n - 1) / max(count - 1, 1)) for i in range(count)]
+    assert spaced_rows(n, most).tolist() == expected
+    assert len(set(expected)) == count
 
 
 def test_sort_task_keeps_rows_together_and_ties_in_the_order_of_the_file():

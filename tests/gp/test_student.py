@@ -1,4 +1,4 @@
-"""The gradient of the Student-t density against scipy's, with empty slots; the learned priors test the density."""
+"""The Student-t density and its gradient, with empty slots, against scipy's, and its limit against an integral."""
 
 from functools import partial
 
@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import multivariate_t
+from scipy.stats import multivariate_normal, multivariate_t
 
 from dre_jax.gp.regression import add_noise
-from dre_jax.gp.student import log_student_t_density
+from dre_jax.gp.student import log_student_t_density, log_t_density
 
 DOF, NOISE, N, EMPTY = 4.5, 0.2, 8, 4
 
@@ -40,3 +40,27 @@ def test_gradient_equals_that_of_scipy():
         up, down = (scipy_density(kernel + sign * step * aside, y + sign * step * along) for sign in (1, -1))
         expected = (of_kernel[:N, :N] * aside).sum() + of_y[:N] @ along
         assert (up - down) / (2.0 * step) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def integral_over_variances(kernel, y):
+    """The log density of Gaussian observations, integrated over the logarithm of the variance."""
+    variances = np.exp(np.linspace(-12.0, 12.0, 2401))
+    return np.log(sum(np.exp(multivariate_normal.logpdf(y, cov=v * kernel)) for v in variances))
+
+
+@pytest.mark.parametrize("xp", [np, jnp])
+@pytest.mark.parametrize(
+    ("degrees_of_freedom", "log_density"),
+    [(DOF, lambda kernel, y: multivariate_t(np.zeros(3), kernel, df=DOF).logpdf(y)), (None, integral_over_variances)],
+)
+def test_densities_differ_as_those_of_scipy(degrees_of_freedom, log_density, xp):
+    rng = np.random.default_rng(5)
+    roots = rng.normal(size=(2, 3, 3))
+    cases = [(root @ root.T + np.eye(3), scale * rng.normal(size=3)) for root, scale in zip(roots, (1, 4), strict=True)]
+    result = []
+    for kernel, y in cases:
+        squares, half_log_determinant = y @ np.linalg.solve(kernel, y), np.linalg.slogdet(kernel)[1] / 2
+        with jax.enable_x64(True):
+            result.append(float(log_t_density(xp.asarray(squares), half_log_determinant, 3, degrees_of_freedom, xp)))
+    expected = [log_density(kernel, y) for kernel, y in cases]
+    assert result[1] - result[0] == pytest.approx(expected[1] - expected[0], rel=1e-6)

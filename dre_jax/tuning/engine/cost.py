@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dre_jax.data.tasks import spaced_rows
 from dre_jax.gp.cholesky import safe_cholesky, triangular_solve
 from dre_jax.gp.fit import fit_gp
 from dre_jax.gp.regression import (
@@ -123,7 +124,7 @@ def learn_past_cost(layout: SpaceLayout, studies: PastStudies, dtype: type[np.fl
     if studies.costs is None:
         return None
     study, slot = np.nonzero((studies.costs > 0) & np.isfinite(studies.costs))
-    rows = np.unique(np.linspace(0, len(study) - 1, min(len(study), _PAST_ROWS)).round().astype(int))
+    rows = spaced_rows(len(study), _PAST_ROWS)
     study, slot = study[rows], slot[rows]
     if len(rows) < _FEWEST:
         return None

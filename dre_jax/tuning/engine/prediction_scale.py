@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.gp.student import log_t_density
 from dre_jax.tuning.engine.response_clipping import REACH
 from dre_jax.tuning.engine.signal import matern52
 
@@ -161,10 +162,11 @@ def _log_evidence(y: Floats, columns: Floats) -> Floats:
 
 
 def _log_density(y: Floats, factor: Floats) -> Floats:
-    """Returns log densities f64[S], up to a constant, of a Student-t process (`dre_jax.gp.student`)."""
+    """Returns log-densities f64[S], up to a constant, of a Student-t process with such a factor f64[n, n]."""
     squares = np.sum(np.linalg.solve(factor, y) ** 2, axis=0)
-    count = _DEGREES_OF_FREEDOM + len(y)
-    return -0.5 * count * np.log1p(squares / _DEGREES_OF_FREEDOM) - np.sum(np.log(np.diagonal(factor)))
+    half_log_determinant = np.sum(np.log(np.diagonal(factor)))
+    density: Floats = log_t_density(squares, half_log_determinant, len(y), _DEGREES_OF_FREEDOM, np)
+    return density
 
 
 def _factors(columns: Floats) -> Iterator[Floats]:

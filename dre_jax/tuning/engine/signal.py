@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.data.tasks import spaced_rows
+from dre_jax.gp.student import log_t_density
+
 Floats = npt.NDArray[np.float64]
 
 LENGTHS = (0.15, 0.5, 1.5)
@@ -34,7 +37,7 @@ def has_signal(points: Floats, values: Floats) -> bool:
     """
     from scipy.special import ndtri  # importing it takes a tenth of a second
 
-    rows = spaced_rows(len(values))
+    rows = spaced_rows(len(values), MAX_TRIALS)
     points, (_, place, counts) = points[rows], np.unique(values[rows], return_inverse=True, return_counts=True)
     scores = ndtri((np.cumsum(counts) - counts / 2) / len(rows))[place]
     noise, targets = np.eye(len(rows)), np.stack([scores, np.ones(len(rows))], axis=1)
@@ -53,7 +56,7 @@ def noise_share(points: Floats, values: Floats) -> float:
     are equally likely before the first value. Of more than 64 trials, 64 count, evenly spaced in time. Values are
     between 0 and 1.
     """
-    rows = spaced_rows(len(values))
+    rows = spaced_rows(len(values), MAX_TRIALS)
     deviation = values[rows].std()
     if not deviation:
         return 0.0
@@ -64,11 +67,6 @@ def noise_share(points: Floats, values: Floats) -> float:
     weights = np.exp(logs - logs.max())
     ratio = float(weights @ ratios / weights.sum() - ratios.min())
     return ratio / (1.0 + ratio)
-
-
-def spaced_rows(n: int) -> npt.NDArray[np.int64]:
-    """Returns at most 64 of n row numbers, evenly spaced."""
-    return np.linspace(0, n - 1, min(n, MAX_TRIALS)).round().astype(np.int64)
 
 
 def _log_signals(points: Floats, targets: Floats, shares: Iterable[float]) -> Iterator[tuple[float, float]]:
@@ -107,5 +105,5 @@ def log_evidence_of_factor(factor: Any, whitened_targets: Any, n: Any, xp: Any =
     """Returns the log evidence of n scores and ones, whitened f[n, 2], given the Cholesky factor; NumPy or JAX."""
     squares, ones = xp.sum(whitened_targets**2, axis=0)
     rest = squares - xp.sum(whitened_targets[:, 0] * whitened_targets[:, 1]) ** 2 / ones
-    log_det = xp.sum(xp.log(xp.diagonal(factor)))
-    return -log_det - 0.5 * xp.log(ones) - 0.5 * (n - 1) * xp.log(rest)
+    half_log_determinant = xp.sum(xp.log(xp.diagonal(factor))) + 0.5 * xp.log(ones)
+    return log_t_density(rest, half_log_determinant, n - 1, None, xp)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from dre_jax.data.tasks import spaced_rows
 from dre_jax.errors import DataError
 from dre_jax.search.history import History
 from dre_jax.suggest.proposals import TrialRecord
@@ -110,8 +111,7 @@ def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
         return np.arange(len(responses))
     top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
     others = np.setdiff1d(np.arange(len(responses)), top)
-    spaced_indices = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
-    return np.sort(np.concatenate([top, others[spaced_indices]]))
+    return np.sort(np.concatenate([top, others[spaced_rows(len(others), room - len(top))]]))
 
 
 def trial_record(

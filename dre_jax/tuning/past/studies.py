@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from dre_jax.data.spaces import SearchSpace
-from dre_jax.data.tasks import tie_levels, unit_scale
+from dre_jax.data.tasks import spaced_rows, tie_levels, unit_scale
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.length_scale_prior import generic_prior
@@ -106,9 +106,7 @@ def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
 
 def _select_names(names: Sequence[str]) -> list[str]:
     """Returns at most `MAX_STUDIES` names, evenly spaced."""
-    return [
-        names[i] for i in np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_STUDIES)).round().astype(int))
-    ]
+    return [names[i] for i in spaced_rows(len(names), MAX_STUDIES)]
 
 
 def _pad_axis(array: np.ndarray, axis: int) -> np.ndarray:

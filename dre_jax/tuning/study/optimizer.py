@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
-from dre_jax.checks import check_positive, check_seed
+from dre_jax.checks import check_counts, check_positive, check_seed
 from dre_jax.data.files import stamp
-from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.errors import DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.make_engine import make_engine
@@ -134,8 +134,8 @@ class Optimizer(StudyRecord):
           DataWarning: if the past studies of the surrogate mislead, once a study. They are compared with the complete
             trials when there are 8, and whenever these have grown by a half; see `Sources.mislead`.
         """
-        if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
-            raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
+        if n is not None:
+            check_counts(1, n=n)
         trials = self._ask(n, lambda: False)
         return trials[0] if n is None else trials
 

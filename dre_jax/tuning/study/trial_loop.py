@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from dre_jax.checks import check_positive, check_whole
+from dre_jax.checks import check_counts, check_positive
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning.study.trial import Trial
 
@@ -37,9 +37,11 @@ def evaluate_trials(
         raise ConfigError(f"the objective must be a function of a trial, but got {f!r}")
     if n_trials is None and timeout is None:
         raise ConfigError("optimize needs n_trials, timeout or both, but got none")
-    check_whole(n_trials=n_trials, n_jobs=n_jobs)
+    if n_trials is not None:
+        check_counts(1, n_trials=n_trials)
     n_threads = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
-    check_positive(n_trials=n_trials, timeout=timeout, n_jobs=n_threads)
+    check_counts(1, n_jobs=n_threads)
+    check_positive(timeout=timeout)
     if stop_when_gain_below is not None:
         optimizer.gain_is_below(stop_when_gain_below)  # checks the number and the method
     functions = (callbacks,) if callable(callbacks) else _items(callbacks)

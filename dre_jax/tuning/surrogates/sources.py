@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from dre_jax.checks import one_of
+from dre_jax.data.tasks import spaced_rows
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.history import make_history
@@ -290,7 +291,7 @@ def _past_weights(
     with precision_of(method) as dtype:
         history = make_history(x, responses, min(max(capacity_for(n), 32), _MAX_TRIALS), dtype)
         params = jax.device_put(with_precision(params, dtype))
-        counts = np.unique(np.linspace(0, n, min(n + 1, _MAX_WEIGHTS)).round().astype(int))
+        counts = spaced_rows(n + 1, _MAX_WEIGHTS)
         weights = [float(weigh_past(method, params, history, count)) for count in counts]
     numbers = np.concatenate([[0], rows + 1])[counts]
     return dict(zip(numbers.tolist(), weights, strict=True))
