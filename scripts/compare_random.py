@@ -11,7 +11,6 @@ expectation. Rerun the command to resume. The exit status is 1 if a method is be
 
 import argparse
 import sys
-from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from command_line import errors_in_one_line
-from derive_data import derive, draw_designs, fold, folder
+from derive_data import Derivation, Folding, derive, draw_designs, fold, folder
 from scipy.special import gammaln
 from scipy.stats import t as student_t
 
@@ -35,7 +34,6 @@ MIN_TASKS = 8
 """Number of training tasks from which validation tasks are searched."""
 DESIGNS = ("test0", "test1", "test2")
 LEVEL = 0.05
-_NOTHING = Namespace(past_tasks=None, past_rows=None, past_from=None, test_rows=None, responses=None, design_rows=2)
 
 
 class Gap(NamedTuple):
@@ -106,8 +104,8 @@ def parts_of(space: SearchSpace) -> Iterator[SearchSpace]:
     if len(space.train) >= MIN_TASKS and space.validation:
         yield replace(space, validation={}, test=space.validation)
     elif has_past(space):
-        args = Namespace(splits=["train", "validation"], folds=len(tasks), design_rows=2)
-        yield from (fold(space, number, args) for number in range(len(tasks)))
+        folding = Folding(len(tasks), ("train", "validation"))
+        yield from (fold(space, number, folding) for number in range(len(tasks)))
     else:
         yield replace(space, train={}, validation={})
 
@@ -115,7 +113,7 @@ def parts_of(space: SearchSpace) -> Iterator[SearchSpace]:
 def with_past(space: SearchSpace, past: str, other: SearchSpace, test_rows: int) -> SearchSpace:
     """Returns the space with another past: at most ten tasks of 60 trials; a past needs training tasks."""
     large = {name: task for name, task in space.test.items() if task.n_rows > test_rows}
-    cut = derive(replace(space, test=large), Namespace(**vars(_NOTHING) | {"test_rows": test_rows}))
+    cut = derive(replace(space, test=large), Derivation(test_rows=test_rows))
     test, designs = {**space.test, **cut.test}, {**space.designs, **cut.designs}
     designs = {name: designs.get(name) or draw_designs(task, 2) for name, task in test.items()}
     train = dict(space.train)
@@ -124,7 +122,7 @@ def with_past(space: SearchSpace, past: str, other: SearchSpace, test_rows: int)
         train = {f"other {name}": replace(task, X=task.X[:, columns]) for name, task in past_tasks(other).items()}
     elif past == "reversed":
         train = {name: replace(task, y=-task.y) for name, task in train.items()}
-    few = Namespace(**vars(_NOTHING) | {"past_tasks": min(10, len(train)), "past_rows": 60})
+    few = Derivation(past_tasks=min(10, len(train)), past_rows=60)
     return replace(derive(replace(space, train=train), few), test=test, designs=designs)
 
 

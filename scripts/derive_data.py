@@ -10,9 +10,10 @@ and folds depend on names alone.
 
 import argparse
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from command_line import errors_in_one_line
@@ -22,6 +23,35 @@ from dre_jax.data.hpob import list_spaces, load_space, write_dataset
 from dre_jax.errors import ConfigError
 
 _DESIGNS = 5
+_SPLITS = ("train", "validation", "test")
+
+
+class Derivation(NamedTuple):
+    """What changes in a search space; nothing by default."""
+
+    past_tasks: int | None = None
+    """Number of past tasks."""
+    past_rows: int | None = None
+    """Number of rows of each past task."""
+    past_from: Sequence[str] | None = None
+    """Folder and search space of another model, whose training tasks become the past tasks."""
+    test_rows: int | None = None
+    """Number of rows of each test task, which gets new initial designs."""
+    responses: str | None = None
+    """One of `RESPONSES`."""
+    design_rows: int = 2
+    """Number of rows of the initial designs that are drawn."""
+
+
+class Folding(NamedTuple):
+    """Folds of the tasks of a search space."""
+
+    folds: int
+    """Their number."""
+    splits: Sequence[str] = _SPLITS
+    """Splits whose tasks are in the folds."""
+    design_rows: int = 2
+    """Number of rows of the initial designs that are drawn."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -31,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--space", nargs="+", help="search spaces; all by default")
     parser.add_argument("--folds", type=int, help="number of folds; the other options apply to each of them")
-    parser.add_argument("--splits", nargs="+", default=["train", "validation", "test"], help="tasks of the folds")
+    parser.add_argument("--splits", nargs="+", default=_SPLITS, help="tasks of the folds")
     parser.add_argument("--design-rows", type=int, default=2, help="rows of the initial designs that are drawn")
     parser.add_argument("--past-tasks", type=int, help="number of past tasks")
     parser.add_argument("--past-rows", type=int, help="number of rows of each past task")
@@ -41,11 +71,13 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     data = folder(args.data)
     spaces = [load_space(data, name) for name in args.space or list_spaces(data)]
+    derivation = Derivation(**{name: getattr(args, name) for name in Derivation._fields})
     if args.folds is None:
-        write_dataset(args.out, [derive(space, args) for space in spaces])
+        write_dataset(args.out, [derive(space, derivation) for space in spaces])
         return
+    folding = Folding(args.folds, args.splits, args.design_rows)
     for number in range(args.folds):
-        folds = [derive(fold(space, number, args), args) for space in spaces]
+        folds = [derive(fold(space, number, folding), derivation) for space in spaces]
         write_dataset(args.out / f"fold-{number + 1}", folds)
 
 
@@ -54,39 +86,39 @@ def folder(data: str) -> Path:
     return bundled.path() if data == "bundled" else Path(data)
 
 
-def fold(space: SearchSpace, number: int, args: argparse.Namespace) -> SearchSpace:
+def fold(space: SearchSpace, number: int, folding: Folding) -> SearchSpace:
     """Returns the space with the tasks of one fold as test tasks, and all others as past tasks."""
-    tasks = {name: task for split in args.splits for name, task in space.split(split).items()}
-    if not 2 <= args.folds <= len(tasks):
-        raise ConfigError(f"--folds must be 2 to {len(tasks)}, the number of tasks, but got {args.folds}")
+    tasks = {name: task for split in folding.splits for name, task in space.split(split).items()}
+    if not 2 <= folding.folds <= len(tasks):
+        raise ConfigError(f"--folds must be 2 to {len(tasks)}, the number of tasks, but got {folding.folds}")
     names = np.random.default_rng(0).permutation(list(tasks))
-    test = {str(name): tasks[str(name)] for name in names[number :: args.folds]}
+    test = {str(name): tasks[str(name)] for name in names[number :: folding.folds]}
     train = {name: task for name, task in tasks.items() if name not in test}
-    designs = {name: space.designs.get(name) or draw_designs(task, args.design_rows) for name, task in test.items()}
+    designs = {name: space.designs.get(name) or draw_designs(task, folding.design_rows) for name, task in test.items()}
     return replace(space, train=train, validation={}, test=test, designs=designs)
 
 
-def derive(space: SearchSpace, args: argparse.Namespace) -> SearchSpace:
+def derive(space: SearchSpace, derivation: Derivation) -> SearchSpace:
     """Returns the space with other or fewer past tasks, fewer rows, and other responses."""
     train, test, designs = dict(space.train), dict(space.test), dict(space.designs)
-    if args.past_from is not None:
-        other = load_space(folder(args.past_from[0]), args.past_from[1], splits=["train"])
+    if derivation.past_from is not None:
+        other = load_space(folder(derivation.past_from[0]), derivation.past_from[1], splits=["train"])
         columns = np.arange(space.n_columns) % other.n_columns  # cut, or repeated
         train = {name: replace(task, X=task.X[:, columns]) for name, task in other.train.items()}
-    if args.past_tasks is not None:
+    if derivation.past_tasks is not None:
         names = np.random.default_rng(zlib.crc32(space.name.encode())).permutation(list(train))
-        train = {str(name): train[str(name)] for name in names[: args.past_tasks]}
-    if args.past_rows is not None:
-        train = {name: draw_rows(task, args.past_rows) for name, task in train.items()}
-    if args.test_rows is not None:
-        test = {name: draw_rows(task, args.test_rows) for name, task in test.items()}
-        designs |= {name: draw_designs(task, args.design_rows) for name, task in test.items()}
+        train = {str(name): train[str(name)] for name in names[: derivation.past_tasks]}
+    if derivation.past_rows is not None:
+        train = {name: draw_rows(task, derivation.past_rows) for name, task in train.items()}
+    if derivation.test_rows is not None:
+        test = {name: draw_rows(task, derivation.test_rows) for name, task in test.items()}
+        designs |= {name: draw_designs(task, derivation.design_rows) for name, task in test.items()}
     validation = dict(space.validation)
-    if args.responses in OF_ALL_TASKS:
-        change = OF_ALL_TASKS[args.responses]
+    if derivation.responses in OF_ALL_TASKS:
+        change = OF_ALL_TASKS[derivation.responses]
         train, validation, test = ({n: change(t) for n, t in split.items()} for split in (train, validation, test))
-    elif args.responses is not None:
-        test = {name: misleading(task, args.responses) for name, task in test.items()}
+    elif derivation.responses is not None:
+        test = {name: misleading(task, derivation.responses) for name, task in test.items()}
     return replace(space, train=train, validation=validation, test=test, designs=designs)
 
 

@@ -33,6 +33,13 @@ def test_every_task_is_in_one_fold_and_a_past_task_of_the_others(derive):
         np.testing.assert_array_equal(fold.designs[name]["test0"], whole.designs[name]["test0"])
 
 
+def test_a_derivation_changes_nothing_by_default(part):
+    script, whole = part("derive_data"), load_space(bundled.path(), "svm")
+    result = script.derive(whole, script.Derivation())
+    assert (result.train, result.validation, result.test) == (whole.train, whole.validation, whole.test)
+    assert result.designs == whole.designs
+
+
 def test_past_tasks_and_rows_are_left_out(derive):
     whole = load_space(bundled.path(), "svm")
     space = load_space(derive("--past-tasks", 3, "--past-rows", 7, "--test-rows", 50), "svm")
