@@ -7,6 +7,9 @@ Folders are in HPO-B's layout. The validation tasks of a search space are search
 training tasks; the test tasks, by methods that do not learn, if there are no others. The unrelated past is that of the
 search space before. Regret is 0 at the best row of a task and 1 at its median row, and that of random search is its
 expectation. Rerun the command to resume. The exit status is 1 if a method is behind.
+
+A second table compares methods with a past with `gp-mixture`, the tuner's method without one, on the same tasks and
+designs: the difference, pairs of a task and a past that are behind, and the trials that reach what it has after 40.
 """
 
 import argparse
@@ -28,12 +31,15 @@ from dre_jax.data.tasks import unit_scale
 from dre_jax.hpob.jobs import Job, collect, make_jobs, run_jobs
 from dre_jax.methods import find
 from dre_jax.runtime.setup import prepare
+from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD
 
 PASTS = ("own", "unrelated", "reversed")
 MIN_TASKS = 8
 """Number of training tasks from which validation tasks are searched."""
 DESIGNS = ("test0", "test1", "test2")
 LEVEL = 0.05
+BUDGET, MARGIN = 40, 0.05
+"""Number of trials, and the regret beyond which a search with a past is behind going alone."""
 
 
 class Gap(NamedTuple):
@@ -43,8 +49,16 @@ class Gap(NamedTuple):
     """Method and past."""
     family: str
     """A search space."""
+    task: str
     regrets: np.ndarray
     """f64[designs, T + 1]: the method's minus the expectation of random search."""
+    expected: np.ndarray
+    """f64[designs, T + 1]: the regret of random search."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The method's regret, the mean over designs, f64[T + 1]."""
+        return np.asarray((self.regrets + self.expected).mean(axis=0))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -74,6 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
                 gaps += gaps_of(jobs, method, past)
     gaps = [gap._replace(family=family_of(gap.family, args.together)) for gap in gaps]
     print(table(gaps, args.at))
+    if {DEFAULT_METHOD} < {gap.variant for gap in gaps}:
+        print(f"\n{alone_table(gaps, args.at)}")
     return int(bool(failures) or any(behind_random(gaps, args.at).values()))
 
 
@@ -140,15 +156,18 @@ def gaps_of(jobs: Sequence[Job], method: str, past: str) -> Iterator[Gap]:
             for datasets in collect([job], method).traces.values():
                 for name, traces in datasets.items():
                     rows = space.designs[name]
-                    regrets = [gap_of(space.test[name], rows[design], trace) for design, trace in traces.items()]
-                    yield Gap(variant, job.space, np.array(regrets))
+                    task = space.test[name]
+                    pairs = [regrets_of(task, rows[design], trace) for design, trace in traces.items()]
+                    regret, random = np.moveaxis(pairs, 1, 0)
+                    yield Gap(variant, job.space, name, regret - random, random)
 
 
-def gap_of(task: Task, design: np.ndarray, trace: np.ndarray) -> np.ndarray:
-    """Returns the regret after each trial, f64[T + 1], minus that of random search."""
+def regrets_of(task: Task, design: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the regrets after each trial of a method and of random search, two f64[T + 1]."""
     response = unit_scale(task.y)
-    gap = expected_random(response, np.asarray(design), len(trace) - 1) - trace
-    return np.asarray(gap / max(1.0 - float(np.median(response)), 1e-12))
+    scale = max(1.0 - float(np.median(response)), 1e-12)
+    random = expected_random(response, np.asarray(design), len(trace) - 1)
+    return (1.0 - np.asarray(trace)) / scale, (1.0 - random) / scale
 
 
 def expected_random(response: np.ndarray, design: np.ndarray, n_trials: int) -> np.ndarray:
@@ -184,6 +203,41 @@ def table(gaps: Sequence[Gap], at: Sequence[int]) -> str:
         lines.append(f"| {variant} | {family} | {len(group)} | {' | '.join(cells)} |")
     confidence = f"{100 * (1 - LEVEL):.0f} % confidence for all numbers of a method together"
     return f"Regret minus that of random search; *: behind it, with {confidence}.\n\n" + "\n".join(lines)
+
+
+def alone_table(gaps: Sequence[Gap], at: Sequence[int]) -> str:
+    """Returns how far each variant with a past is behind going alone, over pairs of a task and a past."""
+    alone = {gap.task: gap for gap in gaps if gap.variant == DEFAULT_METHOD}
+    with_past = [gap for gap in gaps if gap.variant != DEFAULT_METHOD and gap.task in alone]
+    lines = [
+        f"Regret minus that of {DEFAULT_METHOD}; pairs behind by more than {MARGIN} after {BUDGET} trials, and "
+        f"by how much; and the trials until the regret is at most what {DEFAULT_METHOD} has after {BUDGET}, "
+        "for half of the pairs, for 95 % and for all.\n",
+        f"| method | pairs | {' | '.join(f'at {t}' for t in at)} | behind | by | 50 % | 95 % | 100 % |",
+        f"|{' --- |' * (len(at) + 7)}",
+    ]
+    variants = dict.fromkeys(gap.variant for gap in with_past)
+    for name, group in [*((v, [gap for gap in with_past if gap.variant == v]) for v in variants), ("all", with_past)]:
+        pairs = [(gap, alone[gap.task]) for gap in group]
+        paired = [gap._replace(regrets=gap.regrets - other.regrets) for gap, other in pairs]
+        cells = ["{:+.3f} ± {:.3f}".format(*mean_and_error(paired, t)[:2]) for t in at]
+        behind = np.array([gap.mean[BUDGET] - other.mean[BUDGET] for gap, other in pairs])
+        needed = np.array([trials_until(gap.mean, other.mean[BUDGET]) for gap, other in pairs])
+        cells += [str(np.sum(behind > MARGIN)), f"{behind.max():+.3f}"]
+        cells += [f"{np.quantile(needed, share, method='higher'):.0f}" for share in (0.5, 0.95, 1.0)]
+        lines.append(f"| {name} | {len(pairs)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def trials_until(regrets: np.ndarray, target: float) -> float:
+    """Returns the first number of trials with at most a regret; infinite if there is none.
+
+    Example:
+      >>> trials_until(np.array([0.9, 0.4, 0.2]), 0.4), trials_until(np.array([0.9, 0.4]), 0.1)
+      (1.0, inf)
+    """
+    reached = np.flatnonzero(regrets <= target + 1e-12)
+    return float(reached[0]) if len(reached) else np.inf
 
 
 def behind_random(gaps: Sequence[Gap], at: Sequence[int]) -> dict[tuple[str, str, int], bool]:

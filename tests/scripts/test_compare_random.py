@@ -61,7 +61,7 @@ def test_behind_is_one_sided_and_corrected(part):
     def gaps(family: str, mean: float) -> list:
         noise = rng.normal(0.0, 0.1, (4, 3, 1))
         noise -= noise.mean(axis=1, keepdims=True)
-        return [script.Gap("m", family, mean + each) for each in noise]
+        return [script.Gap("m", family, str(i), mean + each, 0.0 * each) for i, each in enumerate(noise)]
 
     groups = {"ahead": gaps("ahead", -0.5), "behind": gaps("behind", 0.5), "level": gaps("level", 0.03)}
     marks = script.behind_random([gap for group in groups.values() for gap in group], [0])
@@ -71,6 +71,21 @@ def test_behind_is_one_sided_and_corrected(part):
     expected = np.sqrt(sum(row.var(ddof=1) / 3 for row in values)) / 4
     np.testing.assert_allclose([mean, error, freedom], [0.03, expected, 8])
     assert "| m | behind | 4 | +0.500 ± " in script.table(groups["behind"], [0])
+
+
+def test_going_alone_is_the_other_of_each_pair(part):
+    """With its past, a search is behind on one of two tasks after 40 trials, and catches up there after 45."""
+    script = part("compare_random")
+    falling = np.linspace(1.0, 0.0, 51)[None].repeat(2, axis=0)
+    late = np.where(np.arange(51) < 45, np.maximum(falling, 0.4), 0.1)
+    traces = {"gp-mixture": (falling, falling), "m, own past": (falling - 0.02, late)}
+    gaps = [
+        script.Gap(variant, "f", task, regret - 0.5, np.full_like(regret, 0.5))
+        for variant, tasks in traces.items()
+        for task, regret in zip("ab", tasks, strict=True)
+    ]
+    lines = script.alone_table(gaps, [20, 40]).splitlines()
+    assert "| m, own past | 2 | -0.010 ± 0.000 | +0.090 ± 0.000 | 1 | +0.200 | 45 | 45 | 45 |" in lines
 
 
 @pytest.mark.slow
