@@ -74,7 +74,7 @@ LITTLE = {
     "chain.samples": 2, "chain.keep_every": 1,
 }  # fmt: skip
 STEPS = {"fine_tuning.epochs", "fitting.steps", "tuning.steps", "chain.burn_in"}  # before every trial: two
-SIMPLE = {"common.rows": 0, "processes.steps": 0}
+SIMPLE = {"common.rows": 0, "processes.steps": 0, "processes.draws": 8, "processes.selected": 4}
 """Settings of `hedged-prior` that leave out what takes longest to compile: the common process and fits to the task."""
 
 

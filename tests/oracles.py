@@ -40,6 +40,11 @@ def matern52(a, b=None):
     return (1.0 + r + r**2 / 3.0) * np.exp(-r)
 
 
+def kumaraswamy(x, a, b):
+    """Returns the distribution function of Kumaraswamy's distribution."""
+    return 1.0 - (1.0 - np.asarray(x, np.float64) ** a) ** b
+
+
 def fitted_process(params, x, y):
     """Returns scikit-learn's Gaussian process with a Matérn kernel with nu = 5/2, these hyperparameters and trials."""
     length, scale, noise = (np.exp(np.float64(a)) for a in (params.log_length, params.log_scale, params.log_noise))

@@ -17,7 +17,7 @@ from dre_jax.methods.baselines.gcp import QuantileConfig
 from dre_jax.methods.baselines.metis import Metis
 from dre_jax.methods.hedged_prior.hedged_prior import HedgedPrior
 from dre_jax.methods.hedged_prior.priors import Hypothesis, LearnedPriorConfig
-from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
+from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.nn.mlp import MLPConfig
 from dre_jax.optim.full_batch import FullBatchConfig, HistoryFitConfig

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import cholesky_solve, invert_factor, safe_cholesky
+from dre_jax.gp.cholesky import cholesky_solve, invert_factor, safe_cholesky, triangular_solve
 from dre_jax.gp.regression import ConditionedGP, PreparedGP, condition_gp, matmul, predict_signal, prepare_gp
 
 
@@ -66,7 +66,8 @@ def condition_student_t(
       (1.0, 5.5, True)
     """
     gp = condition_gp(matrix, y, where)
-    _, *variance_scale_and_density = _scales_and_density(gp.lower, gp.weights, y, where, degrees_of_freedom)
+    squares = matmul(y, gp.weights)
+    _, *variance_scale_and_density = _scales_and_density(gp.lower, squares, where, degrees_of_freedom)
     return ConditionedStudentT(gp, prepare_gp(gp), *variance_scale_and_density)
 
 
@@ -93,10 +94,10 @@ def log_t_density(
 
 
 def _scales_and_density(
-    lower: Array, weights: Array, y: Array, where: Array, degrees_of_freedom: Array | float
+    lower: Array, squares: Array, where: Array, degrees_of_freedom: Array | float
 ) -> tuple[Array, Array, Array]:
-    """Returns s, and the last two fields of `ConditionedStudentT`."""
-    squares, count = matmul(y, weights), jnp.sum(where, dtype=y.dtype)
+    """Returns s, and the last two fields of `ConditionedStudentT`, given y' K^-1 y."""
+    count = jnp.sum(where, dtype=squares.dtype)
     half_log_determinant = jnp.sum(jnp.log(jnp.diagonal(lower)))
     log_density = log_t_density(squares, half_log_determinant, count, degrees_of_freedom)
     total = degrees_of_freedom + squares
@@ -110,7 +111,9 @@ def log_student_t_density(matrix: Array, y: Array, where: Array, degrees_of_free
     The gradient uses the factor of the forward pass with its jitter. The gradient with respect to the degrees of
     freedom, which are a setting, is zero.
     """
-    return _forward(matrix, y, where, degrees_of_freedom)[0]
+    lower, _ = safe_cholesky(matrix)
+    squares = jnp.sum(triangular_solve(lower, y) ** 2)
+    return _scales_and_density(lower, squares, where, degrees_of_freedom)[2]
 
 
 def _forward(
@@ -120,7 +123,7 @@ def _forward(
     # The inverse of the factor serves the value and the gradient: one triangular system in place of four.
     inverse = invert_factor(lower)
     weights = matmul(matmul(inverse, y), inverse)
-    scale, _, log_density = _scales_and_density(lower, weights, y, where, degrees_of_freedom)
+    scale, _, log_density = _scales_and_density(lower, matmul(y, weights), where, degrees_of_freedom)
     return log_density, (inverse, weights, where, scale)
 
 

@@ -1,10 +1,11 @@
-"""Gaussian processes of several length scales, fixed and fitted, averaged by their evidence; without past tasks.
+"""Gaussian processes with fixed, fitted and drawn hyperparameters, averaged by evidence; without past tasks.
 
 Few trials do not determine length scales: the most likely ones are often far too long or too short, and a search that
-trusts them stops early or tries the edges. Here processes with fixed length scales, and others that are fitted to the
-trials, are components of a mixture; the trials' evidence weights them, of the fitted ones by their predictions
-(`dre_jax.methods.hedged_prior.task_process`). The expected improvement is the weighted sum of the components'. These
-are the processes without past tasks of `dre_jax.methods.hedged_prior`, on their own.
+trusts them stops early or tries the edges. Here processes with fixed length scales, others that are fitted to the
+trials, and others whose length scales, noise and warps are drawn are components of a mixture. The trials' evidence
+weights them, the fitted ones by their predictions (`dre_jax.methods.hedged_prior.task_processes`). The expected
+improvement is the weighted sum of the components'. These are the processes without past tasks of
+`dre_jax.methods.hedged_prior`, on their own.
 """
 
 from dataclasses import dataclass, field
@@ -25,12 +26,9 @@ from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
     TaskPosterior,
     TaskProcess,
-    TaskProcessConfig,
-    condition_processes,
-    fixed_processes,
-    log_shares,
     task_covariance_and_residuals,
 )
+from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig, condition_processes, fixed_processes
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import (
     EXPECTED_IMPROVEMENT,
@@ -71,7 +69,7 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
     """
 
     processes: TaskProcessConfig = field(default_factory=TaskProcessConfig)
-    """The fixed and the fitted processes."""
+    """The fixed, fitted and drawn processes."""
     degrees_of_freedom: AboveTwo[float] = 5.0
     """nu > 2 of the variance scale of the task; see `dre_jax.gp.student`."""
     linear_log_odds: float = 2.0
@@ -128,10 +126,8 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
         y, where = trials.y, trials.where
         hyperpriors = _hyperpriors(trials.x.shape[1], y.dtype)
         processes = condition_processes(self.processes, hyperpriors, trials, self.degrees_of_freedom)
-        # Equal responses do not identify the variance scale, so they must not change the weights.
-        evidence = jnp.where(jnp.any(y != 0.0), processes.log_density, 0.0)
-        log_weight = jax.nn.log_softmax(log_shares(self.processes, y.dtype) + evidence)
-        fitted = FittedMixture(trials, processes, log_weight, best_response(y, where), transform)
+        log_weight = jax.nn.log_softmax(processes.log_weight)
+        fitted = FittedMixture(trials, processes.posterior, log_weight, best_response(y, where), transform)
         if trials.noise_var is None:
             return fitted
         means, _ = mixture_moments(log_weight, *component_moments(fitted, trials.x))
@@ -173,9 +169,8 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
 
 
 def _hyperpriors(n_columns: int, dtype: Any) -> TaskHyperpriors:
-    """Returns the generic prior for all processes: without past tasks, that with a trend is one more of them."""
-    prior = jax.tree.map(lambda a: a.astype(dtype), generic_prior(n_columns))
-    return TaskHyperpriors(prior, prior)
+    """Returns the generic prior."""
+    return TaskHyperpriors(jax.tree.map(lambda a: a.astype(dtype), generic_prior(n_columns)))
 
 
 def component_moments(fitted: FittedMixture, new: Array) -> tuple[Array, Array]:
@@ -187,7 +182,7 @@ def component_moments(fitted: FittedMixture, new: Array) -> tuple[Array, Array]:
 ENTRIES = (
     Entry(
         name="gp-mixture",
-        summary="Gaussian processes of fixed and fitted length scales, averaged by evidence; this library's own",
+        summary="Gaussian processes of fixed, fitted and drawn length scales, averaged by evidence; this library's own",
         paper="this library",
         default=GaussianProcessMixture(),
     ),

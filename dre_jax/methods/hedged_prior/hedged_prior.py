@@ -3,9 +3,10 @@
 Past tasks train a few priors: a common trend, and a kernel of the deviations from it (`priors`). Held-out trials choose
 the number of training steps (`training`). A few past tasks also have a multi-task Gaussian process
 (`common_process`). Hypotheses about a new task keep, weaken, drop or reverse these priors (`priors`). Processes of the
-task, some of them fitted to its trials, do not use past tasks (`task_process`). The marginal likelihood of the trials
+task, some of them fitted to its trials, do not use past tasks (`task_processes`). The marginal likelihood of the trials
 weights all components (`mixture`), and the expected improvement of the mixture selects the next trial. A few trials are
-therefore enough to reject past tasks that mislead.
+therefore enough to reject past tasks that mislead where the trials are. They say nothing about regions that the past
+tasks avoid: the processes of the task alone select every fifth trial from the tenth on.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ from dre_jax.methods.hedged_prior.priors import (
     hypothesis_arrays,
     init,
 )
-from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
+from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
+from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, train_priors
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread
@@ -96,6 +98,8 @@ class HedgedPrior(Checked):
     """The process that a few past tasks have in common."""
     past_trial_weight: NonNegative[float] = 0.25
     """Trials of the task that a trial of one or two past tasks counts as; see `share_with_task`."""
+    alone_every: NonNegative[int] = 5
+    """The processes of the task alone select one trial of so many; 0 for none. See `select_alone`."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
     """Fits to past tasks that give the prior of the length scales of those processes."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
@@ -191,6 +195,7 @@ class HedgedPrior(Checked):
         else:
             n_fixed = len(self.processes.lengthscales)
             log_weight = improvement_weights(posterior, n_fixed, self.common.interpolation)
+        log_weight = select_alone(posterior, log_weight, self.alone_every)
         return ConditionedPriors(posterior, best_response(y, history.where), log_weight, transform)
 
     def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
@@ -282,6 +287,23 @@ def share_with_task(posterior: HedgedPosterior, past_trials: Array) -> Array:
     return _give_share(posterior.log_weight, posterior.n_past, len(posterior.log_weight), n_trials / total)
 
 
+def select_alone(posterior: HedgedPosterior, log_weight: Array, every: int) -> Array:
+    """Returns the weights in the expected improvement; in one trial of so many, those of processes without a trend.
+
+    The first is trial ``2 * every``, because past tasks help most in the beginning. However well they explain the
+    trials, these were evaluated where they promise most. The evidence cannot say that the task has its best
+    configurations elsewhere, unless a trial is evaluated there.
+    """
+    if every == 0:
+        return log_weight
+    is_alone = jnp.arange(len(log_weight)) >= posterior.n_past
+    trend_weight = posterior.task_posteriors.process.trend_weight
+    is_alone = is_alone & jnp.concatenate([jnp.ones(posterior.n_past, bool), trend_weight == 0.0])
+    alone = jax.nn.log_softmax(jnp.where(is_alone, posterior.log_weight, -jnp.inf))
+    number = jnp.sum(posterior.trials.where) + 1
+    return jnp.where((number % every == 0) & (number > every), alone, log_weight)
+
+
 def _give_share(log_weight: Array, first: int, last: int, share: Array) -> Array:
     """Returns log weights after a share of all weights went to components ``first`` to before ``last``, by theirs."""
     before, part, after = jnp.split(log_weight, [first, last])
@@ -329,6 +351,6 @@ ENTRIES = (
         transfer=True,
         default=HedgedPrior(),
         companion="dre",
-        free=("acquisition", "processes", "past_trial_weight"),
+        free=("acquisition", "processes", "past_trial_weight", "alone_every"),
     ),
 )

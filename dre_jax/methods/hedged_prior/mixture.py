@@ -1,11 +1,11 @@
 """The predictive mixture of the recommended method: Bayesian model averaging (Hoeting et al. 1999).
 
 A component is a member's learned prior or the common process of past tasks under one hypothesis, or a Gaussian process
-of the task (`task_process`), whose hyperparameters are fixed or fitted, with or without the learned trend. Before the
-first trial the former two have the total weight `HedgedPriorParams.transfer_log_odds` (as a probability), of which
-`CommonPrior.log_odds` is the common process's part, and the processes of the task have the remaining weight. With the
-weight pi_c of a component c before the first trial and the marginal likelihood p(y | c) of the trials, the responses of
-candidates have the mixture density
+of the task (`task_processes`), whose hyperparameters are fixed, fitted or drawn, with or without the learned trend.
+Before the first trial the former two have the total weight `HedgedPriorParams.transfer_log_odds` (as a probability), of
+which `CommonPrior.log_odds` is the common process's part, and the processes of the task have the remaining weight. With
+the weight pi_c of a component c before the first trial and the marginal likelihood p(y | c) of the trials, the
+responses of candidates have the mixture density
 
     p(y* | y) = sum_c w_c p(y* | y, c),    w_c ~ pi_c p(y | c).
 """
@@ -46,13 +46,8 @@ from dre_jax.methods.hedged_prior.priors import (
     sample_prior,
     scale_variances,
 )
-from dre_jax.methods.hedged_prior.task_process import (
-    TaskHyperpriors,
-    TaskPosterior,
-    TaskProcessConfig,
-    condition_processes,
-    log_shares,
-)
+from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskPosterior
+from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig, condition_processes
 from dre_jax.optim.mixture_weights import fit_mixture_weights
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
@@ -222,16 +217,14 @@ def condition_mixture(
     trend = jnp.mean(past[0].features.trend, axis=0)
     trials = trials._replace(trend=jnp.where(where, trend, 0.0))
     tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
-    # Equal responses do not identify the variance scale, so they must not change the weights.
-    task_evidence = jnp.where(jnp.any(where & (trials.y != 0.0)), tasks.log_density, 0.0)
     log_transfer = jax.nn.log_sigmoid(params.transfer_log_odds)
     log_weights = [
         log_transfer - math.log(len(one.log_weight)) + one.log_weight.ravel() + log_share
         for one, log_share in zip(past, log_share_of_past, strict=True)
     ]
-    own = jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence
-    log_weight = jax.nn.log_softmax(jnp.concatenate([*log_weights, own]))
-    return HedgedPosterior(tuple(past), trials, tasks, log_weight)
+    log_weights.append(jax.nn.log_sigmoid(-params.transfer_log_odds) + tasks.log_weight)
+    log_weight = jax.nn.log_softmax(jnp.concatenate(log_weights))
+    return HedgedPosterior(tuple(past), trials, tasks.posterior, log_weight)
 
 
 def component_moments(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array) -> tuple[Array, Array]:

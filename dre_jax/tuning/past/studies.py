@@ -25,13 +25,8 @@ from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, gather_rows, misranked_share
 from dre_jax.methods.hedged_prior.priors import Trials
-from dre_jax.methods.hedged_prior.task_process import (
-    TaskHyperpriors,
-    TaskProcess,
-    TaskProcessConfig,
-    fixed_processes,
-    task_covariance_and_residuals,
-)
+from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcess, task_covariance_and_residuals
+from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig, fixed_processes
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import History
 from dre_jax.tuning.past.tasks import Evaluated
@@ -173,7 +168,7 @@ def _compare(
 ) -> tuple[Array, Array, Array]:
     y = standardise(responses, where).y
     prior = generic_prior(x.shape[1])
-    processes = fixed_processes(TaskProcessConfig(), TaskHyperpriors(prior, prior))
+    processes = fixed_processes(TaskProcessConfig(), TaskHyperpriors(prior))
     normal = jax.random.normal(jax.random.key(0), (_SAMPLES, x.shape[0]), x.dtype)
     without = _log_density(processes, Trials(x, y, where, trend=jnp.zeros_like(y)))
 

@@ -48,6 +48,20 @@ def test_similar_tasks_help_at_once_and_reversed_tasks_are_rejected(learned, hil
     assert reversed_past[-1] < 0.002
 
 
+def test_every_fifth_trial_is_without_the_past(learned, hills, make_candidates):
+    task, rows = hills.test["new"], make_candidates(hills.test["new"].X)
+    turned = learned._replace(priors=learned.priors._replace(trend=jax.tree.map(np.negative, learned.priors.trend)))
+
+    def changes(method, n):
+        histories = make_history(task.X[:n], task.y[:n], CAPACITY)
+        pair = [jitted_value(method, params, histories, rows, jax.random.key(0)) for params in (learned, turned)]
+        on = np.asarray(rows.where)
+        return not np.allclose(*(np.asarray(each)[on] for each in pair), rtol=1e-4, atol=1e-4)
+
+    assert [n for n in (4, 5, 9, 10) if not changes(METHOD, n)] == [9]
+    assert changes(replace(METHOD, alone_every=0), 9)
+
+
 @pytest.mark.slow
 def test_trials_of_one_or_two_past_tasks_are_counted(hills):
     method = replace(METHOD, training=replace(METHOD.training, steps=1))

@@ -12,6 +12,7 @@ from scipy.stats import multivariate_t
 from dre_jax.gp import fourier
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, MultiTaskParams, condition_common
+from dre_jax.methods.hedged_prior.drawn_processes import draw_processes
 from dre_jax.methods.hedged_prior.hedged_prior import improvement_weights, mean_and_improvement, share_with_task
 from dre_jax.methods.hedged_prior.mixture import (
     HedgedPriorParams,
@@ -21,8 +22,9 @@ from dre_jax.methods.hedged_prior.mixture import (
     sample_responses,
 )
 from dre_jax.methods.hedged_prior.priors import Hypothesis, LearnedPriorConfig, Trials, hypothesis_arrays, init
-from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
-from tests.oracles import in_slots, learned_prior, log_augmented_improvement, matern52
+from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
+from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
+from tests.oracles import in_slots, kumaraswamy, learned_prior, log_augmented_improvement, matern52
 
 CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, degrees_of_freedom=3.5)
 HYPOTHESES = (
@@ -41,10 +43,11 @@ HYPOTHESES = (
 )
 COLUMNS, CAPACITY = 3, 16
 CANDIDATES, CHECKED = 4100, [0, 1, 1366, 1367, 2048, 4099]  # in three blocks: their ends, and what is between
-PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,))  # `test_task_process` tests fits
+HYPERPRIORS = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
+PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,), draws=8, selected=8)  # other tests fit and select
 LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
 N_FIXED, INTERPOLATION = 3, 0.5
-SHARES, TRANSFER, INCUMBENT = np.array([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4]), 0.8, 0.5
+SHARES, TRANSFER, INCUMBENT = np.array([1 / 12, 1 / 12, 1 / 12, 1 / 8, 1 / 8, *[1 / 16] * 8]), 0.8, 0.5
 COMMON_HYPOTHESES = (*HYPOTHESES, Hypothesis(weight=0.4, noise_variance_factor=0.1))
 PAST = MultiTaskParams(np.array([-1.0, 0.2, -0.4]), np.array([0.1, -0.7, 0.3]), np.array(-0.5), np.array(-1.5), -4.0)
 COMMON_SHARE = 0.7
@@ -80,11 +83,10 @@ def expected_common(rows):
 
 
 def make_params(priors, transfer=TRANSFER, common=None):
-    hyperpriors = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
     log_odds = jnp.float32(np.log(transfer) - np.log1p(-transfer))
     facts = HeldOutEvidence(*[jnp.int32(0)] * 3, *[jnp.float32(0.0)] * 2)
     by = hypothesis_arrays(HYPOTHESES)
-    return HedgedPriorParams(priors, by, log_odds, hyperpriors, jnp.int32(1), facts, common)
+    return HedgedPriorParams(priors, by, log_odds, HYPERPRIORS, jnp.int32(1), facts, common)
 
 
 @jax.jit
@@ -134,6 +136,18 @@ def component(signal, noise, mean, y, errors):
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
+def expected_processes(rows, trend):
+    """Yields the covariance of the signal of each process of the task, its noise and the mean of its slope."""
+    slopes = 0.1 * np.outer(trend, trend)
+    for length, noise, slope in zip(LENGTHS, NOISES, SLOPES, strict=True):
+        variance = np.exp(-1.0) if slope else 1.0
+        yield 1.0 + variance * matern52(rows / (length * np.sqrt(COLUMNS))) + slope * slopes, noise, slope
+    draws = jax.tree.map(lambda a: np.asarray(a, np.float64), draw_processes(PROCESSES.draws, HYPERPRIORS.generic))
+    for log_length, log_signal, log_noise, slope, log_warp in zip(*draws, strict=True):
+        signal = np.exp(log_signal) * matern52(kumaraswamy(rows, *np.exp(log_warp)) / np.exp(log_length))
+        yield 1.0 + signal + slope * slopes, np.exp(log_noise), slope
+
+
 def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_trials=np.inf):
     """Returns weights f64[J, H], f64[C] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
     cases, rows, trend, errors = [], np.concatenate([x, new]), 0.0, np.broadcast_to(errors, len(y))
@@ -158,9 +172,7 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_t
         density, *moments = component(signal, noise, h.slope_mean * m, y, errors)
         weight = h.weight / sum(h.weight for h in COMMON_HYPOTHESES)
         cases.append((np.log(TRANSFER * COMMON_SHARE * weight) + density, *moments))
-    for length, noise, slope, share in zip(LENGTHS, NOISES, SLOPES, SHARES, strict=True):
-        variance = np.exp(-1.0) if slope else 1.0
-        signal = 1.0 + variance * matern52(rows / (length * np.sqrt(COLUMNS))) + 0.1 * slope * np.outer(trend, trend)
+    for (signal, noise, slope), share in zip(expected_processes(rows, trend), SHARES, strict=True):
         density, *moments = component(signal, noise, slope * trend, y, errors)
         cases.append((np.log((1.0 - TRANSFER) * share) + density, *moments))
     evidence, means, variances, noises = (np.array(a) for a in zip(*cases, strict=True))
@@ -174,6 +186,8 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_t
     moved = len(y) / (len(y) + few_past_trials)
     improvement = (1.0 - moved) * improvement + moved * own @ own_each / own.sum()
     variance = share @ (variances + (means - mean) ** 2)
+    n_drawn = PROCESSES.selected
+    own = np.concatenate([own[:-n_drawn], np.sort(own[-n_drawn:])[::-1]])  # in the order of their evidence
     return learned.reshape(CONFIG.members, -1), common, own, mean, variance, np.log(improvement)
 
 
