@@ -112,8 +112,10 @@ def parts_of(space: SearchSpace) -> Iterator[SearchSpace]:
         yield replace(space, train={}, validation={})
 
 
-def with_past(space: SearchSpace, past: str, other: SearchSpace, test_rows: int) -> SearchSpace:
-    """Returns the space with another past: at most ten tasks of 60 trials; a past needs training tasks."""
+def with_past(
+    space: SearchSpace, past: str, other: SearchSpace, test_rows: int, *, n_tasks: int = 10, n_trials: int = 60
+) -> SearchSpace:
+    """Returns the space with another past, of at most so many tasks and trials; a past needs training tasks."""
     large = {name: task for name, task in space.test.items() if task.n_rows > test_rows}
     cut = derive(replace(space, test=large), Namespace(**vars(_NOTHING) | {"test_rows": test_rows}))
     test, designs = {**space.test, **cut.test}, {**space.designs, **cut.designs}
@@ -124,7 +126,7 @@ def with_past(space: SearchSpace, past: str, other: SearchSpace, test_rows: int)
         train = {f"other {name}": replace(task, X=task.X[:, columns]) for name, task in past_tasks(other).items()}
     elif past == "reversed":
         train = {name: replace(task, y=-task.y) for name, task in train.items()}
-    few = Namespace(**vars(_NOTHING) | {"past_tasks": min(10, len(train)), "past_rows": 60})
+    few = Namespace(**vars(_NOTHING) | {"past_tasks": min(n_tasks, len(train)), "past_rows": n_trials})
     return replace(derive(replace(space, train=train), few), test=test, designs=designs)
 
 
