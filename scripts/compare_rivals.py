@@ -8,11 +8,12 @@ checkout of the public repository `slds-lmu/yahpo_data`; the past studies are ra
 begins with a design of two random trials, which ``--trials`` does not count. Regret is 0 at the best known value of a
 task and 1 at the median random configuration. Finished searches are in the file: rerun the command to resume.
 
-Install the rivals with ``pip install -r scripts/rivals/requirements.txt``; one whose package is missing is left out.
+Install the rivals with ``pip install -r scripts/rivals/requirements.txt``; one whose packages are missing is left out.
 """
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import sys
@@ -50,6 +51,8 @@ class Job(NamedTuple):
     group: int
     seed: int
     trials: int
+    limit: float
+    """Seconds of a search, after which it ends."""
     done: frozenset[Study]
     """Studies that are left out."""
 
@@ -69,6 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--past-rows", type=int, default=60, help="number of trials of a past study of a table")
     parser.add_argument("--past-trials", type=int, default=40, help="number of trials of a live past study")
     parser.add_argument("--rows", type=int, default=800, help="maximum number of rows of a table")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds of a search, after which it ends")
     parser.add_argument("--by-family", action="store_true", help="print a table of each family too")
     parser.add_argument("--workers", type=int, default=1)
     args = parser.parse_args(arguments)
@@ -77,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
     rivals = list(installed(args.rivals))
     done = frozenset(read_searches(args.out, args.trials))
     jobs = [
-        Job(rival, family, group, seed, args.trials, done)
+        Job(rival, family, group, seed, args.trials, args.limit, done)
         for seed in range(args.seeds)
         for family in families
         for group in family.groups()
@@ -104,13 +108,13 @@ def families_of(args: argparse.Namespace) -> list[TableFamily | LiveFamily]:
 
 
 def installed(rivals: Sequence[str]) -> Iterator[str]:
-    """Yields the rivals whose package is installed, and prints a line about each other one."""
+    """Yields the rivals whose packages are installed, and prints a line about each other one."""
     for name in rivals:
-        package = RIVALS[name].missing_package()
-        if package is None:
-            yield name
+        missing = RIVALS[name].missing_packages()
+        if missing:
+            print(f"{name} is left out: {', '.join(missing)} must be installed", file=sys.stderr)
         else:
-            print(f"{name} is left out: {package} is not installed", file=sys.stderr)
+            yield name
 
 
 def run_jobs(jobs: Sequence[Job], out: Path, workers: int) -> bool:
@@ -140,7 +144,7 @@ def work(job: Job) -> tuple[Job, dict[Study, Search], str]:
         if study not in job.done and (task.problem.past or not RIVALS[job.rival].transfer):
             try:
                 with redirect_stdout(StringIO()):  # some rivals print what they do
-                    results[study] = search(task, make, job.seed, job.trials)
+                    results[study] = search(task, make, job.seed, job.trials, job.limit)
             except Exception:  # of another library, whichever it is
                 return job, results, traceback.format_exc(limit=-1).replace("\n", " ")
     return job, results, ""

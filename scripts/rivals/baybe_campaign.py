@@ -29,7 +29,9 @@ class BaybeCampaign:
             for task, study in problem.past.items()
             for trial in study
         ]
-        candidates = pd.DataFrame([{**coordinates(self.space, row), "task": NEW} for row in rows or []]).drop_duplicates()
+        candidates = pd.DataFrame(
+            [{**coordinates(self.space, row), "task": NEW} for row in rows or []]
+        ).drop_duplicates()
         parameters = [TaskParameter("task", [*problem.past, NEW], active_values=[NEW])]
         for name, parameter in self.space.items():
             if isinstance(parameter, Categorical):

@@ -20,7 +20,9 @@ class Study(NamedTuple):
 
 
 def regrets(values: Sequence[float], best: float, median: float, n_design: int, trials: int) -> np.ndarray:
-    """Returns the regret f64[trials + 1] after the design and each trial; a table that ends earlier has been found whole.
+    """Returns the regret f64[trials + 1] after the design and after each trial.
+
+    A table of fewer rows keeps the regret of its last row.
 
     Example:
       >>> regrets([0.0, 1.0, 0.5, 2.0], best=2.0, median=1.0, n_design=2, trials=3).tolist()
@@ -45,7 +47,7 @@ def frame_of(
     best = {task: float(values.max()) for task, values in samples.items()}
     for study, found in searches.items():
         task = study.family, study.task
-        best[task] = max(best[task], *found.values)
+        best[task] = max(best[task], float(np.nanmax(found.values)))
     rows = {}
     for study, found in searches.items():
         task = study.family, study.task
@@ -66,23 +68,30 @@ def table(frame: pd.DataFrame, searches: Mapping[Study, Search]) -> str:
     present = {study.rival for study in searches}
     names = [name for name in RIVALS if name in present]
     reference = names[0]
-    means = frame.groupby(["rival", "family", "task"], sort=False).mean()
+    means = frame.groupby(["rival", "family", "task"], sort=False).agg(lambda values: values.mean(skipna=False))
+    of_reference = means.xs(reference, level="rival")
     heads = ["rival", "transfer", "tasks", *(f"regret at {t}" for t in frame), *(f"behind at {t}" for t in frame)]
     heads += ["seconds a suggestion", "seconds to set up", "lines to set up"]
     lines = [heads, ["---", "---", *("---:" for _ in heads[2:])]]
     for name in names:
         of_rival = means.xs(name, level="rival")
-        gaps = (of_rival - means.xs(reference, level="rival")).dropna()
+        shared = of_rival.index.intersection(of_reference.index)
+        gaps = of_rival.loc[shared] - of_reference.loc[shared]
         suggestions = [s for study, found in searches.items() if study.rival == name for s in found.seconds]
         setups = [found.setup_seconds for study, found in searches.items() if study.rival == name]
         entry = RIVALS[name]
         cells = [entry.title, "yes" if entry.transfer else "no", str(len(of_rival))]
-        cells += [f"{of_rival[t].mean():.3f} ± {_error(of_rival[t]):.3f}" for t in frame]
-        cells += ["" if name == reference else f"{gaps[t].mean():+.3f} ± {_error(gaps[t]):.3f}" for t in frame]
-        lines.append([*cells, f"{np.median(suggestions):.2f}", f"{np.median(setups):.1f}", str(entry.n_lines())])
+        cells += [_cell(of_rival[t], "") for t in frame]
+        cells += ["" if name == reference else _cell(gaps[t], "+") for t in frame]
+        median = f"{np.median(suggestions):.2f}" if suggestions else "–"
+        lines.append([*cells, median, f"{np.median(setups):.1f}", str(entry.n_lines())])
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return f"Behind: regret minus that of {RIVALS[reference].title} on the same tasks.\n\n{text}"
 
 
-def _error(values: pd.Series) -> float:
-    return float(values.sem()) if len(values) > 1 else 0.0
+def _cell(values: pd.Series, sign: str) -> str:
+    """Returns the mean with its standard error; a dash without tasks, or if time did not suffice for a task."""
+    if values.empty or values.isna().any():
+        return "–"
+    error = values.sem() if len(values) > 1 else 0.0
+    return f"{values.mean():{sign}.3f} ± {error:.3f}"

@@ -76,7 +76,10 @@ def best_of_past(studies: Studies) -> list[Params]:
 
 def complete(space: Space, params: Params) -> Params:
     """Returns a configuration with a value of each hyperparameter, for tuners that know no conditions."""
-    lowest = {name: parameter.choices[0] if isinstance(parameter, Categorical) else parameter.low for name, parameter in space.items()}
+    lowest = {
+        name: parameter.choices[0] if isinstance(parameter, Categorical) else parameter.low
+        for name, parameter in space.items()
+    }
     return {**lowest, **params}
 
 

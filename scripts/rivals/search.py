@@ -1,5 +1,6 @@
 """One search of a rival, which is the same for all."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,17 +17,17 @@ class Search(NamedTuple):
     """What a rival found."""
 
     values: list[float]
-    """Of all trials in their order, those of the design first."""
+    """Of all trials in their order, those of the design first; NaN for trials that time did not suffice for."""
     trials: int
     """How many were asked for after the design; a table may have fewer rows."""
     setup_seconds: float
-    """From the problem to a rival that knows the design; past studies that several tasks share are learned from once."""
+    """From the problem to a rival that knows the design; tasks that share past studies may learn from them once."""
     seconds: list[float]
     """Of each suggestion."""
 
 
-def search(task: Task, make: Maker, seed: int, trials: int) -> Search:
-    """Returns what a rival finds in as many trials after the design.
+def search(task: Task, make: Maker, seed: int, trials: int, limit: float = math.inf) -> Search:
+    """Returns what a rival finds in as many trials after the design, or until it has taken a limit of seconds.
 
     A configuration of a table that is no row, or was evaluated, stands for the nearest row that was not.
     """
@@ -49,6 +50,9 @@ def search(task: Task, make: Maker, seed: int, trials: int) -> Search:
         values.append(value)
     setup_seconds = time.perf_counter() - start
     for _ in range(trials if table is None else min(trials, int(left.sum()))):
+        if setup_seconds + sum(seconds) > limit:
+            values.append(math.nan)
+            continue
         start = time.perf_counter()
         params = rival.ask()
         seconds.append(time.perf_counter() - start)

@@ -18,13 +18,20 @@ class SmacFacade:
         folder = tempfile.TemporaryDirectory()
         self.folder = folder
         scenario = Scenario(
-            self.space, deterministic=True, n_trials=1000, seed=seed, output_directory=folder.name  # never written
+            self.space,
+            deterministic=True,
+            n_trials=1000,
+            seed=seed,
+            output_directory=folder.name,  # never written
         )
         facade = HyperparameterOptimizationFacade
         self.smac = facade(
             scenario,
             lambda config, seed=0: 0.0,
             initial_design=facade.get_initial_design(scenario, n_configs=0),
+            config_selector=facade.get_config_selector(
+                scenario, retrain_after=1
+            ),  # else the forest is eight trials old
             overwrite=True,
             logging_level=50,
         )

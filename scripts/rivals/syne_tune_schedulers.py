@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial
-from syne_tune.optimizer.baselines import BOTorch, RandomSearch
+from syne_tune.optimizer.baselines import CQR, RandomSearch
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 from syne_tune.optimizer.schedulers.transfer_learning.bounding_box import BoundingBox
 from syne_tune.optimizer.schedulers.transfer_learning.quantile_based.quantile_based_searcher import (
@@ -49,14 +49,18 @@ class SyneTuneScheduler:
         return without_inactive(self.space, params)
 
     def tell(self, params: Params, value: float) -> None:
-        trial = Trial(self.number, complete(self.space, params), datetime.now())
-        self.scheduler.on_trial_complete(trial, {"loss": -value})
-        self.number += 1
+        params = complete(self.space, params)
+        searched = self.scheduler.scheduler if isinstance(self.scheduler, BoundingBox) else self.scheduler
+        if all(
+            domain.is_valid(params[name]) for name, domain in searched.config_space.items()
+        ):  # a box fails otherwise
+            self.scheduler.on_trial_complete(Trial(self.number, params, datetime.now()), {"loss": -value})
+            self.number += 1
 
 
 INNER = {
     "box-random": lambda space, metric, minimize, seed: RandomSearch(space, [metric], minimize, seed),
-    "box-gp": lambda space, metric, minimize, seed: BOTorch(space, metric, minimize, seed),
+    "box-cqr": lambda space, metric, minimize, seed: CQR(space, metric, minimize, seed),
 }
 
 

@@ -115,7 +115,9 @@ def load_yahpo(folder: Path, name: str) -> YahpoSpace:
         raise ConfigError(f"a live space must be one of {', '.join(LAYOUTS)}, but got {name!r}")
     model = folder / name / "model.onnx"
     if not model.exists() or model.read_bytes()[:7] == b"version":  # of a pointer of Git LFS
-        raise ConfigError(f"the folder of YAHPO must have the network of each space, but {model} is missing or a pointer")
+        raise ConfigError(
+            f"the folder of YAHPO must have the network of each space, but {model} is missing or a pointer"
+        )
     try:
         import onnxruntime
     except ImportError as error:
