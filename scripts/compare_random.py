@@ -7,6 +7,9 @@ Folders are in HPO-B's layout. The validation tasks of a search space are search
 training tasks; the test tasks, by methods that do not learn, if there are no others. The unrelated past is that of the
 search space before. Regret is 0 at the best row of a task and 1 at its median row, and that of random search is its
 expectation. Rerun the command to resume. The exit status is 1 if a method is behind.
+
+``--yahpo DIR --spaces rbv2_rpart iaml_glmnet`` adds live functions: DIR is a checkout of the public repository
+`slds-lmu/yahpo_data`, and the expectation is that of random search in 20,000 random configurations.
 """
 
 import argparse
@@ -20,12 +23,14 @@ from typing import NamedTuple
 import numpy as np
 from command_line import errors_in_one_line
 from derive_data import derive, draw_designs, fold, folder
+from rivals.random_gaps import Sizes, live_curves
 from scipy.special import gammaln
 from scipy.stats import t as student_t
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.hpob import list_spaces, load_space, write_dataset
 from dre_jax.data.tasks import unit_scale
+from dre_jax.errors import ConfigError
 from dre_jax.hpob.jobs import Job, collect, make_jobs, run_jobs
 from dre_jax.methods import find
 from dre_jax.runtime.setup import prepare
@@ -52,16 +57,21 @@ class Gap(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     """Runs what is missing, prints the table, and returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", required=True, help="folders in HPO-B's layout, or `bundled`")
+    parser.add_argument("--data", nargs="+", default=[], help="folders in HPO-B's layout, or `bundled`")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--methods", nargs="+", default=["gp-mixture", "hedged-prior"])
     parser.add_argument("--pasts", nargs="+", choices=PASTS, default=list(PASTS))
     parser.add_argument("--at", type=int, nargs="+", default=[10, 20, 40], help="numbers of trials")
     parser.add_argument("--together", nargs="+", default=[], help="prefixes of search spaces that count as one family")
     parser.add_argument("--test-rows", type=int, default=800, help="maximum number of rows of a searched task")
+    parser.add_argument("--yahpo", type=Path, help="a checkout of yahpo_data")
+    parser.add_argument("--spaces", nargs="+", default=["rbv2_rpart", "iaml_glmnet"], help="live spaces")
+    parser.add_argument("--live-tasks", type=int, default=5, help="maximum number of tasks of a live space")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args(arguments)
     prepare()
+    if not args.data and args.yahpo is None:
+        raise ConfigError("methods are compared on --data, --yahpo or both, but got neither")
     spaces = [load_space(folder(data), name) for data in args.data for name in list_spaces(folder(data))]
     gaps, failures = list[Gap](), list[str]()
     for past in args.pasts:
@@ -74,6 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
                 jobs = make_jobs([method], folders, out=args.out / "runs" / past, **options)
                 failures += run_jobs(jobs, args.workers, f"{method}, {past}")
                 gaps += gaps_of(jobs, method, past)
+            if args.yahpo is not None and (transfers or past == args.pasts[0]):
+                gaps += live_gaps(args, method, past)
     gaps = [gap._replace(family=family_of(gap.family, args.together)) for gap in gaps]
     print(table(gaps, args.at))
     return int(bool(failures) or any(behind_random(gaps, args.at).values()))
@@ -137,7 +149,7 @@ def past_tasks(space: SearchSpace) -> Mapping[str, Task]:
 
 def gaps_of(jobs: Sequence[Job], method: str, past: str) -> Iterator[Gap]:
     """Yields how far a method is behind random search on each task."""
-    variant = f"{method}, {past} past" if find(method).transfer else method
+    variant = _variant(method, past)
     for job in jobs:
         if job.method == method:
             space = load_space(folder(job.data), job.space)
@@ -146,6 +158,31 @@ def gaps_of(jobs: Sequence[Job], method: str, past: str) -> Iterator[Gap]:
                     rows = space.designs[name]
                     regrets = [gap_of(space.test[name], rows[design], trace) for design, trace in traces.items()]
                     yield Gap(variant, job.space, np.array(regrets))
+
+
+def _variant(method: str, past: str) -> str:
+    return f"{method}, {past} past" if find(method).transfer else method
+
+
+def live_gaps(args: Namespace, method: str, past: str) -> Iterator[Gap]:
+    """Yields how far a method is behind random search on each live task."""
+    sizes, out = Sizes(args.live_tasks, max(args.at), len(DESIGNS)), args.out / "live" / f"{past}.jsonl"
+    for curves in live_curves(args.yahpo, args.spaces, method, past, sizes, out=out, workers=args.workers):
+        yield Gap(_variant(method, past), curves.family, live_gap(curves.sample, curves.values))
+
+
+def live_gap(sample: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Returns the regrets f64[designs, T + 1] minus those of random search.
+
+    Args:
+      sample: values of random configurations, f64[n].
+      values: of the trials of each search, f64[designs, T + 2]; a design of two comes first.
+    """
+    best, n = max(float(sample.max()), float(values.max())), len(sample)
+    traces = np.maximum.accumulate(values, axis=1)[:, 1:]
+    design, n_trials = np.array([n, n + 1]), traces.shape[1] - 1
+    expected = [expected_random(np.append(sample, each[:2]), design, n_trials) for each in values]
+    return np.asarray((np.array(expected) - traces) / max(best - float(np.median(sample)), 1e-12))
 
 
 def gap_of(task: Task, design: np.ndarray, trace: np.ndarray) -> np.ndarray:

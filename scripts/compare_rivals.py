@@ -12,49 +12,26 @@ Install the rivals with ``pip install -r scripts/rivals/requirements.txt``; one 
 """
 
 import argparse
-import json
 import math
-import multiprocessing
-import os
 import sys
-import traceback
-import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
 
 from command_line import errors_in_one_line
 from derive_data import folder
+from rivals.jobs import Job, read_searches, run_jobs
 from rivals.live_tasks import LiveFamily
-from rivals.outcomes import Study, frame_of, table
+from rivals.outcomes import frame_of, table
 from rivals.registry import RIVALS
-from rivals.search import Search, search
 from rivals.table_tasks import TableFamily
 
 from dre_jax.data.hpob import list_spaces
 from dre_jax.errors import ConfigError
-from dre_jax.hpob.workers import end_with_parent
 from dre_jax.runtime.setup import prepare
 
 AT = (3, 8, 18, 38)
 """Numbers of trials after the design that the table shows."""
 _N_DESIGNS = 5
-
-
-class Job(NamedTuple):
-    """A rival on tasks that share their past."""
-
-    rival: str
-    family: TableFamily | LiveFamily
-    group: int
-    seed: int
-    trials: int
-    limit: float
-    """Seconds of a search, after which it ends."""
-    done: frozenset[Study]
-    """Studies that are left out."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -115,47 +92,6 @@ def installed(rivals: Sequence[str]) -> Iterator[str]:
             print(f"{name} is left out: {', '.join(missing)} must be installed", file=sys.stderr)
         else:
             yield name
-
-
-def run_jobs(jobs: Sequence[Job], out: Path, workers: int) -> bool:
-    """Runs jobs, appends their searches to a file, and returns whether one failed."""
-    has_failed = False
-    # Hundreds of compiled programs in one process end in a crash inside XLA.
-    with multiprocessing.get_context("spawn").Pool(workers, end_with_parent, maxtasksperchild=1) as pool:
-        for i, (job, results, error) in enumerate(pool.imap_unordered(work, jobs), start=1):
-            with out.open("a") as file:
-                file.writelines(json.dumps([*study, *found]) + "\n" for study, found in results.items())
-            print(f"{i} of {len(jobs)}: {job.rival}, {job.family.name}", flush=True)
-            if error:
-                has_failed = True
-                print(f"{job.rival} failed on {job.family.name}: {error}", file=sys.stderr, flush=True)
-    return has_failed
-
-
-def work(job: Job) -> tuple[Job, dict[Study, Search], str]:
-    """Returns what a rival found, and the error that ended it."""
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # before PyTorch is there
-        os.environ[name] = "1"
-    prepare(1)
-    warnings.simplefilter("ignore")
-    make, results = RIVALS[job.rival].make(), dict[Study, Search]()
-    for task in job.family.tasks(job.group, job.seed):
-        study = Study(job.rival, job.family.name, task.name, job.seed)
-        if study not in job.done and (task.problem.past or not RIVALS[job.rival].transfer):
-            try:
-                with redirect_stdout(StringIO()):  # some rivals print what they do
-                    results[study] = search(task, make, job.seed, job.trials, job.limit)
-            except Exception:  # of another library, whichever it is
-                return job, results, traceback.format_exc(limit=-1).replace("\n", " ")
-    return job, results, ""
-
-
-def read_searches(path: Path, trials: int) -> dict[Study, Search]:
-    """Returns the searches of a file that have enough trials; a line cut short is left out."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows = [json.loads(line) for line in lines if line.endswith("]]")]
-    searches = {Study(*row[:4]): Search(*row[4:]) for row in rows}
-    return {study: found for study, found in searches.items() if found.trials >= trials}
 
 
 def print_tables(families: Sequence[TableFamily | LiveFamily], rivals: Sequence[str], args: argparse.Namespace) -> None:

@@ -28,6 +28,10 @@ class LiveFamily:
     """Maximum number of past studies."""
     n_trials: int
     """Number of trials of each."""
+    past: str = "own"
+    """What past trials have values of: "own", other tasks; "reversed", those negated; "unrelated", another space."""
+    other: str | None = None
+    """The other space."""
 
     def groups(self) -> range:
         """Returns the numbers of the groups of tasks that share their past."""
@@ -38,11 +42,8 @@ class LiveFamily:
         live = self._load()
         names, others = split_tasks(live, self.n_tasks, self.n_studies)[group]
         random = np.random.default_rng([zlib.crc32(self.name.encode()), group, seed])
-        past = {}
-        for name in random.permutation(others)[: self.n_studies]:
-            drawn = random_params(live.space, self.n_trials, random)
-            past[str(name)] = list(map(Evaluated, drawn, live.evaluate(str(name), drawn).tolist()))
-        problem = Problem(live.space, past)
+        studies = [str(name) for name in random.permutation(others)[: self.n_studies]]
+        problem = Problem(live.space, {name: self._study(live, name, random) for name in studies})
         designs = [random_params(live.space, _DESIGN, random) for _ in names]
         return [
             Task(name, problem, design, evaluate=partial(live.evaluate, name))
@@ -54,6 +55,18 @@ class LiveFamily:
         live = self._load()
         drawn = random_params(live.space, _SAMPLE, np.random.default_rng(0))
         return {name: live.evaluate(name, drawn) for name in live.tasks[: self.n_tasks]}
+
+    def _study(self, live: YahpoSpace, task: str, random: np.random.Generator) -> list[Evaluated]:
+        points = random.random((self.n_trials, len(live.space)))
+        params = list(map(live.space.params, points))
+        if self.past == "unrelated" and self.other is not None:
+            other = load_yahpo(self.folder, self.other)
+            columns = np.arange(len(other.space)) % points.shape[1]  # cut, or repeated
+            name = other.tasks[live.tasks.index(task) % len(other.tasks)]
+            values = other.evaluate(name, list(map(other.space.params, points[:, columns])))
+        else:
+            values = live.evaluate(task, params) * (-1.0 if self.past == "reversed" else 1.0)
+        return list(map(Evaluated, params, values.tolist()))
 
     def _load(self) -> YahpoSpace:
         return load_yahpo(self.folder, self.name)

@@ -22,7 +22,8 @@ class OptunaStudy:
             )
         else:
             self.study = optuna.create_study(direction="maximize", sampler=optuna.samplers.GPSampler(seed=seed))
-        self.space, self.trial = problem.space, None
+        self.space = problem.space
+        self.trial: optuna.Trial | None = None
         for params in best_of_past(problem.past) if enqueue else []:
             self.study.enqueue_trial(params)
 

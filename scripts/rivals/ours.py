@@ -9,14 +9,15 @@ from rivals.problems import Problem
 
 
 @lru_cache(maxsize=1)
-def learn(problem: Problem) -> Surrogate:
-    return Surrogate.fit(past_of(problem.space, problem.past, direction="maximize"), quiet=True)
+def learn(problem: Problem, method: str) -> Surrogate:
+    return Surrogate.fit(past_of(problem.space, problem.past, direction="maximize"), method=method, quiet=True)
 
 
 class DreJax:
-    def __init__(self, problem: Problem, rows: Sequence[Params] | None, seed: int, *, transfer: bool = True) -> None:
+    def __init__(self, problem: Problem, rows: Sequence[Params] | None, seed: int, *, method: str | None) -> None:
         space = Space(problem.space, rules=[] if rows is None else [Allowed(rows)])
-        self.optimizer = Optimizer(space, learn(problem) if transfer else None, direction="maximize", seed=seed)
+        surrogate = None if method is None else learn(problem, method)
+        self.optimizer = Optimizer(space, surrogate, direction="maximize", seed=seed)
 
     def ask(self) -> Params:
         return self.optimizer.ask().params

@@ -1,22 +1,13 @@
 """The table of rivals: regret, how far they are behind ours, seconds and lines of code."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from rivals.jobs import Study
 from rivals.registry import RIVALS
 from rivals.search import Search
-
-
-class Study(NamedTuple):
-    """One rival on one task."""
-
-    rival: str
-    family: str
-    task: str
-    seed: int
 
 
 def regrets(values: Sequence[float], best: float, median: float, n_design: int, trials: int) -> np.ndarray:

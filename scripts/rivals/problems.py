@@ -74,7 +74,7 @@ def best_of_past(studies: Studies) -> list[Params]:
     return list({tuple(trial.params.items()): dict(trial.params) for trial in best}.values())
 
 
-def complete(space: Space, params: Params) -> Params:
+def complete(space: Space, params: Mapping[str, Any]) -> Params:
     """Returns a configuration with a value of each hyperparameter, for tuners that know no conditions."""
     lowest = {
         name: parameter.choices[0] if isinstance(parameter, Categorical) else parameter.low
@@ -92,7 +92,7 @@ def without_inactive(space: Space, params: Params) -> Params:
     return active
 
 
-def coordinates(space: Space, params: Params) -> dict[str, Any]:
+def coordinates(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
     """Returns choices, and numbers on the scale that they are searched on, from 0 to 1; those inactive are 0.5."""
     whole, point = complete(space, params), space.point(params)
     return {

@@ -15,7 +15,7 @@ class RandomSearch:
 
     def ask(self) -> Params:
         if self.rows is not None:
-            return self.rows[self.random.integers(len(self.rows))]
+            return self.rows[int(self.random.integers(len(self.rows)))]
         return random_params(self.space, 1, self.random)[0]
 
     def tell(self, params: Params, value: float) -> None:

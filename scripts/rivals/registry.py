@@ -50,8 +50,8 @@ _SYNE_TUNE = ("syne_tune_schedulers", "SyneTuneScheduler", ("syne_tune", "huggin
 _TPE = ("optuna_study", "OptunaStudy", ("optuna",))
 _GP_SAMPLER = ("optuna_study", "OptunaStudy", ("optuna", "torch"))
 RIVALS = {
-    "hedged-prior": Entry("dre_jax, recommended", *_OURS, True),
-    "gp-mixture": Entry("dre_jax, `gp-mixture`", *_OURS, False, {"transfer": False}),
+    "hedged-prior": Entry("dre_jax, recommended", *_OURS, True, {"method": "recommended"}),
+    "gp-mixture": Entry("dre_jax, `gp-mixture`", *_OURS, False, {"method": None}),
     "baybe": Entry("BayBE, `TaskParameter`", "baybe_campaign", "BaybeCampaign", ("baybe",), True),
     "ax": Entry("Ax, BOTL", "ax_transfer", "AxTransfer", ("ax",), True),
     "botorch": Entry("BoTorch, `MultiTaskGP`", "botorch_multi_task", "MultiTaskProcess", ("botorch",), True),

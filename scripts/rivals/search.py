@@ -42,7 +42,7 @@ def search(task: Task, make: Maker, seed: int, trials: int, limit: float = math.
         left[row] = False
         return table.rows[row], float(table.values[row])
 
-    start, values, seconds = time.perf_counter(), [], []
+    start, values, seconds = time.perf_counter(), list[float](), list[float]()
     rival = make(task.problem, None if table is None else table.rows, seed)
     for params in task.design:
         evaluated, value = observe(params)

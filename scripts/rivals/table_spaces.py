@@ -26,7 +26,7 @@ def table_space(tables: Sequence[np.ndarray]) -> Space:
     for start, stop in groups(rows):
         column = rows[:, start]
         if stop - start > 1:
-            space[f"x{start}"] = Categorical([str(i) for i in range(start, stop)])
+            space[f"x{start}"] = Categorical(tuple(map(str, range(start, stop))))
         elif np.ptp(column) > 0.0:
             low, high = float(column.min()), float(column.max())
             space[f"x{start}"] = Int(0, 1) if is_binary(column) else Float(low, high)

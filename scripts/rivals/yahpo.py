@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.space.space import Params
 
@@ -53,7 +53,6 @@ LAYOUTS = {
 """By name of a space. Outputs are accuracy (`rbv2`), error (`iaml`) and validation accuracy (`lcbench`)."""
 _BUDGETS = ("trainsize", "repl", "epoch")
 _ABSENT = "#na#"
-_KINDS = {"uniform_float": Float, "uniform_int": Int}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +92,8 @@ class YahpoSpace:
                 when[condition["parent"]] = condition.get("values") or [condition["value"]]
         if entry["type"] == "categorical":
             return Categorical(entry["choices"], when=when or None)
-        if entry["type"] not in _KINDS:
-            raise DataError(f"hyperparameters must be uniform or categorical, but {entry['name']} is {entry['type']}")
-        return _KINDS[entry["type"]](entry["lower"], entry["upper"], log=entry["log"], when=when or None)
+        kind: type[Float] | type[Int] = Float if entry["type"] == "uniform_float" else Int
+        return kind(entry["lower"], entry["upper"], log=entry["log"], when=when or None)
 
     def evaluate(self, task: str, configurations: Sequence[Params]) -> np.ndarray:
         """Returns the values f64[n] of configurations on a task."""

@@ -20,7 +20,11 @@ CONFIG = {
     ],
     "conditions": [{"child": "eta", "parent": "booster", "type": "EQ", "value": "gbtree"}],
 }
-ENCODING = {"task_id": {"#na#": 0, "7": 1, "8": 2, "9": 3}, "booster": {"#na#": 0, "gblinear": 1, "gbtree": 2}}
+ENCODING = {
+    "task_id": {"#na#": 0, "7": 1, "8": 2, "9": 3},
+    "booster": {"#na#": 0, "gblinear": 1, "gbtree": 2},
+    "num.impute.selected.cpo": {"#na#": 0},
+}
 
 
 class Session:
@@ -81,6 +85,27 @@ def test_past_studies_are_of_other_tasks(part):
     assert all(sorted([*names, *others]) == ["7", "8", "9"] for names, others in groups)
 
 
+def test_pasts_are_reversed_or_of_another_space(part, monkeypatch):
+    """The same configurations: values of other tasks, those negated, and those of another space's task."""
+    script, live = part("rivals.live_tasks"), yahpo_space(part)
+    other = yahpo_space(part, "rbv2_xgboost")
+    monkeypatch.setattr(script, "load_yahpo", lambda folder, name: live if name == live.name else other)
+    families = [
+        script.LiveFamily(live.name, None, 1, 2, 5, past, other.name) for past in ("own", "reversed", "unrelated")
+    ]
+    own, turned, unrelated = ([task] for family in families for task in family.tasks(0, 0))
+    numbers = {name: 0.1 * ENCODING["task_id"][name] for name in live.tasks}
+    for (task,), sign in ((own, -1.0), (turned, 1.0)):
+        assert sorted(task.problem.past) == sorted(live.tasks[1:])
+        for name, trials in task.problem.past.items():
+            assert [trial.value for trial in trials] == pytest.approx([sign * numbers[name]] * 5)
+    assert own[0].design == turned[0].design
+    [first, *_] = own[0].problem.past
+    params = [[trial.params for trial in task[0].problem.past[first]] for task in (own, turned, unrelated)]
+    assert params[0] == params[1] == params[2]
+    assert unrelated[0].problem.past[first][0].value > 0.0  # accuracy, which is not turned
+
+
 def test_a_missing_network_is_an_error(part, tmp_path):
     script = part("rivals.yahpo")
     with pytest.raises(ConfigError, match=r"a live space must be one of rbv2_rpart, .* but got 'some'"):
@@ -93,13 +118,13 @@ def test_a_missing_network_is_an_error(part, tmp_path):
 
 def test_the_table_has_means_paired_differences_and_medians(part):
     """Two tasks and two designs by hand; a value that only one rival found is the best known."""
-    script, search = part("rivals.outcomes"), part("rivals.search").Search
+    script, search, study = part("rivals.outcomes"), part("rivals.search").Search, part("rivals.jobs").Study
     found = {
-        script.Study("gp-mixture", "f", "a", 0): search([0.0, 0.5, 0.6, 0.9], 2, 1.0, [0.2, 0.4]),
-        script.Study("gp-mixture", "f", "a", 1): search([0.0, 0.0, 0.8, 0.7], 2, 1.0, [0.2, 0.4]),
-        script.Study("gp-mixture", "f", "b", 0): search([2.0, 0.0, 1.0, 3.0], 2, 1.0, [0.2, 0.4]),
-        script.Study("random", "f", "a", 0): search([0.0, 0.5, 0.1, 1.0], 2, 1.0, [0.0, 0.1]),
-        script.Study("ax", "f", "a", 0): search([0.0, 0.5, 0.5, np.nan], 2, 3.0, [9.0]),
+        study("gp-mixture", "f", "a", 0): search([0.0, 0.5, 0.6, 0.9], 2, 1.0, [0.2, 0.4]),
+        study("gp-mixture", "f", "a", 1): search([0.0, 0.0, 0.8, 0.7], 2, 1.0, [0.2, 0.4]),
+        study("gp-mixture", "f", "b", 0): search([2.0, 0.0, 1.0, 3.0], 2, 1.0, [0.2, 0.4]),
+        study("random", "f", "a", 0): search([0.0, 0.5, 0.1, 1.0], 2, 1.0, [0.0, 0.1]),
+        study("ax", "f", "a", 0): search([0.0, 0.5, 0.5, np.nan], 2, 3.0, [9.0]),
     }
     samples = {("f", "a"): np.array([0.0, 0.5, 0.9]), ("f", "b"): np.array([1.0, 0.0, 2.0])}
     frame = script.frame_of(found, samples, [1, 2], 2)
