@@ -32,7 +32,7 @@ PACKAGES = {
     "syne-box": ("syne_tune", "huggingface_hub"),
     "syne-box-cqr": ("syne_tune", "huggingface_hub"),
 }
-SLOW = ("hedged-prior", "baybe", "ax", "botorch")
+SLOW = ("hedged-prior", "smac", "baybe", "ax", "botorch")
 
 
 def value(params: Mapping[str, Any], shift: float = 0.0) -> float:
