@@ -8,6 +8,9 @@ training tasks; the test tasks, by methods that do not learn, if there are no ot
 search space before. Regret is 0 at the best row of a task and 1 at its median row, and that of random search is its
 expectation. Rerun the command to resume. The exit status is 1 if a method is behind.
 
+``--yahpo DIR --spaces rbv2_rpart iaml_glmnet`` adds live functions: DIR is a checkout of the public repository
+`slds-lmu/yahpo_data`, and the expectation is that of random search in 20,000 random configurations.
+
 A second table compares methods with a past with `gp-mixture`, the tuner's method without one, on the same tasks and
 designs: the difference, pairs of a task and a past that are behind, and the trials that reach what it has after 40.
 """
@@ -22,12 +25,14 @@ from typing import NamedTuple
 import numpy as np
 from command_line import errors_in_one_line
 from derive_data import Derivation, Folding, derive, draw_designs, fold, folder
+from rivals.random_gaps import Sizes, live_curves
 from scipy.special import gammaln
 from scipy.stats import t as student_t
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.hpob import list_spaces, load_space, write_dataset
 from dre_jax.data.tasks import unit_scale
+from dre_jax.errors import ConfigError
 from dre_jax.hpob.jobs import Job, collect, make_jobs, run_jobs
 from dre_jax.methods import find
 from dre_jax.runtime.setup import prepare
@@ -64,16 +69,21 @@ class Gap(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     """Runs what is missing, prints the table, and returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", required=True, help="folders in HPO-B's layout, or `bundled`")
+    parser.add_argument("--data", nargs="+", default=[], help="folders in HPO-B's layout, or `bundled`")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--methods", nargs="+", default=["gp-mixture", "hedged-prior"])
     parser.add_argument("--pasts", nargs="+", choices=PASTS, default=list(PASTS))
     parser.add_argument("--at", type=int, nargs="+", default=[10, 20, 40], help="numbers of trials")
     parser.add_argument("--together", nargs="+", default=[], help="prefixes of search spaces that count as one family")
     parser.add_argument("--test-rows", type=int, default=800, help="maximum number of rows of a searched task")
+    parser.add_argument("--yahpo", type=Path, help="a checkout of yahpo_data")
+    parser.add_argument("--spaces", nargs="+", default=["rbv2_rpart", "iaml_glmnet"], help="live spaces")
+    parser.add_argument("--live-tasks", type=int, default=5, help="maximum number of tasks of a live space")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args(arguments)
     prepare()
+    if not args.data and args.yahpo is None:
+        raise ConfigError("methods are compared on --data, --yahpo or both, but got neither")
     spaces = [load_space(folder(data), name) for data in args.data for name in list_spaces(folder(data))]
     gaps, failures = list[Gap](), list[str]()
     for past in args.pasts:
@@ -86,6 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
                 jobs = make_jobs([method], folders, out=args.out / "runs" / past, **options)
                 failures += run_jobs(jobs, args.workers, f"{method}, {past}")
                 gaps += gaps_of(jobs, method, past)
+            if args.yahpo is not None and (transfers or past == args.pasts[0]):
+                gaps += live_gaps(args, method, past)
     gaps = [gap._replace(family=family_of(gap.family, args.together)) for gap in gaps]
     print(table(gaps, args.at))
     if {DEFAULT_METHOD} < {gap.variant for gap in gaps}:
@@ -126,8 +138,10 @@ def parts_of(space: SearchSpace) -> Iterator[SearchSpace]:
         yield replace(space, train={}, validation={})
 
 
-def with_past(space: SearchSpace, past: str, other: SearchSpace, test_rows: int) -> SearchSpace:
-    """Returns the space with another past: at most ten tasks of 60 trials; a past needs training tasks."""
+def with_past(
+    space: SearchSpace, past: str, other: SearchSpace, test_rows: int, *, n_tasks: int = 10, n_trials: int = 60
+) -> SearchSpace:
+    """Returns the space with another past, of at most so many tasks and trials; a past needs training tasks."""
     large = {name: task for name, task in space.test.items() if task.n_rows > test_rows}
     cut = derive(replace(space, test=large), Derivation(test_rows=test_rows))
     test, designs = {**space.test, **cut.test}, {**space.designs, **cut.designs}
@@ -138,7 +152,7 @@ def with_past(space: SearchSpace, past: str, other: SearchSpace, test_rows: int)
         train = {f"other {name}": replace(task, X=task.X[:, columns]) for name, task in past_tasks(other).items()}
     elif past == "reversed":
         train = {name: replace(task, y=-task.y) for name, task in train.items()}
-    few = Derivation(past_tasks=min(10, len(train)), past_rows=60)
+    few = Derivation(past_tasks=min(n_tasks, len(train)), past_rows=n_trials)
     return replace(derive(replace(space, train=train), few), test=test, designs=designs)
 
 
@@ -149,7 +163,7 @@ def past_tasks(space: SearchSpace) -> Mapping[str, Task]:
 
 def gaps_of(jobs: Sequence[Job], method: str, past: str) -> Iterator[Gap]:
     """Yields how far a method is behind random search on each task."""
-    variant = f"{method}, {past} past" if find(method).transfer else method
+    variant = _variant(method, past)
     for job in jobs:
         if job.method == method:
             space = load_space(folder(job.data), job.space)
@@ -160,6 +174,35 @@ def gaps_of(jobs: Sequence[Job], method: str, past: str) -> Iterator[Gap]:
                     pairs = [regrets_of(task, rows[design], trace) for design, trace in traces.items()]
                     regret, random = np.moveaxis(pairs, 1, 0)
                     yield Gap(variant, job.space, name, regret - random, random)
+
+
+def _variant(method: str, past: str) -> str:
+    return f"{method}, {past} past" if find(method).transfer else method
+
+
+def live_gaps(args: argparse.Namespace, method: str, past: str) -> Iterator[Gap]:
+    """Yields how far a method is behind random search on each live task."""
+    sizes, out = Sizes(args.live_tasks, max(args.at), len(DESIGNS)), args.out / "live" / f"{past}.jsonl"
+    for curves in live_curves(args.yahpo, args.spaces, method, past, sizes, out=out, workers=args.workers):
+        regret, random = live_regrets(curves.sample, curves.values)
+        yield Gap(_variant(method, past), curves.family, curves.task, regret - random, random)
+
+
+def live_regrets(sample: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the regrets of a method and of random search, two f64[designs, T + 1].
+
+    They are 0 at the best of the sample, and negative beyond it.
+
+    Args:
+      sample: values of random configurations, f64[n].
+      values: of the trials of each search, f64[designs, T + 2]; a design of two comes first.
+    """
+    best, n = float(sample.max()), len(sample)
+    scale = max(best - float(np.median(sample)), 1e-12)
+    traces = np.maximum.accumulate(values, axis=1)[:, 1:]
+    design, n_trials = np.array([n, n + 1]), traces.shape[1] - 1
+    expected = [expected_random(np.append(sample, each[:2]), design, n_trials) for each in values]
+    return (best - traces) / scale, (best - np.array(expected)) / scale
 
 
 def regrets_of(task: Task, design: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -102,3 +102,16 @@ def test_random_search_is_not_behind_itself(part, tmp_path, capsys):
     assert script.main(arguments) == 0
     assert capsys.readouterr().out == printed
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.json")}.items() <= before.items()
+
+
+def test_the_gap_of_a_live_function_is_to_random_draws(part):
+    """By simulation: three draws of a sample of five after a design, and a best value beyond the sample."""
+    sample, values = (
+        np.array([0.1, 0.9, 0.3, 0.5, 0.7]),
+        np.array([[0.2, 0.0, 0.4, 1.1, 0.6], [0.6, 0.3, 0.3, 0.2, 0.8]]),
+    )
+    draws = np.array(list(itertools.permutations(sample, 3)))
+    for regrets, row in zip(np.subtract(*part("compare_random").live_regrets(sample, values)), values, strict=True):
+        best = np.maximum.accumulate(np.column_stack([np.full(len(draws), row[:2].max()), draws]), axis=1).mean(axis=0)
+        trace = [row[:2].max(), *(row[:n].max() for n in (3, 4, 5))]
+        np.testing.assert_allclose(regrets, (best - trace) / (0.9 - 0.5), rtol=1e-9, atol=1e-12)

@@ -1,0 +1,115 @@
+"""Rivals side by side: tuners of other libraries, and ours, with the same past studies, designs and numbers of trials.
+
+``python scripts/compare_rivals.py --out rivals.jsonl [--data DIR ...] [--yahpo DIR --spaces rbv2_rpart iaml_glmnet]
+[--rivals hedged-prior baybe random] [--trials 18] [--seeds 1] [--tasks 5] [--workers 1]``
+
+``--data`` names folders in HPO-B's layout; tasks and past studies are those of ``compare_random.py``. ``--yahpo`` is a
+checkout of the public repository `slds-lmu/yahpo_data`; the past studies are random trials of other tasks. Each task
+begins with a design of two random trials, which ``--trials`` does not count. Regret is 0 at the best known value of a
+task and 1 at the median random configuration. Finished searches are in the file: rerun the command to resume.
+
+Install the rivals with ``pip install -r scripts/rivals/requirements.txt``; one whose packages are missing is left out.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from command_line import errors_in_one_line
+from derive_data import folder
+from rivals.jobs import Job, read_searches, run_jobs
+from rivals.live_tasks import LiveFamily
+from rivals.outcomes import frame_of, table
+from rivals.registry import RIVALS
+from rivals.table_tasks import TableFamily
+
+from dre_jax.data.hpob import list_spaces
+from dre_jax.errors import ConfigError
+from dre_jax.runtime.setup import prepare
+
+AT = (3, 8, 18, 38)
+"""Numbers of trials after the design that the table shows."""
+_N_DESIGNS = 5
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs what is missing, prints the tables, and returns the exit status: 1 if a rival failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="finished searches, one JSON line each")
+    parser.add_argument("--data", nargs="+", default=[], help="folders in HPO-B's layout, or `bundled`")
+    parser.add_argument("--yahpo", type=Path, help="a checkout of yahpo_data")
+    parser.add_argument("--spaces", nargs="+", default=["rbv2_rpart", "iaml_glmnet"], help="live spaces")
+    parser.add_argument("--rivals", nargs="+", choices=list(RIVALS), default=list(RIVALS))
+    parser.add_argument("--trials", type=int, default=18, help="number after the design")
+    parser.add_argument("--seeds", type=int, default=1, help=f"designs of each task, at most {_N_DESIGNS}")
+    parser.add_argument("--tasks", type=int, default=5, help="maximum number of tasks of a family")
+    parser.add_argument("--studies", type=int, default=10, help="maximum number of past studies")
+    parser.add_argument("--past-rows", type=int, default=60, help="number of trials of a past study of a table")
+    parser.add_argument("--past-trials", type=int, default=40, help="number of trials of a live past study")
+    parser.add_argument("--rows", type=int, default=800, help="maximum number of rows of a table")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds of a search, after which it ends")
+    parser.add_argument("--by-family", action="store_true", help="print a table of each family too")
+    parser.add_argument("--workers", type=int, default=1)
+    args = parser.parse_args(arguments)
+    prepare()
+    families = families_of(args)
+    rivals = list(installed(args.rivals))
+    done = frozenset(read_searches(args.out, args.trials))
+    jobs = [
+        Job(rival, family, group, seed, args.trials, args.limit, done)
+        for seed in range(args.seeds)
+        for family in families
+        for group in family.groups()
+        for rival in rivals
+    ]
+    has_failed = run_jobs(jobs, args.out, args.workers)
+    print_tables(families, rivals, args)
+    return int(has_failed)
+
+
+def families_of(args: argparse.Namespace) -> list[TableFamily | LiveFamily]:
+    """Returns the families that are asked for. Raises `ConfigError` for none, or too many designs."""
+    if not args.data and args.yahpo is None:
+        raise ConfigError("rivals are compared on --data, --yahpo or both, but got neither")
+    if not 1 <= args.seeds <= _N_DESIGNS:
+        raise ConfigError(f"--seeds must be 1 to {_N_DESIGNS}, but got {args.seeds}")
+    tables = [
+        TableFamily(name, data, args.tasks, args.studies, args.past_rows, args.rows)
+        for data in args.data
+        for name in list_spaces(folder(data))
+    ]
+    spaces = args.spaces if args.yahpo is not None else []
+    return [*tables, *(LiveFamily(name, args.yahpo, args.tasks, args.studies, args.past_trials) for name in spaces)]
+
+
+def installed(rivals: Sequence[str]) -> Iterator[str]:
+    """Yields the rivals whose packages are installed, and prints a line about each other one."""
+    for name in rivals:
+        missing = RIVALS[name].missing_packages()
+        if missing:
+            print(f"{name} is left out: {', '.join(missing)} must be installed", file=sys.stderr)
+        else:
+            yield name
+
+
+def print_tables(families: Sequence[TableFamily | LiveFamily], rivals: Sequence[str], args: argparse.Namespace) -> None:
+    """Prints a table of the tasks with a past and one of those without, and with `--by-family` one for each family."""
+    samples = {(family.name, name): values for family in families for name, values in family.samples().items()}
+    searches = {study: found for study, found in read_searches(args.out, args.trials).items() if study[1:3] in samples}
+    frame = frame_of(searches, samples, [t for t in AT if t <= args.trials], args.trials)
+    selected = {study: found for study, found in searches.items() if study.rival in rivals and study.seed < args.seeds}
+    with_past = {study[1:3] for study in selected if RIVALS[study.rival].transfer}
+    for title, has_past in (("with", True), ("without", False)):
+        part = {study: found for study, found in selected.items() if (study[1:3] in with_past) == has_past}
+        if part:
+            print(f"\nTasks {title} past studies.\n\n{table(frame.loc[list(part)], part)}")
+    for family in families if args.by_family else []:
+        part = {study: found for study, found in selected.items() if study.family == family.name}
+        print(f"\n{family.name}.\n\n{table(frame.loc[list(part)], part)}")
+
+
+if __name__ == "__main__":
+    with errors_in_one_line():
+        sys.exit(main())
