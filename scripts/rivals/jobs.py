@@ -1,6 +1,7 @@
 """Searches of rivals on families of tasks, in processes of their own, with a file that they resume from."""
 
 import json
+import logging
 import multiprocessing
 import os
 import sys
@@ -76,6 +77,7 @@ def work(job: Job) -> tuple[Job, dict[Study, Search], str]:
         os.environ[name] = "1"
     prepare(1)
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)  # some rivals log each trial
     make, results = RIVALS[job.rival].make(), dict[Study, Search]()
     for task in job.family.tasks(job.group, job.seed):
         study = Study(job.rival, job.family.name, task.name, job.seed)
