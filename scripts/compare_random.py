@@ -172,7 +172,7 @@ def gaps_of(jobs: Sequence[Job], method: str, past: str) -> Iterator[Gap]:
                     rows = space.designs[name]
                     task = space.test[name]
                     pairs = [regrets_of(task, rows[design], trace) for design, trace in traces.items()]
-                    regret, random = np.moveaxis(pairs, 1, 0)
+                    regret, random = (np.array(curves) for curves in zip(*pairs, strict=True))
                     yield Gap(variant, job.space, name, regret - random, random)
 
 
