@@ -6,7 +6,7 @@ the number of training steps (`training`). A few past tasks also have a multi-ta
 task, some of them fitted to its trials, do not use past tasks (`task_processes`). The marginal likelihood of the trials
 weights all components (`mixture`), and the expected improvement of the mixture selects the next trial. A few trials are
 therefore enough to reject past tasks that mislead where the trials are. They say nothing about regions that the past
-tasks avoid: the processes of the task alone select every fifth trial from the tenth on.
+tasks avoid: the processes of the task alone select every fifth trial from the twentieth on.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def share_with_task(posterior: HedgedPosterior, past_trials: Array) -> Array:
 def select_alone(posterior: HedgedPosterior, log_weight: Array, every: int) -> Array:
     """Returns the weights in the expected improvement; in one trial of so many, those of processes without a trend.
 
-    The first is trial ``2 * every``, because past tasks help most in the beginning. However well they explain the
+    Such trials begin after ``3 * every``, because past tasks help most in the beginning. However well they explain the
     trials, these were evaluated where they promise most. The evidence cannot say that the task has its best
     configurations elsewhere, unless a trial is evaluated there.
     """
@@ -301,7 +301,7 @@ def select_alone(posterior: HedgedPosterior, log_weight: Array, every: int) -> A
     is_alone = is_alone & jnp.concatenate([jnp.ones(posterior.n_past, bool), trend_weight == 0.0])
     alone = jax.nn.log_softmax(jnp.where(is_alone, posterior.log_weight, -jnp.inf))
     number = jnp.sum(posterior.trials.where) + 1
-    return jnp.where((number % every == 0) & (number > every), alone, log_weight)
+    return jnp.where((number % every == 0) & (number > 3 * every), alone, log_weight)
 
 
 def _give_share(log_weight: Array, first: int, last: int, share: Array) -> Array:
