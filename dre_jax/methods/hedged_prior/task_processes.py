@@ -42,7 +42,7 @@ class TaskProcessConfig(Checked):
     """Initial length scales of fitted processes without a trend, in units of the square root of the number of columns.
     Their prior is the generic one. After past tasks, one more process has their trend and their prior, whose mean it
     starts from."""
-    drawn_weight: float = 0.5
+    drawn_weight: float = 0.2
     """Total weight of the drawn processes before the first trial."""
     fitted_weight: float = 0.5
     """Share of the fitted processes in the remaining weight; the fixed ones have the rest."""

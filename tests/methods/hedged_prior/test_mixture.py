@@ -47,7 +47,7 @@ HYPERPRIORS = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
 PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,), draws=8, selected=8)  # other tests fit and select
 LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
 N_FIXED, INTERPOLATION = 3, 0.5
-SHARES, TRANSFER, INCUMBENT = np.array([1 / 12, 1 / 12, 1 / 12, 1 / 8, 1 / 8, *[1 / 16] * 8]), 0.8, 0.5
+SHARES, TRANSFER, INCUMBENT = np.array([*[0.4 / 3] * 3, 0.2, 0.2, *[0.2 / 8] * 8]), 0.8, 0.5
 COMMON_HYPOTHESES = (*HYPOTHESES, Hypothesis(weight=0.4, noise_variance_factor=0.1))
 PAST = MultiTaskParams(np.array([-1.0, 0.2, -0.4]), np.array([0.1, -0.7, 0.3]), np.array(-0.5), np.array(-1.5), -4.0)
 COMMON_SHARE = 0.7
