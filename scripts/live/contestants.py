@@ -54,16 +54,23 @@ def optuna_study(
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     seed = int(random.integers(2**31))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study = optuna.create_study(direction="minimize", sampler=optuna_sampler(tuner, seed))
+        study.optimize(lambda trial: evaluate(suggest(trial, space)), n_trials=n)
+    return [Evaluated(trial.params, float(trial.value)) for trial in study.trials if trial.value is not None]
+
+
+def optuna_sampler(tuner: str, seed: int) -> Any:
+    """One of Optuna's samplers, by a name of `OPTUNA`."""
+    import optuna
+
     samplers: dict[str, Callable[[], Any]] = {
         "tpe": lambda: optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True),
         "gp-sampler": lambda: optuna.samplers.GPSampler(seed=seed),
         "random": lambda: optuna.samplers.RandomSampler(seed=seed),
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study = optuna.create_study(direction="minimize", sampler=samplers[tuner]())
-        study.optimize(lambda trial: evaluate(suggest(trial, space)), n_trials=n)
-    return [Evaluated(trial.params, float(trial.value)) for trial in study.trials if trial.value is not None]
+    return samplers[tuner]()
 
 
 def suggest(trial: Any, space: Space) -> dict[str, Any]:

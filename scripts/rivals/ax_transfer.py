@@ -11,7 +11,7 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Space
 from dre_jax.tuning.space.space import Params
-from rivals.problems import Problem, complete, without_inactive
+from rivals.problems import Problem, complete
 
 
 class AxTransfer:
@@ -27,7 +27,7 @@ class AxTransfer:
 
     def ask(self) -> Params:
         [(self.index, self.params)] = self.client.get_next_trials(1).items()
-        return without_inactive(self.space, self.params)
+        return self.space.active_part(self.params)
 
     def tell(self, params: Params, value: float) -> None:
         whole, index = complete(self.space, params), self.index

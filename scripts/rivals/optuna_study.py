@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import optuna
-from live.contestants import suggest
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from live.contestants import optuna_sampler, suggest
 
-from dre_jax.tuning import Categorical, Float, Int
+from dre_jax.tuning.optuna import to_optuna
 from dre_jax.tuning.space.space import Params
 from rivals.problems import Problem, best_of_past
 
@@ -16,13 +15,8 @@ class OptunaStudy:
         self, problem: Problem, rows: Sequence[Params] | None, seed: int, *, sampler: str, enqueue: bool = False
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        if sampler == "tpe":
-            self.study = optuna.create_study(
-                direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)
-            )
-        else:
-            self.study = optuna.create_study(direction="maximize", sampler=optuna.samplers.GPSampler(seed=seed))
-        self.space = problem.space
+        self.study = optuna.create_study(direction="maximize", sampler=optuna_sampler(sampler, seed))
+        self.space, self.distributions = problem.space, to_optuna(problem.space)
         self.trial: optuna.Trial | None = None
         for params in best_of_past(problem.past) if enqueue else []:
             self.study.enqueue_trial(params)
@@ -37,13 +31,5 @@ class OptunaStudy:
             return
         if self.trial is not None:  # another row was evaluated
             self.study.tell(self.trial, state=optuna.trial.TrialState.FAIL)
-        distributions = {name: distribution(self.space[name]) for name in params}
+        distributions = {name: self.distributions[name] for name in params}
         self.study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=value))
-
-
-def distribution(parameter: Float | Int | Categorical) -> BaseDistribution:
-    if isinstance(parameter, Categorical):
-        return CategoricalDistribution(parameter.choices)
-    if isinstance(parameter, Int):
-        return IntDistribution(parameter.low, parameter.high, log=parameter.log)
-    return FloatDistribution(parameter.low, parameter.high, log=parameter.log)

@@ -83,15 +83,6 @@ def complete(space: Space, params: Mapping[str, Any]) -> Params:
     return {**lowest, **params}
 
 
-def without_inactive(space: Space, params: Params) -> Params:
-    """Returns a configuration without the hyperparameters whose conditions do not hold."""
-    active: Params = {}
-    for name in space.sequence:
-        if space.is_active(name, active):
-            active[name] = params[name]
-    return active
-
-
 def coordinates(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
     """Returns choices, and numbers on the scale that they are searched on, from 0 to 1; those inactive are 0.5."""
     whole, point = complete(space, params), space.point(params)

@@ -60,9 +60,9 @@ RIVALS = {
     "syne-box-cqr": Entry("Syne Tune, bounding box, CQR", *_SYNE_TUNE, True, {"scheduler": "box-cqr"}),
     "tpe": Entry("Optuna, TPE", *_TPE, False, {"sampler": "tpe"}),
     "tpe-best": Entry("Optuna, TPE, past's best enqueued", *_TPE, True, {"sampler": "tpe", "enqueue": True}),
-    "gp-sampler": Entry("Optuna, GP", *_GP_SAMPLER, False, {"sampler": "gp"}),
+    "gp-sampler": Entry("Optuna, GP", *_GP_SAMPLER, False, {"sampler": "gp-sampler"}),
     "gp-sampler-best": Entry(
-        "Optuna, GP, past's best enqueued", *_GP_SAMPLER, True, {"sampler": "gp", "enqueue": True}
+        "Optuna, GP, past's best enqueued", *_GP_SAMPLER, True, {"sampler": "gp-sampler", "enqueue": True}
     ),
     "smac": Entry("SMAC", "smac_facade", "SmacFacade", ("smac", "ConfigSpace"), False),
     "random": Entry("Random search", "random_search", "RandomSearch", (), False),

@@ -22,7 +22,7 @@ from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_eva
 
 from dre_jax.tuning import Categorical, Float, Int
 from dre_jax.tuning.space.space import Params
-from rivals.problems import Problem, complete, without_inactive
+from rivals.problems import Problem, complete
 
 
 class SyneTuneScheduler:
@@ -45,8 +45,7 @@ class SyneTuneScheduler:
             self.scheduler = BoundingBox(INNER[scheduler], space, "loss", past, random_seed=seed)
 
     def ask(self) -> Params:
-        params = self.scheduler.suggest().config
-        return without_inactive(self.space, params)
+        return self.space.active_part(self.scheduler.suggest().config)
 
     def tell(self, params: Params, value: float) -> None:
         params = complete(self.space, params)

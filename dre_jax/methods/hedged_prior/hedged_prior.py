@@ -296,9 +296,8 @@ def select_alone(posterior: HedgedPosterior, log_weight: Array, every: int) -> A
     """
     if every == 0:
         return log_weight
-    is_alone = jnp.arange(len(log_weight)) >= posterior.n_past
-    trend_weight = posterior.task_posteriors.process.trend_weight
-    is_alone = is_alone & jnp.concatenate([jnp.ones(posterior.n_past, bool), trend_weight == 0.0])
+    has_no_trend = posterior.task_posteriors.process.trend_weight == 0.0
+    is_alone = jnp.concatenate([jnp.zeros(posterior.n_past, bool), has_no_trend])
     alone = jax.nn.log_softmax(jnp.where(is_alone, posterior.log_weight, -jnp.inf))
     number = jnp.sum(posterior.trials.where) + 1
     return jnp.where((number % every == 0) & (number > 3 * every), alone, log_weight)
