@@ -14,17 +14,23 @@ Install the rivals with ``pip install -r scripts/rivals/requirements.txt``; one 
 import argparse
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from command_line import errors_in_one_line
+from compare_random import family_of
 from derive_data import folder
-from rivals.jobs import Job, read_searches, run_jobs
+from rivals.jobs import Job, Study, read_searches, run_jobs
 from rivals.live_tasks import LiveFamily
-from rivals.outcomes import frame_of, table
+from rivals.outcomes import frame_of, mean_curves, table
 from rivals.registry import RIVALS
+from rivals.search import Search
 from rivals.table_tasks import TableFamily
 
+from dre_jax.data.files import write_json
 from dre_jax.data.hpob import list_spaces
 from dre_jax.errors import ConfigError
 from dre_jax.runtime.setup import prepare
@@ -51,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=800, help="maximum number of rows of a table")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds of a search, after which it ends")
     parser.add_argument("--by-family", action="store_true", help="print a table of each family too")
+    parser.add_argument("--together", nargs="+", default=[], help="prefixes of search spaces that count as one family")
+    parser.add_argument("--curves", type=Path, metavar="FILE", help="write the mean regret after each trial, as JSON")
     parser.add_argument("--workers", type=int, default=1)
     args = parser.parse_args(arguments)
     prepare()
@@ -66,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     has_failed = run_jobs(jobs, args.out, args.workers)
     print_tables(families, rivals, args)
+    if args.curves:
+        write_json(args.curves, curves_of(families, args))
     return int(has_failed)
 
 
@@ -94,20 +104,45 @@ def installed(rivals: Sequence[str]) -> Iterator[str]:
             yield name
 
 
-def print_tables(families: Sequence[TableFamily | LiveFamily], rivals: Sequence[str], args: argparse.Namespace) -> None:
-    """Prints a table of the tasks with a past and one of those without, and with `--by-family` one for each family."""
+def read_families(
+    families: Sequence[TableFamily | LiveFamily], args: argparse.Namespace, at: Sequence[int]
+) -> tuple[dict[Study, Search], pd.DataFrame]:
+    """Returns the searches of all tasks of the families, and their regrets after some numbers of trials.
+
+    Families that count as one have its name, and the names of their tasks begin with their own.
+    """
     samples = {(family.name, name): values for family in families for name, values in family.samples().items()}
     searches = {study: found for study, found in read_searches(args.out, args.trials).items() if study[1:3] in samples}
-    frame = frame_of(searches, samples, [t for t in AT if t <= args.trials], args.trials)
+    frame = frame_of(searches, samples, at, args.trials)
+    names = {study: _counted(study, args.together) for study in searches}
+    frame.index = frame.index.map(lambda study: names[Study(*study)])
+    return {names[study]: found for study, found in searches.items()}, frame
+
+
+def _counted(study: Study, together: Sequence[str]) -> Study:
+    family = family_of(study.family, together)
+    return study if family == study.family else study._replace(family=family, task=f"{study.family}/{study.task}")
+
+
+def curves_of(families: Sequence[TableFamily | LiveFamily], args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the mean regret of each rival after the design and after each trial, by family, with numbers of tasks."""
+    searches, frame = read_families(families, args, range(args.trials + 1))
+    tasks = Counter(family for family, _ in {study[1:3] for study in searches})
+    return {"tasks": dict(tasks), "families": mean_curves(frame)}
+
+
+def print_tables(families: Sequence[TableFamily | LiveFamily], rivals: Sequence[str], args: argparse.Namespace) -> None:
+    """Prints a table of the tasks with a past and one of those without, and with `--by-family` one for each family."""
+    searches, frame = read_families(families, args, [t for t in AT if t <= args.trials])
     selected = {study: found for study, found in searches.items() if study.rival in rivals and study.seed < args.seeds}
     with_past = {study[1:3] for study in selected if RIVALS[study.rival].transfer}
     for title, has_past in (("with", True), ("without", False)):
         part = {study: found for study, found in selected.items() if (study[1:3] in with_past) == has_past}
         if part:
             print(f"\nTasks {title} past studies.\n\n{table(frame.loc[list(part)], part)}")
-    for family in families if args.by_family else []:
-        part = {study: found for study, found in selected.items() if study.family == family.name}
-        print(f"\n{family.name}.\n\n{table(frame.loc[list(part)], part)}")
+    for family in dict.fromkeys(study.family for study in selected) if args.by_family else []:
+        part = {study: found for study, found in selected.items() if study.family == family}
+        print(f"\n{family}.\n\n{table(frame.loc[list(part)], part)}")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from panels import paint as paint_panels
 from rooms import paint as paint_rooms
 
 from dre_jax.data.files import read_json, write_json
@@ -280,6 +281,16 @@ def rooms(docs: Path, out: Path) -> list[Path]:
     return draw(out, "rooms", (7.2, 6.4), paint_rooms)
 
 
+def unlike(docs: Path, out: Path) -> list[Path]:
+    """Regret against trials on kinds of tasks that are unlike those of machine learning."""
+    content = read_json(docs / "figures" / "unlike.json")
+
+    def paint(figure: Figure, theme: Theme) -> None:
+        paint_panels(figure, content, theme.colours, theme.ink, theme.faint)
+
+    return draw(out, "unlike", (8.6, 5.4), paint)
+
+
 BOLD = ("hedged-prior", "dre")
 LIVE = {
     ("random 3x20", "recommended"): "3 past studies",
@@ -307,6 +318,7 @@ SPEED = {
 }
 PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "regret": regret,
+    "unlike": unlike,
     "methods": partial(budgets, "methods", "results/tables.md", (10, 25, 50)),
     "networks": partial(budgets, "networks", "results/networks.md", (5, 10, 20)),
     "shares": shares,

@@ -47,6 +47,24 @@ def frame_of(
     return pd.DataFrame(rows.values(), pd.MultiIndex.from_tuples(rows, names=Study._fields), list(at))
 
 
+def mean_curves(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Returns mean regrets and standard errors over tasks of each rival, by family; columns are those of the frame.
+
+    Rivals that time did not suffice for are left out. Designs of a task are averaged.
+
+    Args:
+      frame: of `frame_of`.
+    """
+    means = frame.groupby(["family", "rival", "task"], sort=False).agg(lambda values: values.mean(skipna=False))
+    result: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for (family, rival), of_tasks in means.groupby(level=["family", "rival"], sort=False):
+        if not of_tasks.isna().any(axis=None):
+            regret, error = of_tasks.mean(), of_tasks.sem().fillna(0.0)
+            curves = {"regret": regret.round(5).tolist(), "error": error.round(5).tolist()}
+            result.setdefault(family, {})[rival] = curves
+    return result
+
+
 def table(frame: pd.DataFrame, searches: Mapping[Study, Search]) -> str:
     """Returns mean regret of each rival, and the mean difference to the first rival on the same tasks.
 

@@ -21,6 +21,7 @@ from dre_jax.gp.response_scale import ResponseTransform, ScaledResponses, best_r
 from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
+from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise
 from dre_jax.methods.hedged_prior.priors import Trials
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
@@ -136,11 +137,12 @@ class GaussianProcessMixture(NoMetaLearning, Checked):
     def score_candidates(self, fitted_params: FittedMixture, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the mixture."""
         log_weight, noise = fitted_params.log_weight, jnp.sqrt(fitted_params.processes.noise_variances())
+        improvement_log_weight = interpolate_noise(self.processes, log_weight, noise)
 
         def values(rows: Array) -> Array:
             moments = component_moments(fitted_params, rows)
             if self.acquisition.function.is_expected_improvement:
-                return log_mixture_improvement(log_weight, *moments, fitted_params.incumbent, noise)
+                return log_mixture_improvement(improvement_log_weight, *moments, fitted_params.incumbent, noise)
             mean, variance = mixture_moments(log_weight, *moments)
             return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), fitted_params.incumbent)
 

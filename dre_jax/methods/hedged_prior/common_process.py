@@ -27,7 +27,6 @@ from jax import Array
 
 from dre_jax.checks import Checked, NonNegative
 from dre_jax.data import Task
-from dre_jax.errors import ConfigError
 from dre_jax.gp.cholesky import invert_factor, safe_cholesky
 from dre_jax.gp.fit import maximise_by_bfgs
 from dre_jax.gp.fourier import sample_matern52
@@ -79,14 +78,6 @@ class CommonProcessConfig(Checked):
     """Maximum number of points that the fit of the hyperparameters evaluates after its start."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
     """Hypotheses of how the process applies to a new task."""
-    interpolation: NonNegative[float] = 0.5
-    """Weight, in the expected improvement, of the task's fixed processes if the mixture takes all variance for noise;
-    see `dre_jax.methods.hedged_prior.hedged_prior.improvement_weights`. 0 leaves the mixture's weights."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.interpolation >= 1.0:
-            raise ConfigError(f"interpolation < 1 must hold, but got interpolation={self.interpolation}")
 
 
 class MultiTaskParams(NamedTuple):

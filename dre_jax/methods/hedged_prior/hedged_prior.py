@@ -35,6 +35,7 @@ from dre_jax.methods.hedged_prior.common_process import (
     common_prior,
     fit_past_tasks,
 )
+from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, select_alone, share_with_task
 from dre_jax.methods.hedged_prior.mixture import (
     HedgedPosterior,
     HedgedPriorParams,
@@ -74,7 +75,7 @@ class ConditionedPriors(NamedTuple):
     incumbent: Array
     """Scalar: the best standardised response; -inf without trials."""
     log_weight: Array
-    """f[J H + C + K]: weights of the components in the expected improvement (`improvement_weights`)."""
+    """f[J H + C + K]: weights of the components in the expected improvement; see `improvement_weights`."""
     transform: ResponseTransform
     """From responses to predictions."""
 
@@ -190,12 +191,11 @@ class HedgedPrior(Checked):
         y = posterior.trials.y
         if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
             y, _ = predict_mixture(self.prior, posterior, history.x)
+        log_weight = posterior.log_weight
         if params.few_past_trials is not None:
             log_weight = share_with_task(posterior, self.past_trial_weight * params.few_past_trials)
-        else:
-            n_fixed = len(self.processes.lengthscales)
-            log_weight = improvement_weights(posterior, n_fixed, self.common.interpolation)
         log_weight = select_alone(posterior, log_weight, self.alone_every)
+        log_weight = interpolate_noise(self.processes, log_weight, posterior.noise_deviations(), posterior.n_past)
         return ConditionedPriors(posterior, best_response(y, history.where), log_weight, transform)
 
     def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
@@ -258,65 +258,12 @@ class HedgedPrior(Checked):
         return reasons
 
 
-def improvement_weights(posterior: HedgedPosterior, n_fixed: int, interpolation: float) -> Array:
-    """Returns the logarithms of the components' weights in the expected improvement, f[J H + C + K].
-
-    Few short past studies cannot tell a fast variation from noise. A mixture that takes most of the variance of the
-    responses for noise expects improvement nowhere near the best trials, and suggests what it knows least of. Where
-    past tasks have a common process, ``interpolation`` times the noise's share of the variance therefore goes to the
-    fixed processes of the task, which have little noise (an epsilon-contamination of the mixture; Berger and Berliner
-    1986).
-    """
-    log_weight = posterior.log_weight
-    if len(posterior.past) == 1 or interpolation == 0.0:
-        return log_weight
-    noise_var = jnp.sum(jnp.exp(log_weight) * posterior.noise_deviations() ** 2)
-    share = interpolation * jnp.minimum(noise_var, 1.0)  # standardised responses have the variance 1
-    return _give_share(log_weight, posterior.n_past, posterior.n_past + n_fixed, share)
-
-
-def share_with_task(posterior: HedgedPosterior, past_trials: Array) -> Array:
-    """Returns `improvement_weights` after one or two past tasks, whose trials count as as many of the task's own.
-
-    Of one past task, which no other confirms, the learned priors are less certain than their evidence for the trials
-    says: a fast variation of the task, for example, is noise to them. The processes of the task therefore have, besides
-    their weights, the share n / (n + ``past_trials``) after n trials.
-    """
-    n_trials = jnp.sum(posterior.trials.where, dtype=posterior.log_weight.dtype)
-    total = jnp.maximum(n_trials + past_trials.astype(n_trials.dtype), 1.0)
-    return _give_share(posterior.log_weight, posterior.n_past, len(posterior.log_weight), n_trials / total)
-
-
-def select_alone(posterior: HedgedPosterior, log_weight: Array, every: int) -> Array:
-    """Returns the weights in the expected improvement; in one trial of so many, those of processes without a trend.
-
-    Such trials begin after ``3 * every``, because past tasks help most in the beginning. However well they explain the
-    trials, these were evaluated where they promise most. The evidence cannot say that the task has its best
-    configurations elsewhere, unless a trial is evaluated there.
-    """
-    if every == 0:
-        return log_weight
-    has_no_trend = posterior.task_posteriors.process.trend_weight == 0.0
-    is_alone = jnp.concatenate([jnp.zeros(posterior.n_past, bool), has_no_trend])
-    alone = jax.nn.log_softmax(jnp.where(is_alone, posterior.log_weight, -jnp.inf))
-    number = jnp.sum(posterior.trials.where) + 1
-    return jnp.where((number % every == 0) & (number > 3 * every), alone, log_weight)
-
-
-def _give_share(log_weight: Array, first: int, last: int, share: Array) -> Array:
-    """Returns log weights after a share of all weights went to components ``first`` to before ``last``, by theirs."""
-    before, part, after = jnp.split(log_weight, [first, last])
-    log_rest = jnp.log1p(-share)
-    part = jnp.logaddexp(part + log_rest, jax.nn.log_softmax(part) + jnp.log(share))
-    return jnp.concatenate([before + log_rest, part, after + log_rest])
-
-
 def mean_and_improvement(
     config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, incumbent: Array, log_weight: Array
 ) -> tuple[Array, Array]:
     """Returns the mean of the mixture and the log of its expected improvement at new configurations f[m, D], two f[m].
 
-    ``log_weight`` f[J H + C + K] are the weights in the expected improvement (`improvement_weights`).
+    ``log_weight`` f[J H + C + K] are the weights in the expected improvement.
     """
     share = jnp.exp(posterior.log_weight)[:, None]
     noise = posterior.noise_deviations()

@@ -42,7 +42,7 @@ class TaskProcessConfig(Checked):
     """Initial length scales of fitted processes without a trend, in units of the square root of the number of columns.
     Their prior is the generic one. After past tasks, one more process has their trend and their prior, whose mean it
     starts from."""
-    drawn_weight: float = 0.2
+    drawn_weight: float = 0.5
     """Total weight of the drawn processes before the first trial."""
     fitted_weight: float = 0.5
     """Share of the fitted processes in the remaining weight; the fixed ones have the rest."""
@@ -52,12 +52,17 @@ class TaskProcessConfig(Checked):
     """Number of processes that are drawn from the generic prior."""
     selected: AtLeastOne[int] = 8
     """Number of drawn processes that predict: those of most evidence."""
+    interpolation: NonNegative[float] = 0.9
+    """Weight, in the expected improvement, of the fixed processes if the mixture takes all variance for noise; see
+    `dre_jax.methods.hedged_prior.improvement_weights.interpolate_noise`. 0 leaves the mixture's weights."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("drawn_weight", "fitted_weight"):
             if not 0.0 < getattr(self, name) < 1.0:
                 raise ConfigError(f"0 < {name} < 1 must hold, but got {name}={getattr(self, name)}")
+        if self.interpolation >= 1.0:
+            raise ConfigError(f"interpolation < 1 must hold, but got interpolation={self.interpolation}")
         if self.selected > self.draws:
             raise ConfigError(f"selected must be at most draws={self.draws}, but got {self.selected}")
         for name in ("lengthscales", "initial_lengthscales"):

@@ -13,7 +13,8 @@ from dre_jax.gp import fourier
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, MultiTaskParams, condition_common
 from dre_jax.methods.hedged_prior.drawn_processes import draw_processes
-from dre_jax.methods.hedged_prior.hedged_prior import improvement_weights, mean_and_improvement, share_with_task
+from dre_jax.methods.hedged_prior.hedged_prior import mean_and_improvement
+from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, share_with_task
 from dre_jax.methods.hedged_prior.mixture import (
     HedgedPriorParams,
     HeldOutEvidence,
@@ -46,8 +47,8 @@ CANDIDATES, CHECKED = 4100, [0, 1, 1366, 1367, 2048, 4099]  # in three blocks: t
 HYPERPRIORS = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
 PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,), draws=8, selected=8)  # other tests fit and select
 LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
-N_FIXED, INTERPOLATION = 3, 0.5
-SHARES, TRANSFER, INCUMBENT = np.array([*[0.4 / 3] * 3, 0.2, 0.2, *[0.2 / 8] * 8]), 0.8, 0.5
+N_FIXED = 3
+SHARES, TRANSFER, INCUMBENT = np.array([*[0.25 / 3] * 3, 0.125, 0.125, *[0.5 / 8] * 8]), 0.8, 0.5
 COMMON_HYPOTHESES = (*HYPOTHESES, Hypothesis(weight=0.4, noise_variance_factor=0.1))
 PAST = MultiTaskParams(np.array([-1.0, 0.2, -0.4]), np.array([0.1, -0.7, 0.3]), np.array(-0.5), np.array(-1.5), -4.0)
 COMMON_SHARE = 0.7
@@ -95,10 +96,8 @@ def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=Non
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
     posterior = condition_mixture(CONFIG, PROCESSES, params, Trials(x, y, where, errors))
     moments = predict_mixture(CONFIG, posterior, new)
-    if few_past_trials is None:
-        log_weight = improvement_weights(posterior, N_FIXED, INTERPOLATION)
-    else:
-        log_weight = share_with_task(posterior, few_past_trials)
+    log_weight = posterior.log_weight if few_past_trials is None else share_with_task(posterior, few_past_trials)
+    log_weight = interpolate_noise(PROCESSES, log_weight, posterior.noise_deviations(), posterior.n_past)
     improvement = mean_and_improvement(CONFIG, posterior, new, jnp.float32(INCUMBENT), log_weight)[1]
     past = posterior.past_weights
     common_weights = past[1][0] if len(past) > 1 else jnp.zeros(0)
@@ -180,11 +179,10 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_t
     mean = share @ means
     each = np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
     learned, common, own = np.split(share, [CONFIG.members * len(HYPOTHESES), len(share) - len(SHARES)])
-    fixed, moved = own[:N_FIXED] / own[:N_FIXED].sum(), INTERPOLATION * min(share @ noises**2, 1.0) * has_common
-    own_each = each[len(share) - len(SHARES) :]
-    improvement = (1.0 - moved) * share @ each + moved * fixed @ own_each[:N_FIXED]
-    moved = len(y) / (len(y) + few_past_trials)
-    improvement = (1.0 - moved) * improvement + moved * own @ own_each / own.sum()
+    weight, n_past, moved = share, len(share) - len(SHARES), len(y) / (len(y) + few_past_trials)
+    weight = (1.0 - moved) * weight + moved * np.concatenate([np.zeros(n_past), own / own.sum()])
+    fixed, moved = own[:N_FIXED] / own[:N_FIXED].sum(), PROCESSES.interpolation * min(weight @ noises**2, 1.0)
+    improvement = (1.0 - moved) * weight @ each + moved * fixed @ each[n_past : n_past + N_FIXED]
     variance = share @ (variances + (means - mean) ** 2)
     n_drawn = PROCESSES.selected
     own = np.concatenate([own[:-n_drawn], np.sort(own[-n_drawn:])[::-1]])  # in the order of their evidence

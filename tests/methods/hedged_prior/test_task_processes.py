@@ -42,7 +42,7 @@ def test_equal_responses_leave_each_group_its_weight(n):
     x, trend, _ = waves(n, 3) if n else (np.zeros((0, 2)), np.zeros(0), None)
     weight = np.exp(conditioned(CONFIG, HYPERPRIORS, trials_of(x, trend, np.zeros(n)), FREEDOM).log_weight)
     groups = np.split(weight, [N_FIXED, N_FIXED + N_FITTED])
-    assert [float(group.sum()) for group in groups] == pytest.approx([0.4, 0.4, 0.2], rel=1e-5)
+    assert [float(group.sum()) for group in groups] == pytest.approx([0.25, 0.25, 0.5], rel=1e-5)
 
 
 def test_the_weight_of_the_drawn_processes_is_that_of_all_draws():
@@ -60,7 +60,7 @@ def test_the_weight_of_the_drawn_processes_is_that_of_all_draws():
         for i in [0, *range(drawn.start, drawn.start + 4)]
     ]
     # Weights are proportional to shares and densities; scipy's have a constant that the library omits.
-    expected = np.array(densities) + np.log([0.4 / N_FIXED, *[0.2 / 32] * 4])
+    expected = np.array(densities) + np.log([0.25 / N_FIXED, *[0.5 / 32] * 4])
     differences = np.asarray(all_.log_weight)[[0, *range(drawn.start, drawn.start + 4)]] - expected
     np.testing.assert_allclose(differences, differences[0], atol=0.02)
 
