@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dre_jax
+from dre_jax.methods import registry
 from tests.processes import run_python
 
 PACKAGE = Path(dre_jax.__file__).parent
@@ -108,3 +109,61 @@ def test_no_file_imports_back():
         if path.name != "__init__.py":  # a package re-exports from its own modules
             graph[name] = (imported(path) & modules) - {name}
     list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
+
+
+def folder_graph():
+    """The folders that each folder imports from, of `dre_jax` and inside of it.
+
+    An `__init__.py` re-exports what is in its folder or below: that is no import of the folder. Whoever imports such a
+    name from the folder imports the folder.
+    """
+    paths = {".".join(module_name(path)): path for path in SOURCES}
+    graph = {path.parent: set() for path in SOURCES}
+    for path in SOURCES:
+        targets = {paths[name].parent for name in imported(path) & paths.keys()}
+        if path.name == "__init__.py":
+            targets = {target for target in targets if not target.is_relative_to(path.parent)}
+        if path.name != "__main__.py":  # of the command line
+            graph[path.parent] |= targets - {path.parent}
+    by_name = {PACKAGE.joinpath("methods", *module.split(".")).parent for module in registry._MODULES}
+    graph[PACKAGE / "methods"] |= by_name  # the registry imports them by their names
+    return {name_of(folder): {name_of(target) for target in targets} for folder, targets in graph.items()}
+
+
+def name_of(folder):
+    return folder.relative_to(PACKAGE.parent).as_posix()
+
+
+CIRCLES = (
+    {
+        f"dre_jax/methods{below}"
+        for below in ("", "/baselines", "/checkpoints", "/dre", "/dre/backends", "/hedged_prior")
+    },
+    {
+        f"dre_jax/tuning/{room}"
+        for room in (
+            "command",
+            "compiled",
+            "curves",
+            "engine",
+            "figures",
+            "objectives",
+            "optuna",
+            "past",
+            "pretrained",
+            "study",
+            "surrogates",
+        )
+    },
+)
+"""Folders of `methods/` and of `tuning/` that import each other today."""
+
+
+def test_no_folder_imports_back():
+    graph = folder_graph()
+    assert "dre_jax/optim" in graph["dre_jax/gp"]
+    for folder, targets in graph.items():
+        for circle in CIRCLES:
+            if folder in circle:
+                targets -= circle
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the folders
