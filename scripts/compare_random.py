@@ -36,7 +36,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.hpob.jobs import Job, collect, make_jobs, run_jobs
 from dre_jax.methods import find
 from dre_jax.runtime.setup import prepare
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD
+from dre_jax.tuning.objectives.single import DEFAULT_METHOD
 
 PASTS = ("own", "unrelated", "reversed")
 MIN_TASKS = 8

@@ -139,24 +139,8 @@ CIRCLES = (
         f"dre_jax/methods{below}"
         for below in ("", "/baselines", "/checkpoints", "/dre", "/dre/backends", "/hedged_prior")
     },
-    {
-        f"dre_jax/tuning/{room}"
-        for room in (
-            "command",
-            "compiled",
-            "curves",
-            "engine",
-            "figures",
-            "objectives",
-            "optuna",
-            "past",
-            "pretrained",
-            "study",
-            "surrogates",
-        )
-    },
 )
-"""Folders of `methods/` and of `tuning/` that import each other today."""
+"""Folders that import each other today."""
 
 
 def test_no_folder_imports_back():

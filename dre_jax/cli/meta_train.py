@@ -185,9 +185,8 @@ class MetaTrain(options.OnDevices):
         """Returns past studies or trials; prints exclusions to standard error."""
         from dre_jax.tuning import read_space
         from dre_jax.tuning.past.studies import keep_studies
-        from dre_jax.tuning.past.tasks import describe_changes
+        from dre_jax.tuning.past.tasks import describe_changes, start_design
         from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra
-        from dre_jax.tuning.surrogates.surrogate import start_design
 
         past = reader(source, read_space(cast(Path, self.space_file)), **more)
         for exclusion in past.exclusions:

@@ -19,8 +19,8 @@ from rich.text import Text
 from dre_jax.errors import DataError
 from dre_jax.tuning.command.commands import Outcome
 from dre_jax.tuning.command.runner import FileOptimizer, Progress
-from dre_jax.tuning.objectives.objectives import best_trials
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.objectives import best_trials
+from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:
     from dre_jax.tuning.command.shared_study import SharedStudy
@@ -95,7 +95,7 @@ class TrialsDisplay:
 
         Raises `DataError` if no trial has a value; the message ends with the last failure.
         """
-        best = best_trials(self._optimizer.trials, self._optimizer.named_directions)
+        best = best_trials(self._optimizer.trials, self._optimizer.objectives)
         if not best:
             reason = f"; {self._last[-1][1].reason}" if self._last else ""
             rule = "a study needs a trial that gives a value, but none of"

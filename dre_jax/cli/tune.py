@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dre_jax.tuning.command.runner import FileOptimizer
     from dre_jax.tuning.command.shared_study import SharedStudy
     from dre_jax.tuning.command.templates import Template
-    from dre_jax.tuning.engine.make_engine import Surrogates
+    from dre_jax.tuning.objectives.criterion import Surrogates
 
 _MAX_STUDIES = 5
 """Maximum number of past studies in the closing lines."""
@@ -157,14 +157,14 @@ class Tune:
                 from dre_jax.tuning.figures.study import write_study_page
 
                 make_folder(self.report.parent)
-                write_study_page(self.report, self.study.stem, optimizer)
+                write_study_page(self.report, self.study.stem, optimizer.space, optimizer.trials, optimizer.objectives)
                 print(f"tune: page {self.report}")
             self._save_picture(best, optimizer)
 
     def _check(self) -> None:
         """Raises `ConfigError` for options that do not go together, and for values that none may have."""
         from dre_jax.tuning.command.printed_value import curve_pattern
-        from dre_jax.tuning.objectives.objectives import check_directions
+        from dre_jax.tuning.trials.objectives import objectives_to
 
         if self.storage is not None:
             self._check_storage()
@@ -179,7 +179,7 @@ class Tune:
         if self.space is None and self.pretrained is None:
             raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
         check_positive(timeout=self.timeout, total_timeout=self.timeout_total, silence=self.silence)
-        check_directions({name: direction or "minimize" for name, direction in self._directions.items()})
+        objectives_to(self._directions)  # raises
         if self.curve is not None:
             curve_pattern(self.curve)
 
@@ -213,7 +213,7 @@ class Tune:
     def _space_and_surrogates(self) -> tuple[Space, Surrogates | EllipsisType]:
         """Returns the search space, and the surrogates; `...` takes those of the study."""
         from dre_jax.tuning import Surrogate, read_space
-        from dre_jax.tuning.pretrained.surrogates import pretrained_study
+        from dre_jax.tuning.surrogates.pretrained import pretrained_study
 
         space = None if self.space is None else read_space(self.space)
         if self.pretrained is not None:
@@ -238,7 +238,7 @@ class Tune:
             in_file = study_in_file(self.study, space, surrogates, directions=self._directions, seed=self.seed)
             study = stack.enter_context(in_file)
             if curves:
-                study.set_past_curves(curves[study.named_directions[""]])
+                study.set_past_curves(curves[study.objectives[0].direction])
             return study
         from dre_jax.tuning.command.shared_study import SharedStudy
 
@@ -255,7 +255,7 @@ class Tune:
     def _read_past_curves(self) -> dict[str, PastCurves]:
         """Returns past curves by direction, as the study's is not known before it is opened."""
         from dre_jax.tuning import PastCurves
-        from dre_jax.tuning.study.trial import DIRECTIONS
+        from dre_jax.tuning.trials.objectives import DIRECTIONS
 
         if self.past_curves is None:
             return {}
@@ -299,11 +299,11 @@ class Tune:
             from dre_jax.report.style import write
             from dre_jax.tuning.figures.values import plot_front, plot_history
 
-            directions = optimizer.named_directions
+            objectives = optimizer.objectives
             if len(self._metrics) > 1:
-                write(plot_front(optimizer.trials, {trial.number for trial in best}, directions), picture)
+                write(plot_front(optimizer.trials, {trial.number for trial in best}, objectives), picture)
             else:
-                write(plot_history(optimizer.trials, directions[""]), picture)
+                write(plot_history(optimizer.trials, objectives[0].direction), picture)
         except Exception as error:  # of the file system or matplotlib: the study is complete without a picture
             print(f"tune: saved in {place}")
             print(f"tune: no picture: {error}", file=sys.stderr)
@@ -312,8 +312,10 @@ class Tune:
 
 
 def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str]) -> dict[str, str | None]:
-    """Returns the text of an option for each metric, the only direction for all; a single value has no name."""
-    names = metrics if len(metrics) > 1 else ("",)
+    """Returns the text of an option for each metric, the only direction for all; a single value is called "value"."""
+    from dre_jax.tuning.trials.trial import VALUE
+
+    names = metrics if len(metrics) > 1 else (VALUE,)
     texts = list(texts) * len(names) if option == "direction" and len(texts) == 1 else texts
     if len(texts) != len(names) or len(set(names)) < len(names):
         n = f"--{option} {len(texts)} times" if len(texts) != len(names) else f"the metrics {', '.join(metrics)}"
@@ -325,7 +327,7 @@ def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -
     """Prints the best trial, or the front."""
     from dre_jax.cli.trial_progress import format_json, format_value
 
-    if len(optimizer.named_directions) > 1:
+    if len(optimizer.objectives) > 1:
         print(f"front of {len(optimizer.trials)} trials: {len(best)}")
         for trial in best:
             print(f"{format_value(trial)} (trial {trial.number}): {format_json(trial.params)}")
@@ -336,8 +338,9 @@ def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -
 
 def _print_sources(optimizer: FileOptimizer | SharedStudy) -> None:
     """Prints how far the past studies of each surrogate agree with the trials."""
-    for name, surrogate in optimizer.named_surrogates.items():
+    for name, direction in optimizer.objectives:
+        surrogate = optimizer.named_surrogates[name]
         if surrogate is not None and surrogate.studies is not None:
             trials = [trial.with_objective(name) for trial in optimizer.trials]
-            lines = surrogate.sources(trials, direction=optimizer.named_directions[name]).lines(_MAX_STUDIES)
-            print("\n".join([f"past of {name}:", *lines] if name else lines))
+            lines = surrogate.sources(trials, direction=direction).lines(_MAX_STUDIES)
+            print("\n".join([f"past of {name}:", *lines] if len(optimizer.objectives) > 1 else lines))

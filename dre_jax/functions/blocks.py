@@ -13,11 +13,11 @@ from jax import Array
 
 from dre_jax.functions.program import ProgramConfig, Searches, advance, no_progress
 from dre_jax.functions.search_file import FinishedSearch, Place
+from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, stack_words, study_designs
 from dre_jax.tuning.compiled.parallel import put, run_blocks
-from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 FIRST_CAPACITY = history_capacity(1)

@@ -28,12 +28,13 @@ from dre_jax.suggest.precision import supports_double
 from dre_jax.summaries import summary
 from dre_jax.tuning.compiled.designs import study_config
 from dre_jax.tuning.compiled.parallel import mesh_of
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.objectives.single import DEFAULT_METHOD
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.parameters import Float, Parameter
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study.trial import DIRECTIONS
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.objectives import DIRECTIONS
 
 
 class FunctionSearches(NamedTuple):

@@ -1,4 +1,4 @@
-"""The persistent cache of compiled programs and libraries."""
+"""The persistent cache of compiled programs and libraries, and how suggestions run: with it, and on one thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from dre_jax.runtime.threads import SharedContext
+from dre_jax.runtime.threads import SharedContext, one_thread
 
 VARIABLE = "DRE_JAX_CACHE"
 _ENABLED = "jax_enable_compilation_cache"
@@ -52,6 +52,19 @@ def keep_programs_within() -> Iterator[None]:
         yield
     finally:
         _set(before)
+
+
+@contextlib.contextmanager
+def _suggestion_runtime() -> Iterator[None]:
+    with keep_programs_within(), one_thread:
+        yield
+
+
+suggestion_runtime = SharedContext(_suggestion_runtime)
+"""Context in which JAX caches compiled programs and a factorisation on a CPU uses one thread.
+
+The model that is tuned may use the same cores: with more threads, a suggestion from 200 trials took 30 s, not 1.3 s.
+"""
 
 
 def enabled_folder() -> Path | None:

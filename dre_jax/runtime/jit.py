@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 import numpy as np
+from jax import Array
 
 from dre_jax.runtime.cache import enabled_folder
 from dre_jax.runtime.kept_programs import KeptPrograms
@@ -152,3 +153,15 @@ def compile_all_with_less_effort() -> None:
     if not any(name in flags for name in names):
         options = (f"--{name}={str(LESS_EFFORT[name]).lower()}" for name in names)
         os.environ["XLA_FLAGS"] = " ".join([flags, *options]).strip()
+
+
+def seed_key(seed: int) -> Array:
+    """Returns `jax.random.key` of a seed below 2^32, for which JAX would trace and lower a program in each process.
+
+    Example:
+      >>> bool(seed_key(7) == jax.random.key(7))
+      True
+    """
+    if jax.config.jax_default_prng_impl != "threefry2x32":  # type: ignore[attr-defined]
+        return jax.random.key(seed)
+    return jax.random.wrap_key_data(jax.device_put(np.array([0, seed], np.uint32)))

@@ -16,9 +16,9 @@ from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.space.sums import Sum
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.study.optimizers import Optimizers, StudyTrial
-from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.surrogates.sources import Sources, SourceStudy
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.trial import Trial
 
 __all__ = [
     "HPOB_SPACES",

@@ -10,12 +10,12 @@ from typing import Any, Literal, Self
 from dre_jax.checks import check_counts
 from dre_jax.errors import MissingExtraError
 from dre_jax.tuning.engine.engine_config import EngineConfig
-from dre_jax.tuning.pretrained.surrogates import pretrained_search
 from dre_jax.tuning.space.distributions import distributions_of
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.optimizer import Optimizer
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.surrogates.pretrained import pretrained_search
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.trial import Trial
 
 try:
     from sklearn.base import is_classifier

@@ -13,7 +13,7 @@ from dre_jax.functions import optimize_functions, unit_space
 from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.functions.search_file import FinishedSearch, SearchFile
 from dre_jax.tuning import Categorical, EngineConfig, Evaluated, Float, Int, Less, Optimizer, Space, Surrogate, past_of
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD
+from dre_jax.tuning.objectives.single import DEFAULT_METHOD
 from tests.error_messages import error_table, raises_line
 from tests.processes import run_python
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.threads import VARIABLE, on_one_thread, one_thread
 from dre_jax.search import run_tasks
 from dre_jax.suggest import Suggester
-from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
 
 TWO = 2
 

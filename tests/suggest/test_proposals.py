@@ -18,8 +18,8 @@ from dre_jax.suggest.layout import unit_cube
 from dre_jax.suggest.proposals import SuggestionInputs, propose
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
-from dre_jax.tuning.engine.trial_record import trial_record
 from dre_jax.tuning.space.completion import coordinates_of
+from dre_jax.tuning.trials.trial_record import trial_record
 from tests.known_methods import Valued
 
 SPACE = Space(

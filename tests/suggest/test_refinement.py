@@ -19,7 +19,8 @@ from dre_jax.suggest.refinement import choose_starts, refine
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.objectives.single import SingleObjective
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.trials.objectives import objectives_of
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial
 from tests.oracles import fitted_process, log_augmented_improvement
@@ -139,8 +140,8 @@ class Reference:
 
 @pytest.mark.slow
 def test_a_proposal_is_the_best_by_a_reference():
-    objectives, points = SingleObjective(direction="maximize", alone="gp"), crowded(40)  # one process, as the reference
-    engine = Engine(CUBE, objectives, seed=0)
+    config, points = EngineConfig(method="gp"), crowded(40)  # one process, as the reference
+    engine = Engine(CUBE, objectives_of("maximize"), seed=0, config=config)
     method, responses = engine._method, np.array([two_peaks(x) for x in points])
     with precision_of(method) as dtype:
         assert dtype is np.float64
@@ -159,7 +160,7 @@ def test_a_proposal_is_the_best_by_a_reference():
 @pytest.mark.slow
 def test_float64_ends_with_a_suggestion():
     """In this thread, and in others meanwhile; the same seed gives the same, and compiles nothing anew."""
-    engine, observed = Engine(CUBE, SingleObjective(direction="maximize"), seed=0), evaluated(crowded(40))
+    engine, observed = Engine(CUBE, objectives_of("maximize"), seed=0), evaluated(crowded(40))
     first = engine.propose(observed, number=40).params
     before = propose._cache_size()
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from dre_jax.tuning.compiled import information
 from dre_jax.tuning.engine.plateau import even_share
-from dre_jax.tuning.engine.response_clipping import clip_responses
 from dre_jax.tuning.engine.signal import has_signal
+from dre_jax.tuning.trials.responses import clip_responses
 
 SLOTS = 96
 

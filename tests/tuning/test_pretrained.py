@@ -26,8 +26,8 @@ from dre_jax.tuning import Float, Optimizer, Surrogate
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.pretrained import FAMILIES, pretrained_path
 from dre_jax.tuning.pretrained.families import _HIGHER, find_metric, find_model, nearest_metric
-from dre_jax.tuning.pretrained.surrogates import pretrained_search, pretrained_study, score_name
 from dre_jax.tuning.sklearn import DRESearchCV
+from dre_jax.tuning.surrogates.pretrained import pretrained_search, pretrained_study, score_name
 
 NEAREST = {("max_depth", 64), ("max_features", 0.5), ("max_samples", 1.0), ("l2_regularization", 1e-4)}
 NEAREST |= {("reg_lambda", 1e-4), ("hidden_layer_sizes", 100)}

@@ -10,7 +10,7 @@ from dre_jax.errors import DataError
 from dre_jax.tuning.past.table_cells import read_cell, read_cells
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study.optimizer import Optimizer
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.trial import Trial
 
 VALUE, STATE = "value", "state"
 _STATES = ("", "complete", "running", "failed")

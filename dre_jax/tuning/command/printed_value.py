@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.study.trial import objective_value
+from dre_jax.tuning.trials.trial import objective_value
 
 VALUE = "value"
 """Key of the value in a JSON object if no metric is named."""

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import EllipsisType
+from types import EllipsisType, MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from dre_jax.checks import check_positive
@@ -20,11 +20,11 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.engine.make_engine import Surrogates
-from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
+from dre_jax.tuning.objectives.criterion import Surrogates
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study.optimizer import Optimizer
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.objectives import direction_arguments, objectives_to, require_objectives
+from dre_jax.tuning.trials.trial import VALUE, Trial
 
 if TYPE_CHECKING:
     from dre_jax.tuning.command.shared_study import SharedStudy
@@ -81,13 +81,13 @@ def study_in_file(
     space: Space,
     surrogate: Surrogates | EllipsisType = ...,
     *,
-    directions: Mapping[str, str | None] = ANY_DIRECTION,
+    directions: Mapping[str, str | None] = MappingProxyType({VALUE: None}),
     seed: int | None = None,
 ) -> Iterator[FileOptimizer]:
     """Yields the study in a file, or a new one if there is no file; only this process uses the file meanwhile.
 
-    Temporary files of writers that were killed are removed. Directions are by metric, "" for a single one; None takes
-    the study's, "minimize" for a new one. No seed takes the study's, 0 for a new one. For the surrogate see
+    Temporary files of writers that were killed are removed. Directions are by metric, "value" for a single one; None
+    takes the study's, "minimize" for a new one. No seed takes the study's, 0 for a new one. For the surrogate see
     `Optimizer.load`.
 
     Raises `DataError` if another process uses the file, if it cannot be written, is not a complete study, or is of
@@ -95,8 +95,11 @@ def study_in_file(
     """
 
     def new_study() -> FileOptimizer:
-        ways = {name: direction or "minimize" for name, direction in directions.items()}
-        return FileOptimizer(space, None if surrogate is ... else surrogate, directions=ways, seed=seed or 0)
+        known = None if surrogate is ... else surrogate
+        objectives = objectives_to(directions)
+        if len(objectives) == 1 and isinstance(known, Mapping):
+            known = known[VALUE]
+        return FileOptimizer(space, known, **direction_arguments(objectives), seed=seed or 0)
 
     if not path.exists():
         new_study()  # what is wrong with it is said before there is a folder
@@ -106,7 +109,7 @@ def study_in_file(
         remove_left_over(path)
         if path.exists():
             study = FileOptimizer.load(path, surrogate, space=space)
-            require_directions(str(path), study.named_directions, directions)
+            require_objectives(str(path), study.objectives, directions)
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of the seed given, {seed}, but its own is {study.seed}")
         else:

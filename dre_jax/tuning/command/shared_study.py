@@ -5,6 +5,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import optuna
@@ -16,20 +17,15 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.tuning.command.other_workers import ALIVE, WORKER, OtherWorkers
 from dre_jax.tuning.command.worker_identity import new_worker, seconds_between_signs
-from dre_jax.tuning.engine.make_engine import Surrogates
-from dre_jax.tuning.objectives.objectives import (
-    ANY_DIRECTION,
-    check_directions,
-    require_directions,
-    surrogates_by_objective,
-)
+from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.optuna.trials import RETRIED
 from dre_jax.tuning.past.optuna_studies import address_without_password, is_new_file, open_storage, storage_errors
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import State, Trial
+from dre_jax.tuning.trials.objectives import Objective, objectives_to, require_objectives
+from dre_jax.tuning.trials.trial import VALUE, State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
 MAX_ATTEMPTS = 3
@@ -55,16 +51,16 @@ class SharedStudy:
         space: Space,
         surrogate: Surrogates = None,
         *,
-        directions: Mapping[str, str | None] = ANY_DIRECTION,
+        directions: Mapping[str, str | None] = MappingProxyType({VALUE: None}),
         seed: int | None = None,
         silence: float | None = None,
     ) -> None:
         """Opens a study of a storage, the address of a database or the path of a journal file, or creates it.
 
-        Directions are by metric, "" for a single one; None takes the study's, "minimize" for a new one. Suggestions of
-        this process are random unless it has a seed. After ``silence`` seconds without a sign of life, other processes
-        count this one as lost; by default after ten minutes, or three times the longest trial so far, if that is
-        shorter, and half a minute at least.
+        Directions are by metric, "value" for a single one; None takes the study's, "minimize" for a new one.
+        Suggestions of this process are random unless it has a seed. After ``silence`` seconds without a sign of life,
+        other processes count this one as lost; by default after ten minutes, or three times the longest trial so far,
+        if that is shorter, and half a minute at least.
 
         Raises `ConfigError` for a silence that is not positive, and `DataError` for a storage that cannot be used, or a
         study of another space, objectives or direction.
@@ -76,11 +72,11 @@ class SharedStudy:
         self._study = _open_study(storage, name, directions, surrogate)
         own = [direction.name.lower() for direction in self._study.directions]
         metrics = self._study.metric_names or map(str, range(len(own)))
-        self.named_directions = dict(zip(metrics if len(own) > 1 else [""], own, strict=True))
-        """Directions by objective; a single one has the name ""."""
-        require_directions(name, self.named_directions, directions)
-        self.named_surrogates = surrogates_by_objective(surrogate, self.named_directions)
-        """Knowledge of past tasks by objective, named as in `named_directions`."""
+        self.objectives = tuple(map(Objective, metrics if len(own) > 1 else [VALUE], own))
+        """Names and directions."""
+        require_objectives(name, self.objectives, directions)
+        self.named_surrogates = surrogates_by_objective(surrogate, self.objectives)
+        """Knowledge of past tasks by the name of the objective."""
         self._study.sampler = DRESampler(space, surrogate=list(self.named_surrogates.values()), seed=seed)
         content = to_json(space)
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
@@ -172,7 +168,7 @@ class SharedStudy:
         """Reports the value of a trial of this process, or those of several objectives; None if it failed."""
         self._read_at = -math.inf
         self._own_trials.pop(trial, None)
-        values = [value[name] for name in self.named_directions] if isinstance(value, Mapping) else value
+        values = [value[each.name] for each in self.objectives] if isinstance(value, Mapping) else value
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
         with storage_errors(self._address, _STORAGE_ERRORS):
             # Already ended, if this process was silent for so long that another one runs the trial again.
@@ -226,10 +222,10 @@ class SharedStudy:
             if name in self.space
         }
         state = _STATES.get(trial.state, "failed")
-        if len(self.named_directions) == 1:
+        if len(self.objectives) == 1:
             return Trial(trial.number, values, state, trial.value)
-        objectives = dict(zip(self.named_directions, trial.values or (), strict=False))
-        return Trial(trial.number, values, state, _values=objectives)
+        names = (each.name for each in self.objectives)
+        return Trial(trial.number, values, state, values=dict(zip(names, trial.values or (), strict=False)))
 
     def _runs_again(self, trial: FrozenTrial) -> bool:
         """Returns whether the process of a running trial is lost, and its configuration may be started again."""
@@ -258,16 +254,19 @@ def _has_attempts(trial: FrozenTrial) -> bool:
 
 @optuna_logs_at("WARNING")
 def _open_study(storage: str, name: str, directions: Mapping[str, str | None], surrogate: Any) -> optuna.Study:
-    ways = check_directions({objective: direction or "minimize" for objective, direction in directions.items()})
+    objectives = objectives_to(directions)
     if is_new_file(storage):
-        surrogates_by_objective(surrogate, ways)  # before there is a file
+        surrogates_by_objective(surrogate, objectives)  # before there is a file
     with storage_errors(address_without_password(storage)):
         base_storage = _create_storage(storage)
         with contextlib.suppress(KeyError):
             return optuna.load_study(study_name=name, storage=base_storage)
-        surrogates_by_objective(surrogate, ways)  # before there is a study
+        surrogates_by_objective(surrogate, objectives)  # before there is a study
         study = optuna.create_study(
-            study_name=name, storage=base_storage, directions=list[Any](ways.values()), load_if_exists=True
+            study_name=name,
+            storage=base_storage,
+            directions=list[Any](dict(objectives).values()),
+            load_if_exists=True,
         )
         if len(directions) > 1:
             with warnings.catch_warnings():

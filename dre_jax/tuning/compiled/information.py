@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.gp.lapack import cholesky, solve_lower
-from dre_jax.tuning.engine.initial_design import N_START
 from dre_jax.tuning.engine.plateau import ENOUGH, share_of_counts, without_rounding
 from dre_jax.tuning.engine.signal import MAX_TRIALS, SHARES, length_scales, log_evidence_of_factor, matern52
+from dre_jax.tuning.objectives.single import N_START
 
 
 def even_share(points: Array, values: Array, where: Array, *, has_past: bool) -> Array:

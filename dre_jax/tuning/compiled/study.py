@@ -21,7 +21,7 @@ from dre_jax.tuning.compiled.information import even_share
 from dre_jax.tuning.engine.engine_config import SAME
 from dre_jax.tuning.engine.initial_design import SEQUENCE
 from dre_jax.tuning.engine.plateau import order_by_outcome
-from dre_jax.tuning.engine.response_clipping import clip_responses
+from dre_jax.tuning.trials.responses import clip_responses
 
 _IDENTICAL = 1e-9  # configurations whose numbers differ by less are one
 _PROPOSALS = 8  # of which the first that is new counts: the search itself proposes no old ones

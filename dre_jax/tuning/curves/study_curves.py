@@ -7,7 +7,7 @@ from dre_jax.errors import DataError
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.tuning.curves.forecast import CurveModel, Forecast
 from dre_jax.tuning.past.curves import Curve, PastCurves, as_curve
-from dre_jax.tuning.study.trial import Trial, objective_value
+from dre_jax.tuning.trials.trial import Trial, objective_value
 
 
 class StudyCurves:

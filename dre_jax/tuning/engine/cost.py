@@ -37,9 +37,9 @@ from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import with_precision
 from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.engine.feasibility import FIT_TRIALS, FITTING, fit_rows
-from dre_jax.tuning.engine.trial_record import select_trials
 from dre_jax.tuning.past.studies import MAX_STUDIES, PastStudies
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.trial import Trial
+from dre_jax.tuning.trials.trial_record import select_trials
 
 _FEWEST = 3
 """Costs that a process needs."""

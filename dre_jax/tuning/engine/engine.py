@@ -6,56 +6,68 @@ An engine has no state: the same trials, seed and number give the same suggestio
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import DataError
+from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.runtime.jit import compile_ahead
+from dre_jax.runtime.jit import seed_key
 from dre_jax.runtime.progress import say_reports
 from dre_jax.search.acquisition import undefined_values
-from dre_jax.search.history import History, make_history
+from dre_jax.search.history import History
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.precision import Dtype, precision_of, with_precision
-from dre_jax.suggest.proposals import Proposals, SuggestionInputs, TrialRecord, propose
+from dre_jax.suggest.proposals import Proposals, SuggestionInputs, TrialRecord
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.engine.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, SAME, EngineConfig, checked_config
-from dre_jax.tuning.engine.feasibility import feasibility_outcomes, fit_feasibility
+from dre_jax.tuning.engine.feasibility import feasibility_outcomes, propose_feasible
 from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
 from dre_jax.tuning.engine.predicted_responses import HistoryFit, Prediction, fit_responses, predict_mixture
 from dre_jax.tuning.engine.prediction_scale import PredictionScale, choose_scale
-from dre_jax.tuning.engine.response_clipping import clip_responses, relative_errors
-from dre_jax.tuning.engine.suggestion import Suggestion
-from dre_jax.tuning.engine.suggestion_runtime import seed_key, suggestion_runtime
-from dre_jax.tuning.engine.trial_record import (
+from dre_jax.tuning.objectives.criterion import Surrogates, criterion_of, search_space, surrogates_by_objective
+from dre_jax.tuning.space.beliefs import log_densities, weight_after
+from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.trials.objectives import Objectives, find_objective, objectives_of, values_of
+from dre_jax.tuning.trials.responses import clip_responses
+from dre_jax.tuning.trials.trial import Trial
+from dre_jax.tuning.trials.trial_record import (
     EncodedTrials,
     ParamsEncoder,
     encode_trials,
+    history_of,
     select_trials,
     trial_record,
     with_value,
 )
-from dre_jax.tuning.objectives.objectives import values_of
-from dre_jax.tuning.objectives.several import SeveralObjectives
-from dre_jax.tuning.objectives.single import SingleObjective
-from dre_jax.tuning.space.beliefs import log_densities, weight_after
-from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
-from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import Trial
 
 _N_PROPOSALS = 64
 """Points that are compared with the trials on the host."""
 _TRANSIENT_ATTRIBUTES = ("_last_fit", "_params", "_encoder", "_log_densities", "_past_cost", "_engines")
+
+
+class Suggestion(NamedTuple):
+    """A configuration to evaluate next, and the values of the method for it."""
+
+    params: Params
+    improvement: float | None = None
+    """Expected improvement of the best candidate on the best response, in units of the responses, times the probability
+    that it is feasible; None if the method was not used or has none, or all responses are equal."""
+    past_weight: float | None = None
+    """Total weight of the hypotheses that use past tasks; None if the method was not used or does not weigh them."""
+    further: tuple[Params, ...] = ()
+    """Other new configurations that the method values, from the same fit, the best first; if they were asked for."""
 
 
 class Engine:
@@ -65,40 +77,43 @@ class Engine:
 
     def __init__(
         self,
-        space: Space,
-        objectives: SingleObjective | SeveralObjectives | None = None,
+        space: Space | Mapping[str, Any] | None,
+        objectives: Objectives | None = None,
+        surrogates: Surrogates = None,
         *,
         seed: int = 0,
         config: EngineConfig | None = None,
     ) -> None:
         """Creates an engine, by default of one objective to minimise, without past tasks.
 
-        Raises:
-          DataError: for a surrogate of another space; the message names the hyperparameters that differ.
-          ConfigError: for a pending strategy that the surrogate's method does not support.
+        Raises `ConfigError` and `DataError` as `dre_jax.tuning.Optimizer`.
         """
-        self.space = space
-        self.objectives = SingleObjective() if objectives is None else objectives
+        self.objectives = objectives = objectives_of() if objectives is None else objectives
+        self.surrogates = surrogates_by_objective(surrogates, objectives)
+        self.space = search_space(space, self.surrogates)
         self.seed = seed
         self.config = checked_config(config)
-        self._past = self.objectives.past
+        alone, strategy, reference = self.config.method, self.config.pending_strategy, self.config.reference_point
+        self.criterion = criterion_of(objectives, self.surrogates, alone, strategy, reference)
+        self._past = self.criterion.past
         if self._past is not None:
-            self._past.space.require_encodes(space)
+            self._past.space.require_encodes(self.space)
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
     @property
     def n_start(self) -> int:
         """Number of trials that precede those of the method, without a surrogate."""
-        return self.objectives.n_start(len(self.space))
+        return self.criterion.n_start(len(self.space))
 
     def of_objective(self, name: str) -> Engine:
         """Returns an engine of one of several objectives, the same at each call; itself if there is one."""
-        if isinstance(self.objectives, SingleObjective):
+        if len(self.objectives) == 1:
             return self
         if name not in self._engines:
-            part = self.objectives.parts[name]
-            self._engines[name] = Engine(self.space, part, seed=self.seed, config=self.config)
+            objective, config = find_objective(self.objectives, name), replace(self.config, reference_point=None)
+            surrogate = self.surrogates[name]
+            self._engines[name] = Engine(self.space, (objective,), surrogate, seed=self.seed, config=config)
         return self._engines[name]
 
     @cached_property
@@ -129,14 +144,14 @@ class Engine:
         candidates are NaN.
         """
         check_not_forked()
-        study = self.objectives.set_diverged_apart(encode_trials(self._encoder, trials, pending))
+        study = self.criterion.set_diverged_apart(encode_trials(self._encoder, trials, pending))
         held = coordinates_of(self.space, fixed or {})
         start = None if self._past is None else self._past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
         initial = self._first_new(design.initial_configurations(len(study.identities)), study.identities)
         if initial is not None:
             return Suggestion(initial)
-        values = values_of(study.observations, self.objectives.directions)
+        values = values_of(study.observations, self.objectives)
         has_past = self._past is not None
         information = information_of(study.observations, study.points, values, has_past=has_past)
         fills_space = number % 4 < 4 * information.even_share
@@ -181,10 +196,10 @@ class Engine:
 
     def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the responses f64[n] that order the trials."""
-        return self.objectives.order(values_of(observations, self.objectives.directions))
+        return self.criterion.order(values_of(observations, self.objectives))
 
     def _can_value(self, observations: Sequence[Trial]) -> bool:
-        return bool(observations) or self.objectives.values_first_trial
+        return bool(observations) or self.criterion.values_first_trial
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
@@ -203,14 +218,14 @@ class Engine:
         with suggestion_runtime, precision_of(self._method) as dtype:
             arrays = self._responses(study.observations), study.points, study.failed_points, study.pending_points
             outcomes, responses = feasibility_outcomes(self.config, study.observations, *arrays, dtype)
-            responses = self.objectives.rank_like_past(study.observations, responses)
+            responses = self.criterion.rank_like_past(study.observations, responses)
             max_history = self.config.max_history
             rows = select_trials(responses, max(max_history - len(study.pending_points), max_history // 2))
             record = self._trial_record(study, rows, responses, dtype, is_coarse=outcomes is not None)
             even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
             slots = len(record.points)
             inputs = SuggestionInputs(
-                self.objectives.params_for(self._params, study.observations, responses, rows, slots, dtype),
+                self.criterion.params_for(self._params, study.observations, responses, rows, slots, dtype),
                 record,
                 jax.device_put(even_points.astype(dtype)),
                 seed_key(self.seed),
@@ -218,7 +233,8 @@ class Engine:
                 None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
                 self._weights(study, responses, left, dtype),
             )
-            proposals = self._search(outcomes, inputs)
+            model = self._method, self._layout, self._candidates
+            proposals = propose_feasible(*model, self.space.layout, outcomes, inputs, _N_PROPOSALS)
             if proposals.is_undefined:
                 raise undefined_values(self._method)
             configurations = self._proposed_configurations(proposals, fixed_coordinates, self._hidden(study, rows))
@@ -274,18 +290,6 @@ class Engine:
             if self._is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > SAME
         )
 
-    def _search(self, outcomes: Any, inputs: SuggestionInputs) -> Proposals:
-        """Returns the best candidates by the method; ``outcomes`` are those of `feasibility_outcomes`."""
-
-        def search(outcomes: Any, inputs: SuggestionInputs) -> Proposals:
-            if outcomes is not None:
-                weights = inputs.weights._replace(feasibility=fit_feasibility(self.space.layout, *outcomes))
-                inputs = inputs._replace(weights=weights)
-            return propose(self._method, self._layout, self._candidates, inputs, _N_PROPOSALS)
-
-        compile_ahead(search, outcomes, inputs)
-        return search(outcomes, inputs)
-
     def _history(
         self,
         observations: Sequence[Trial],
@@ -309,15 +313,10 @@ class Engine:
         history_trials = [observations[row] for row in rows]
         errors = np.array([(trial.stderr or 0.0) if trial.state in states else 0.0 for trial in history_trials])
         if errors.any():
-            self.objectives.require_standard_errors()
+            self.criterion.require_standard_errors()
         scaled = clip_responses(responses[rows]) if scale is None else scale.apply(responses[rows])
         errors = errors if scale is None else errors * scale.slope(responses[rows])
-        history = make_history(self._layout.columns(points[rows]), scaled, capacity, dtype)
-        fields = {"level": tie_levels(responses[rows])}
-        if errors.any():
-            fields["noise_var"] = (relative_errors(errors, scaled) ** 2).astype(dtype)
-        padded_fields = {name: np.pad(values, (0, capacity - len(rows))) for name, values in fields.items()}
-        return history._replace(**jax.device_put(padded_fields))
+        return history_of(self._layout.columns(points[rows]), responses[rows], scaled, errors, capacity, dtype)
 
     @with_default_float_errors
     def predict(
@@ -330,20 +329,20 @@ class Engine:
         Raises `ConfigError` for several objectives, and a method that does not declare ``predicts_components``, or with
         noise ``predicts_noise``, and `DataError` for fewer than two different responses.
         """
-        self.objectives.require_predictions(noise=noise)
+        self.criterion.require_predictions(noise=noise)
         check_not_forked()
         observations = with_value(trials)
         with suggestion_runtime, precision_of(self._method) as dtype:
             fit = self._fit(observations, dtype)
             mixture = predict_mixture(self._method, self._layout, fit, points.astype(dtype), noise=noise)
-        is_maximised = self.objectives.directions[""] == "maximize"
+        is_maximised = self.objectives[0].direction == "maximize"
         return mixture.prediction(fit.scaled.restore, shares, is_maximised=is_maximised)
 
     def _fit(self, observations: Sequence[Trial], dtype: Dtype) -> HistoryFit:
         """Returns the method fitted to trials on the scale of predictions; of the same trials again, the same fit."""
         if self._last_fit is not None and self._last_fit.trials == tuple(observations):
             return self._last_fit
-        responses = self.objectives.rank_like_past(observations, self._responses(observations))
+        responses = self.criterion.rank_like_past(observations, self._responses(observations))
         rows = select_trials(responses, self.config.max_history)
         if len(np.unique(responses[rows])) < 2:
             raise DataError("predictions need trials with different values")
@@ -381,11 +380,11 @@ class Engine:
 
     @cached_property
     def _candidates(self) -> CandidateConfig:
-        return self.objectives.candidates(self._layout, self.config.pending_strategy)
+        return self.criterion.candidates(self._layout, self.config.pending_strategy)
 
     @property
     def _method(self) -> Method:
-        return self.objectives.method
+        return self.criterion.method
 
     @cached_property
     def _params(self) -> Any:

@@ -1,4 +1,4 @@
-"""Settings of the engine, and its method without past tasks."""
+"""Settings of the engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,22 +6,9 @@ from typing import Any
 
 from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, Share
 from dre_jax.errors import ConfigError
-from dre_jax.methods import Entry, find
-from dre_jax.search.method import Method
 from dre_jax.suggest.pending import PendingStrategy
+from dre_jax.tuning.objectives.single import DEFAULT_METHOD, entry_without_past
 from dre_jax.tuning.space.scalars import plain_value, to_list
-
-DEFAULT_METHOD = "gp-mixture"
-"""The method without past tasks: on live functions it has less regret than `gp` and TPE (docs/results/live.md)."""
-GP_SETTINGS: Mapping[str, Any] = {
-    "fitting.optimiser": "bfgs",
-    "fitting.steps": 30,
-    "fitting.first_log_noises": (-9.0, -1.0),
-    "fitting.log_noise_prior": (-6.0, 4.0),
-    "fitting.least_noise": 1e-8,
-}
-"""Settings of `gp` on live functions: a better fit in a fifth of the time, and a noise floor for float64. The results
-on tables in docs/results are without them."""
 
 SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
@@ -69,7 +56,7 @@ class EngineConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _entry_without_past(self.method)  # raises
+        entry_without_past(self.method)  # raises
         point = to_list(self.reference_point)
         if isinstance(point, Mapping):
             point = {name: plain_value(number) for name, number in point.items()}
@@ -85,21 +72,3 @@ def checked_config(config: EngineConfig | None) -> EngineConfig:
     if not isinstance(config, EngineConfig):
         raise ConfigError(f"config must be an EngineConfig, but got {config!r}")
     return config
-
-
-def method_without_past(name: str) -> Method:
-    """Returns a method of the registry that learns from no past tasks, set for live functions.
-
-    Raises:
-      ConfigError: for an unknown name, a method that learns from past tasks, or one that is not in JAX.
-    """
-    return _entry_without_past(name).make(dict(GP_SETTINGS) if name == "gp" else None)
-
-
-def _entry_without_past(name: str) -> Entry:
-    entry = find(name)
-    if entry.default is None:
-        raise ConfigError(f"a method without past tasks must be one in JAX, as gp and random, but got {name!r}")
-    if entry.transfer:
-        raise ConfigError(f"{name} learns from past tasks: pass surrogate=Surrogate.fit(past, method={name!r})")
-    return entry

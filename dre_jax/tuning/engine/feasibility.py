@@ -24,13 +24,16 @@ from dre_jax.gp.classification import Classifier, condition_classifier, fit_clas
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_signal_at
 from dre_jax.runtime.blocks import by_blocks
-from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.jit import compile_ahead, jit_with_less_effort
+from dre_jax.search.method import Method
+from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import with_precision
+from dre_jax.suggest.proposals import Proposals, SuggestionInputs, propose
 from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.engine.engine_config import EngineConfig
-from dre_jax.tuning.engine.trial_record import select_trials
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.trial import Trial
+from dre_jax.tuning.trials.trial_record import select_trials
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -163,6 +166,30 @@ def feasibility_outcomes(
     capacity = min(coarse_capacity_for(len(rows)), max_trials)
     outcomes = outcomes_of(all_points[rows], failure_mask[rows], constraints[rows], capacity)
     return jax.device_put((with_precision(outcomes, dtype), np.bool_(decides))), responses
+
+
+def propose_feasible(
+    method: Method,
+    layout: SpaceLayout,
+    candidates: CandidateConfig,
+    space_layout: SpaceLayout,
+    outcomes: tuple[Outcomes, Array] | None,
+    inputs: SuggestionInputs,
+    n: int,
+) -> Proposals:
+    """Returns the n best candidates by a method and the model of failures, as `dre_jax.suggest.proposals.propose`.
+
+    The outcomes are those of `feasibility_outcomes`, and ``space_layout`` is that of the space they are of.
+    """
+
+    def search(outcomes: Any, inputs: SuggestionInputs) -> Proposals:
+        if outcomes is not None:
+            weights = inputs.weights._replace(feasibility=fit_feasibility(space_layout, *outcomes))
+            inputs = inputs._replace(weights=weights)
+        return propose(method, layout, candidates, inputs, n)
+
+    compile_ahead(search, outcomes, inputs)
+    return search(outcomes, inputs)
 
 
 def outcomes_of(points: Floats, failure_mask: Mask, constraints: Floats, capacity: int) -> Outcomes:

@@ -13,26 +13,12 @@ from dre_jax.tuning.space.beliefs import to_quantiles
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
 from dre_jax.tuning.space.space import Params, Space
 
-N_START = 4
-"""Number of Sobol points that are evaluated first without a surrogate, at least."""
-_MAX_START, _COLUMNS_PER_START = 10, 3
-
 _N_COMPLETIONS = 64
 """Number of points that may complete a part of a configuration whose rules refuse the default point."""
 SEQUENCE = 256
 """Points of a Sobol sequence that fills the space."""
 _MAX_ENUMERATION = 4096
 """Number of configurations of a space up to which all are listed."""
-
-
-def n_first_trials(n_parts: int) -> int:
-    """Returns the number of Sobol points that are evaluated first without a surrogate, for P hyperparameters.
-
-    Example:
-      >>> n_first_trials(2), n_first_trials(18), n_first_trials(60)
-      (4, 6, 10)
-    """
-    return min(max(N_START, n_parts // _COLUMNS_PER_START), _MAX_START)
 
 
 def sequence_seed(seed: int, number: int) -> int:

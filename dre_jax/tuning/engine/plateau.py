@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.tuning.engine.infeasible_trials import violation_of
-from dre_jax.tuning.engine.initial_design import N_START
 from dre_jax.tuning.engine.signal import has_signal
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.objectives.single import N_START
+from dre_jax.tuning.trials.responses import violation_of
+from dre_jax.tuning.trials.trial import Trial
 
 Floats = npt.NDArray[np.float64]
 

@@ -23,9 +23,9 @@ from dre_jax.suggest.weighting import response_transform
 from dre_jax.tuning.engine.mixture_quantiles import mixture_quantiles
 from dre_jax.tuning.engine.prediction_scale import PredictionScale
 from dre_jax.tuning.engine.signal import noise_share
-from dre_jax.tuning.engine.trial_record import trial_record
 from dre_jax.tuning.space.scalars import plain_value, to_list
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.trial import Trial
+from dre_jax.tuning.trials.trial_record import trial_record
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """The scale on which values are predicted: it increases with the responses, and has an inverse for all of them.
 
-The search clips responses that are far below the others (`dre_jax.tuning.engine.response_clipping`). A prediction must
+The search clips responses that are far below the others (`dre_jax.tuning.trials.responses`). A prediction must
 not: it is a statement about the values as they are. Here, what lies beyond the same bound is compressed by a logarithm,
 and far beyond by a logarithm of it, so that one diverged trial leaves the others room, and can still be restored.
 
@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.gp.student import log_t_density
-from dre_jax.tuning.engine.response_clipping import REACH
 from dre_jax.tuning.engine.signal import matern52
+from dre_jax.tuning.trials.responses import REACH
 
 Floats = npt.NDArray[np.float64]
 

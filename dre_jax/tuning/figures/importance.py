@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dre_jax.errors import DataError, import_extra
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.tuning.figures.values import drawn_values
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -44,6 +43,6 @@ def drawn_study(space: Space, trials: Sequence[Trial], direction: str) -> Study 
         return None
     from dre_jax.tuning.optuna.frozen_trials import study_of_trials
 
-    drawn = [replace(trial, value=float(value)) for trial, value in zip(complete, values, strict=True)]
+    drawn = [trial.updated(value=float(value)) for trial, value in zip(complete, values, strict=True)]
     with optuna_logs_at("ERROR"):
         return study_of_trials(space, drawn, [direction])

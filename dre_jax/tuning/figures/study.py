@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,15 +14,12 @@ from dre_jax.report.style import write_to
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.tuning.figures.by_optuna import optuna_figures
 from dre_jax.tuning.figures.values import plot_curves, plot_front, plot_history
-from dre_jax.tuning.objectives.objectives import best_trials
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.objectives import Objectives, best_trials
+from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from dre_jax.tuning.command.shared_study import SharedStudy
-    from dre_jax.tuning.study.study_record import StudyRecord
 
 _FRONT = "The first two objectives, and the Pareto-optimal trials."
 _HISTORY = "Values far worse than the others are drawn at the edge."
@@ -42,17 +39,16 @@ class StudyFigure(NamedTuple):
 
 
 @with_default_float_errors
-def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
+def study_figures(space: Space, trials: Sequence[Trial], objectives: Objectives) -> dict[str, StudyFigure]:
     """Returns the figures of a study by heading: front or history, learning curves, slices, contours, importance.
 
     Raises `MissingExtraError` without Optuna, which draws slices, contours and importance.
     """
-    space, trials, directions = study.space, study.trials, study.named_directions
-    figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best_trials(trials, directions)}
-    if len(directions) > 1:
-        figures["Front"] = StudyFigure(plot_front(trials, numbers, directions), _FRONT)
-    for name, direction in directions.items():
-        of = f" of {name}" if name else ""
+    figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best_trials(trials, objectives)}
+    if len(objectives) > 1:
+        figures["Front"] = StudyFigure(plot_front(trials, numbers, objectives), _FRONT)
+    for name, direction in objectives:
+        of = f" of {name}" if len(objectives) > 1 else ""
         own = [trial.with_objective(name) for trial in trials]
         figures[f"History{of}"] = StudyFigure(plot_history(own, direction), _HISTORY)
         if any(len(trial.reports) > 1 for trial in own):
@@ -62,24 +58,26 @@ def study_figures(study: StudyRecord | SharedStudy) -> dict[str, StudyFigure]:
     return figures
 
 
-def write_study_page(path: Path, title: str, study: StudyRecord | SharedStudy) -> None:
+def write_study_page(path: Path, title: str, space: Space, trials: Sequence[Trial], objectives: Objectives) -> None:
     """Writes the page of a study.
 
     Raises `DataError` if the page cannot be written, and `MissingExtraError` as `study_figures`.
     """
-    space, trials, directions = study.space, study.trials, study.named_directions
-    best = best_trials(trials, directions)
+    best = best_trials(trials, objectives)
     n_complete = sum(trial.state == "complete" for trial in trials)
-    names = [name or "value" for name in directions]
+    names = [each.name for each in objectives]
     numbers = {trial.number for trial in best}
     others = [trial for trial in trials if trial.number not in numbers]
-    purpose = " and ".join(f"{direction} {name or 'the value'}" for name, direction in directions.items())
+    purpose = " and ".join(
+        f"{each.direction} {each.name if len(objectives) > 1 else 'the value'}" for each in objectives
+    )
+    figures = study_figures(space, trials, objectives)
     page = {
         "title": title,
         "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {purpose}.",
-        "figures": [(heading, _source(figure), figure.caption) for heading, figure in study_figures(study).items()],
+        "figures": [(heading, _source(one), one.caption) for heading, one in figures.items()],
         "columns": ("trial", "state", *names, *space),
-        "rows": [_row(trial, trial.number in numbers, directions, space) for trial in [*best, *others]],
+        "rows": [_row(trial, trial.number in numbers, objectives, space) for trial in [*best, *others]],
     }
     write_text(path, render("study.html.jinja", page))
 
@@ -90,8 +88,8 @@ def _source(one: StudyFigure) -> str:
         return data_uri(file.getvalue(), "png")
 
 
-def _row(trial: Trial, is_best: bool, directions: Mapping[str, str], space: Space) -> list[str]:
-    values = [trial.values.get(name) if name else trial.value for name in directions]
+def _row(trial: Trial, is_best: bool, objectives: Objectives, space: Space) -> list[str]:
+    values = [trial.values.get(each.name) if len(objectives) > 1 else trial.value for each in objectives]
     cells = [f"{trial.number}{' (best)' if is_best else ''}", trial.state]
     return [
         *cells,

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.report.style import COLOURS, new_figure
-from dre_jax.tuning.engine.response_clipping import clip_responses
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.objectives import Objectives
+from dre_jax.tuning.trials.responses import clip_responses
+from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,9 +65,9 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
     return figure
 
 
-def plot_front(trials: Sequence[Trial], front: Container[int], names: Iterable[str]) -> Figure:
+def plot_front(trials: Sequence[Trial], front: Container[int], objectives: Objectives) -> Figure:
     """Returns a figure of the first two objectives; ``front`` are numbers of the trials in the front of all."""
-    first, second, *_ = names
+    first, second = (each.name for each in objectives[:2])
     complete = [trial for trial in trials if trial.state == "complete"]
     values = np.array([[trial.values[first], trial.values[second]] for trial in complete], np.float64).reshape(-1, 2)
     in_front = np.array([trial.number in front for trial in complete], bool)

@@ -1,1 +1,1 @@
-"""Studies of several objectives: the method of the expected hypervolume improvement, its engine, the front."""
+"""The criterion of a search: one objective with its method, or several by the expected hypervolume improvement."""

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from dre_jax.data.tasks import clip_tail, unit_scale
 from dre_jax.suggest.hypervolume import Boxes, Floats, decompose, dominates, pad_boxes
-from dre_jax.tuning.engine.response_clipping import clip_responses
+from dre_jax.tuning.trials.responses import clip_responses
 
 _MARGIN = 0.1  # of the range of the values, which is 1
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
@@ -14,16 +15,14 @@ from dre_jax.search.method import capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import Dtype
-from dre_jax.tuning.engine.engine_config import EngineConfig
-from dre_jax.tuning.engine.initial_design import N_START
-from dre_jax.tuning.engine.trial_record import EncodedTrials, with_failed
 from dre_jax.tuning.objectives.front import boxes_above, has_diverged, order_by_front, unit_reference, unit_values
 from dre_jax.tuning.objectives.hypervolume_method import HypervolumeMethod, ObjectiveParams
-from dre_jax.tuning.objectives.objectives import reference_point, values_of
-from dre_jax.tuning.objectives.single import SingleObjective
+from dre_jax.tuning.objectives.single import N_START, SingleObjective
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.objectives import Objective, values_of
+from dre_jax.tuning.trials.trial import Trial
+from dre_jax.tuning.trials.trial_record import EncodedTrials, with_failed
 
 _MAX_START = 10
 _PARENTS = 12  # points of the front that candidates are drawn around
@@ -46,24 +45,28 @@ class SeveralObjectives:
 
     values_first_trial = False
 
-    def __init__(self, parts: Mapping[str, SingleObjective], config: EngineConfig) -> None:
+    def __init__(
+        self,
+        parts: Mapping[str, SingleObjective],
+        pending_strategy: str,
+        reference: npt.NDArray[np.float64] | None = None,
+    ) -> None:
         """Joins two or more objectives, by name.
 
+        The reference point f64[M] of the hypervolume is as `reference_point` returns it; None for the worst values.
+
         Raises `ConfigError` for surrogates of different spaces, a method without the capability
-        ``predicts_components``, a pending strategy that a method does not support, or a reference point of other
-        objectives.
+        ``predicts_components``, or a pending strategy that a method does not support.
         """
         self.parts = dict(parts)
         for name, part in self.parts.items():
             _check_method(name, part)
         self.method = HypervolumeMethod(
-            members=tuple(part.method for part in self.parts.values()), pending_strategy=config.pending_strategy
+            members=tuple(part.method for part in self.parts.values()), pending_strategy=pending_strategy
         )
-        self.directions: Mapping[str, str] = {name: part.direction for name, part in self.parts.items()}
-        self.surrogates: Mapping[str, Surrogate | None] = {name: part.past for name, part in self.parts.items()}
-        self.past = _join(self.surrogates)
-        point = config.reference_point
-        self._reference = None if point is None else reference_point(point, self.directions)
+        self.objectives = tuple(Objective(name, part.direction) for name, part in self.parts.items())
+        self.past = _join({name: part.past for name, part in self.parts.items()})
+        self._reference = reference
 
     def n_start(self, n_parts: int) -> int:
         """Returns the number of trials that precede those of the method, without a surrogate, of P hyperparameters."""
@@ -88,7 +91,7 @@ class SeveralObjectives:
         The front has no use for a trial of which one objective is infinite, however good the others are, and the
         process of that objective would take the value, where its neighbours are good, for noise everywhere.
         """
-        mask = has_diverged(values_of(study.observations, self.directions).reshape(-1, len(self.parts)))
+        mask = has_diverged(values_of(study.observations, self.objectives).reshape(-1, len(self.parts)))
         return with_failed(study, mask) if mask.any() else study
 
     def order(self, values: np.ndarray) -> np.ndarray:
@@ -114,7 +117,7 @@ class SeveralObjectives:
         dtype: Dtype,
     ) -> ObjectiveParams:
         """Returns the method's parameters for a history of some rows of the trials, from `past.params`."""
-        values = values_of(observations, self.directions)
+        values = values_of(observations, self.objectives)
         scaled_values = unit_values(values)
         feasible = np.array([trial.is_feasible for trial in observations])
         reference = None if self._reference is None else unit_reference(values, self._reference)

@@ -1,4 +1,4 @@
-"""What an engine needs to know of a single objective."""
+"""What an engine needs to know of a single objective, with or without past tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,31 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError
+from dre_jax.methods import Entry, find
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.weighting import gives_improvement
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, method_without_past
-from dre_jax.tuning.engine.infeasible_trials import rank_like_past
-from dre_jax.tuning.engine.initial_design import n_first_trials
-from dre_jax.tuning.engine.trial_record import EncodedTrials
-from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.responses import rank_infeasible_last, violation_of
+from dre_jax.tuning.trials.trial import Trial
+from dre_jax.tuning.trials.trial_record import EncodedTrials
+
+DEFAULT_METHOD = "gp-mixture"
+"""The method without past tasks: on live functions it has less regret than `gp` and TPE (docs/results/live.md)."""
+GP_SETTINGS: Mapping[str, Any] = {
+    "fitting.optimiser": "bfgs",
+    "fitting.steps": 30,
+    "fitting.first_log_noises": (-9.0, -1.0),
+    "fitting.log_noise_prior": (-6.0, 4.0),
+    "fitting.least_noise": 1e-8,
+}
+"""Settings of `gp` on live functions: a better fit in a fifth of the time, and a noise floor for float64. The results
+on tables in docs/results are without them."""
+
+N_START = 4
+"""Number of Sobol points that are evaluated first without a surrogate, at least."""
+_MAX_START, _COLUMNS_PER_START = 10, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +44,6 @@ class SingleObjective:
     direction: str = "minimize"
     alone: str = DEFAULT_METHOD
     """The method without a surrogate."""
-
-    @property
-    def directions(self) -> Mapping[str, str]:
-        """Of the values, by objective; a single one has the name ""."""
-        return {"": self.direction}
-
-    @cached_property
-    def surrogates(self) -> Mapping[str, Surrogate | None]:
-        """By objective, named as in `directions`."""
-        return {"": self.past}
 
     @cached_property
     def method(self) -> Method:
@@ -90,7 +95,9 @@ class SingleObjective:
 
     def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
         """Returns responses f64[n], where infeasible trials are ranked as in the past tasks of the surrogate."""
-        return rank_like_past(self.past, observations, responses)
+        if self.past is None or not self.past.constrained:
+            return responses
+        return rank_infeasible_last(responses, np.array([violation_of(trial) for trial in observations], np.float64))
 
     def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:
         """Returns the settings of the candidates."""
@@ -99,3 +106,32 @@ class SingleObjective:
     def params_for(self, params: Any, *_: Any) -> Any:
         """Returns the method's parameters for a history: those that it learned, on the device."""
         return params
+
+
+def n_first_trials(n_parts: int) -> int:
+    """Returns the number of Sobol points that are evaluated first without a surrogate, for P hyperparameters.
+
+    Example:
+      >>> n_first_trials(2), n_first_trials(18), n_first_trials(60)
+      (4, 6, 10)
+    """
+    return min(max(N_START, n_parts // _COLUMNS_PER_START), _MAX_START)
+
+
+def method_without_past(name: str) -> Method:
+    """Returns a method of the registry that learns from no past tasks, set for live functions.
+
+    Raises:
+      ConfigError: for an unknown name, a method that learns from past tasks, or one that is not in JAX.
+    """
+    return entry_without_past(name).make(dict(GP_SETTINGS) if name == "gp" else None)
+
+
+def entry_without_past(name: str) -> Entry:
+    """Returns the entry of a method that learns from no past tasks. Raises `ConfigError` as `method_without_past`."""
+    entry = find(name)
+    if entry.default is None:
+        raise ConfigError(f"a method without past tasks must be one in JAX, as gp and random, but got {name!r}")
+    if entry.transfer:
+        raise ConfigError(f"{name} learns from past tasks: pass surrogate=Surrogate.fit(past, method={name!r})")
+    return entry

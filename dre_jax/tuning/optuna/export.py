@@ -1,6 +1,7 @@
 """Trials of an `Optimizer` as a study of Optuna, for its plots, importance of hyperparameters, and dashboard."""
 
 import warnings
+from typing import Protocol
 
 import optuna
 from optuna.storages import BaseStorage
@@ -8,10 +9,25 @@ from optuna.study import Study
 
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.frozen_trials import study_of_trials
-from dre_jax.tuning.study.study_record import StudyRecord
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.trials.objectives import Objectives
+from dre_jax.tuning.trials.trial import Trial
 
 
-def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None, name: str | None = None) -> Study:
+class _Optimizer(Protocol):
+    """What is read here of a `dre_jax.tuning.Optimizer`, whose figures are of Optuna's studies."""
+
+    @property
+    def space(self) -> Space: ...
+    @property
+    def objectives(self) -> Objectives: ...
+    @property
+    def trials(self) -> tuple[Trial, ...]: ...
+    @property
+    def enqueued(self) -> tuple[Params, ...]: ...
+
+
+def to_study(optimizer: _Optimizer, *, storage: str | BaseStorage | None = None, name: str | None = None) -> Study:
     """Returns a new study of Optuna with the trials of an optimizer.
 
     Its functions then apply: `optuna.visualization.matplotlib.plot_slice`, `plot_contour`, `plot_pareto_front` and
@@ -35,12 +51,12 @@ def to_study(optimizer: StudyRecord, *, storage: str | BaseStorage | None = None
       >>> to_study(optimizer).best_params == optimizer.best.params
       True
     """
-    directions = optimizer.named_directions.values()
+    directions = [each.direction for each in optimizer.objectives]
     study = study_of_trials(optimizer.space, optimizer.trials, directions, storage=storage, name=name)
     for values in optimizer.enqueued:
         study.enqueue_trial(translation_of(optimizer.space).to_optuna_values(values))
-    if optimizer.directions:
+    if len(optimizer.objectives) > 1:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            study.set_metric_names(list(optimizer.directions))
+            study.set_metric_names([each.name for each in optimizer.objectives])
     return study

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, create_trial
 from dre_jax.tuning.optuna.distributions import Translation, translation_of
 from dre_jax.tuning.optuna.trials import STATES
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.trial import Trial
 
 _MAX_DIGITS = 6
 """Decimals of steps that are kept."""

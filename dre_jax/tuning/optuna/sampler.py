@@ -19,7 +19,6 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.summaries import summary
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.engine_config import EngineConfig
-from dre_jax.tuning.engine.make_engine import engine_of
 from dre_jax.tuning.optuna.branches import learn_translation
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
@@ -33,6 +32,8 @@ from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.objectives import Objective
+from dre_jax.tuning.trials.trial import VALUE
 
 _logger = get_logger(__name__)
 PAST_WEIGHT = "dre:past_weight"
@@ -118,7 +119,9 @@ class DRESampler(BaseSampler):
         if self._search_space is not None:
             point = getattr(config, "reference_point", None)
             n_objectives = len(surrogates) if point is None else len(point)
-            self._engine_for(self._search_space.space, ["minimize"] * n_objectives)
+            known = self._surrogates_for(n_objectives)
+            directions = [fitted.direction if fitted is not None else None for fitted in known]
+            self._engine_for(self._search_space.space, [direction or "minimize" for direction in directions])
 
     def __repr__(self) -> str:
         names = None if self._search_space is None else list(self._search_space.space)
@@ -161,16 +164,16 @@ class DRESampler(BaseSampler):
         engine = self._engine_for(translation.space, [direction.name.lower() for direction in study.directions])
         others = _others(study, trial)
         fixed_params = _fixed_values(trial, others, translation, search_space)
-        trials = read_trials(others, reader, engine.objectives.directions)
+        trials = read_trials(others, reader, engine.objectives)
         check = self._past_checks.setdefault(study.study_name, PastCheck())
-        check.warn_if_misleading(trials, engine.objectives.directions, engine.objectives.surrogates)
+        check.warn_if_misleading(trials, engine.objectives, engine.surrogates)
         for _ in range(_TRIES):
             suggestion = engine.propose(trials, number=trial.number, fixed=fixed_params)
             values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
             written_params, before = translation.read_params(values), trials
-            trials = read_trials(_others(study, trial), reader, engine.objectives.directions)
+            trials = read_trials(_others(study, trial), reader, engine.objectives)
             is_old, is_shared = (any(other._params == written_params for other in them) for them in (before, trials))
             if is_old or not is_shared:
                 break
@@ -260,11 +263,11 @@ class DRESampler(BaseSampler):
     def _engine_for(self, space: Space, directions: Sequence[str]) -> Engine:
         """Returns the engine of a space; the last engine is cached with its arrays on the device."""
         engine = self._engine
-        if engine is None or engine.space != space or list(engine.objectives.directions.values()) != directions:
-            names = list(map(str, range(len(directions)))) if len(directions) > 1 else [""]
+        names = list(map(str, range(len(directions)))) if len(directions) > 1 else [VALUE]
+        objectives = tuple(map(Objective, names, directions))
+        if engine is None or engine.space != space or engine.objectives != objectives:
             surrogates = dict(zip(names, self._surrogates_for(len(directions)), strict=True))
-            more: Any = {"seed": self._seed, "config": self._config}
-            self._engine = engine = engine_of(space, surrogates, dict(zip(names, directions, strict=True)), **more)
+            self._engine = engine = Engine(space, objectives, surrogates, seed=self._seed, config=self._config)
         return engine
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.tuning.optuna.distributions import Translation
 from dre_jax.tuning.space.space import Params
-from dre_jax.tuning.study.trial import State, Trial
+from dre_jax.tuning.trials.objectives import Objectives
+from dre_jax.tuning.trials.trial import State, Trial
 
 RETRIED = "dre_jax:retried"
 """User attribute of a failed trial: whether it failed because its process was lost, and runs again as another trial."""
@@ -52,7 +53,7 @@ class TrialReader:
         return params
 
 
-def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, directions: Mapping[str, str]) -> list[Trial]:
+def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, objectives: Objectives) -> list[Trial]:
     """Returns the trials of a study whose configuration can be read.
 
     With several objectives, a pruned trial has no values, so it counts as failed. A trial of a lost process that runs
@@ -66,19 +67,20 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, directions: 
         if trial.state != TrialState.WAITING and trial.number not in again
     )
     readable = [(trial, params) for trial, params in started_trials if params is not None]
-    several, sign = len(directions) > 1, 1.0 if directions.get("") == "maximize" else -1.0
+    several, sign = len(objectives) > 1, objectives[0].sign
     finished_trials = [trial for trial, _ in readable if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
     values = iter(() if several else responses(finished_trials, maximise=sign > 0))
     read = []
     for trial, params in readable:
         state, fields = STATES[trial.state], dict[str, Any]()
         if several and state == "complete":
-            fields = {"_values": dict(zip(directions, trial.values, strict=True))}
+            names = (each.name for each in objectives)
+            fields = {"values": dict(zip(names, trial.values, strict=True))}
         elif several and state == "stopped":
             state = "failed"
         elif state in ("complete", "stopped"):
             fields = {"value": sign * next(values), "stderr": _posterior(trial)[1]}
-        read.append(Trial(trial.number, params, state, _constraints=trial.constraints, **fields))
+        read.append(Trial(trial.number, params, state, constraints=trial.constraints, **fields))
     return read
 
 

@@ -14,7 +14,8 @@ from dre_jax.checks import one_of
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.optuna_studies import open_studies, unused_name
-from dre_jax.tuning.study.trial import DIRECTIONS, objective_value
+from dre_jax.tuning.trials.objectives import DIRECTIONS
+from dre_jax.tuning.trials.trial import objective_value
 
 if TYPE_CHECKING:
     from dre_jax.tuning.past.optuna_studies import Studies

@@ -13,20 +13,13 @@ from dre_jax.methods.settings import did_you_mean
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv
 from dre_jax.tuning.past.tasks import Past
-from dre_jax.tuning.space.space import Space
 
 PastReader = Callable[..., Past]
 """``(source, space, **options)``"""
 
 
-def _from_surrogate(source: str, space: Space) -> Past:
-    from dre_jax.tuning.surrogates.surrogate import Surrogate
-
-    return Surrogate.load(source).past_in(space)
-
-
-READERS: dict[str, PastReader] = {"optuna": from_studies, "csv": from_csv, "surrogate": _from_surrogate}
-"""Readers by name."""
+READERS: dict[str, PastReader] = {"optuna": from_studies, "csv": from_csv}
+"""Readers by name; `dre_jax.tuning.surrogates` adds that of a saved surrogate."""
 
 
 def register_reader(name: str, reader: PastReader) -> None:

@@ -14,7 +14,7 @@ from dre_jax.tuning.past.table_columns import TableColumns, find_columns, outcom
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.scalars import plain_value, to_list
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study.trial import checked_cost
+from dre_jax.tuning.trials.trial import checked_cost
 
 ONE_STUDY = "study"
 """Name of the past task of a table without a column of task names."""

@@ -14,13 +14,14 @@ from dre_jax.checks import one_of
 from dre_jax.data.checks import show
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
+from dre_jax.methods.start_configurations import start_rows
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.summaries import summary
-from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last, violation_of
-from dre_jax.tuning.engine.response_clipping import clip_responses
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
-from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study.trial import DIRECTIONS, checked_cost, objective_value, outcome_of
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.trials.objectives import DIRECTIONS
+from dre_jax.tuning.trials.responses import clip_responses, rank_infeasible_last, violation_of
+from dre_jax.tuning.trials.trial import checked_cost, objective_value, outcome_of
 
 MIN_CONFIGURATIONS = 3
 """Minimum number of different configurations with a value of a past task."""
@@ -241,6 +242,13 @@ def past_of(
         _tasks_by_name({name: task.unknown for name, task in read.items() if name in encoded_tasks}),
         constrained,
     )
+
+
+def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:
+    """Returns a start design of at most n configurations, see `dre_jax.methods.start_configurations.start_rows`."""
+    if n == 0:
+        return ()
+    return tuple(past.space.decode(row, drop_absent=True) for row in start_rows(past.tasks, n, seed))
 
 
 class _ReadTask(NamedTuple):

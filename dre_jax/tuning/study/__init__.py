@@ -1,1 +1,1 @@
-"""Studies: ask and tell, trials and their record, the file of a study."""
+"""Studies: ask and tell, the record of trials, the file of a study."""

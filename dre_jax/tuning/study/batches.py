@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.engine.suggestion import Suggestion
+from dre_jax.tuning.engine.engine import Suggestion
 from dre_jax.tuning.space.space import Params, Space
 
 _FITS = 10

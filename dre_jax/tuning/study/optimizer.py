@@ -8,7 +8,6 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -17,23 +16,22 @@ import numpy as np
 
 from dre_jax.checks import check_counts, check_positive, check_seed
 from dre_jax.data.files import stamp
-from dre_jax.errors import DataError, DataWarning
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
+from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
-from dre_jax.tuning.engine.make_engine import make_engine
 from dre_jax.tuning.engine.predicted_responses import Prediction, check_configurations, check_quantiles
-from dre_jax.tuning.engine.suggestion import Suggestion
-from dre_jax.tuning.objectives.objectives import checked_objective, feasible_trials
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.batches import suggest_batch
 from dre_jax.tuning.study.study_file import Stamp, Study, origin_of, read_study, resume_surrogates, write_study
 from dre_jax.tuning.study.study_record import StudyRecord
-from dre_jax.tuning.study.trial import Trial
 from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.objectives import direction_arguments, feasible_trials, find_objective, objectives_of
+from dre_jax.tuning.trials.trial import VALUE, Trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,7 +87,10 @@ class Optimizer(StudyRecord):
         """
         check_seed(seed)
         self.seed = int(seed)
-        super().__init__(make_engine(space, surrogate, direction, directions, self.seed, config), past_curves)
+        objectives = objectives_of(direction, directions)
+        if directions is None and isinstance(surrogate, Mapping):
+            raise ConfigError("surrogates by objective need directions= of the objectives, but got none")
+        super().__init__(Engine(space, objectives, surrogate, seed=self.seed, config=config), past_curves)
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
@@ -110,7 +111,7 @@ class Optimizer(StudyRecord):
     @property
     def surrogate(self) -> Surrogate | None:
         """Knowledge of past tasks; None without, and with several objectives."""
-        return None if self.directions else self.named_surrogates[""]
+        return None if self.directions else self.named_surrogates[VALUE]
 
     @property
     def surrogates(self) -> dict[str, Surrogate | None]:
@@ -147,14 +148,14 @@ class Optimizer(StudyRecord):
         """Returns the next trials, none if it is late once they are suggested; see `ask`."""
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
-            self._past_check.warn_if_misleading(self._trials, self.named_directions, self.named_surrogates)
+            self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
             batch, improvements = suggest_batch(self.space, self._suggest, self._enqueued, self._running_params, n)
             if is_late():
                 return []
             with self._lock:
                 del self._enqueued[: len(batch)]
                 self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
-                return [replace(self._append(params), _study=self) for params in batch]
+                return [self._append(params).updated(study=self) for params in batch]
 
     def _running_params(self) -> list[Mapping[str, Any]]:
         return [trial._params for trial in self.trials if trial.state == "running"]
@@ -209,7 +210,7 @@ class Optimizer(StudyRecord):
           >>> bool(near < far), bool(low[1] < 1.0 < high[1])
           (True, True)
         """
-        name = checked_objective(self.named_directions, objective)
+        name, _ = find_objective(self.objectives, objective)
         arrays = self.space.points(check_configurations(configurations)), check_quantiles(quantiles)
         trials = [trial.with_objective(name) for trial in self.trials]
         return self._engine.of_objective(name).predict(trials, *arrays, noise=noise)
@@ -238,7 +239,10 @@ class Optimizer(StudyRecord):
         """
         from dre_jax.tuning.figures.study import study_figures
 
-        return {heading: figure.figure for heading, figure in study_figures(self).items()}
+        return {
+            heading: figure.figure
+            for heading, figure in study_figures(self.space, self.trials, self.objectives).items()
+        }
 
     def expected_improvement(self) -> float:
         """Returns how much the next trial is expected to improve on the best value, in units of the values.
@@ -250,7 +254,7 @@ class Optimizer(StudyRecord):
         Raises:
           ConfigError: for a method that has no expected improvement.
         """
-        self._engine.objectives.require_improvement()
+        self._engine.criterion.require_improvement()
         with self._turn:
             improvement = self._suggest([], None).improvement
         return math.inf if improvement is None else improvement
@@ -264,7 +268,7 @@ class Optimizer(StudyRecord):
         Raises:
           ConfigError: for a method that has no expected improvement, or a threshold that is not positive.
         """
-        self._engine.objectives.require_improvement()
+        self._engine.criterion.require_improvement()
         check_positive(**{"the threshold of the expected gain": threshold})
         little = len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
         return little and self._latest_gain() < threshold
@@ -321,7 +325,7 @@ class Optimizer(StudyRecord):
         with self._lock:
             origins = {name: origin_of(surrogate) for name, surrogate in self.named_surrogates.items()}
             state = (self._trials, self._enqueued, self._engine.config, origins)
-            study = Study(self.space, self.named_directions, self.seed, *state)
+            study = Study(self.space, self.objectives, self.seed, *state)
             file = os.path.realpath(path)
             self._stamps[file] = write_study(Path(path), study, own_stamp=self._stamps.get(file))
 
@@ -356,7 +360,8 @@ class Optimizer(StudyRecord):
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
-        optimizer = cls(study.space, surrogates, directions=study.directions, seed=study.seed, config=config)
+        known = surrogates if len(study.objectives) > 1 else surrogates[VALUE]
+        optimizer = cls(study.space, known, **direction_arguments(study.objectives), seed=study.seed, config=config)
         optimizer._trials = list(study.trials)
         for values in study.enqueued:
             try:

@@ -17,6 +17,7 @@ from dre_jax.checks import check_counts, check_seed, one_of
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods.registry import entry_of
+from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.batch import ExecutionConfig
@@ -28,12 +29,13 @@ from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, s
 from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
 from dre_jax.tuning.compiled.study import StudyDesign, StudyState
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, EngineConfig, method_without_past
-from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.objectives.single import DEFAULT_METHOD, method_without_past
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.optimizer import Optimizer
-from dre_jax.tuning.study.trial import DIRECTIONS, Trial, objective_value
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.objectives import DIRECTIONS
+from dre_jax.tuning.trials.trial import Trial, objective_value
 
 
 class StudyTrial(NamedTuple):

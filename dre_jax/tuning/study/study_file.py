@@ -16,11 +16,12 @@ from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.settings import leaves, to_text
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.tuning.engine.engine_config import EngineConfig
-from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by_objective
+from dre_jax.tuning.objectives.criterion import surrogates_by_objective
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import Trial, constraint_values
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.objectives import Objectives, objectives_of
+from dre_jax.tuning.trials.trial import VALUE, Trial, constraint_values
 
 FORMAT = 1
 _STATES = ("running", "complete", "stopped", "failed")
@@ -50,14 +51,13 @@ class Study(NamedTuple):
     """The content of a study file."""
 
     space: Space
-    directions: Mapping[str, str]
-    """By objective; a single one has the name ""."""
+    objectives: Objectives
     seed: int
     trials: Sequence[Trial]
     enqueued: Sequence[Params] = ()
     """Values of hyperparameters that the next trials have, in order."""
     config: EngineConfig = EngineConfig()
-    origins: Mapping[str, Origin | None] = MappingProxyType({"": None})
+    origins: Mapping[str, Origin | None] = MappingProxyType({VALUE: None})
     """Of the surrogates by objective; None without a surrogate."""
 
 
@@ -77,9 +77,9 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
     ``surrogate`` is None for none, by objective if there are several, and `...` if the caller did not pass any: then a
     study with a surrogate raises `DataError`, which says what to pass.
     """
-    surrogates: dict[str, Any] = dict.fromkeys(study.directions, surrogate)
+    surrogates: dict[str, Any] = {each.name: surrogate for each in study.objectives}
     if surrogate is not ...:
-        surrogates = dict(surrogates_by_objective(surrogate, study.directions))
+        surrogates = dict(surrogates_by_objective(surrogate, study.objectives))
     for name, origin in study.origins.items():
         rule = f"{path} is a study with the surrogate {origin}"
         if origin is not None and surrogates[name] is ...:
@@ -100,7 +100,7 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
     """
     content = {
         "dre_jax_study": FORMAT,
-        "direction": _value_or_mapping(study.directions),
+        "direction": _value_or_mapping(dict(study.objectives)),
         "seed": study.seed,
         "space": to_json(study.space),
         "trials": [_trial(trial) for trial in study.trials],
@@ -124,7 +124,7 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
 def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
     """Raises `DataError` if a study has a trial that another one, which is to replace it, does not have."""
     advice = "load it by Optimizer.load, or save to another file"
-    if old.trials and (old.space, old.directions) != (new.space, new.directions):
+    if old.trials and (old.space, old.objectives) != (new.space, new.objectives):
         raise DataError(f"{path} must hold an earlier state of the study, but holds another study: {advice}")
     for before, now in zip_longest(old.trials, new.trials[: len(old.trials)]):
         if before != now and (now is None or before.state != "running" or before.params != now.params):
@@ -144,28 +144,27 @@ def read_study(path: Path) -> Study:
         raise DataError(f"{path} must hold a study of format {FORMAT}, but is of {content['dre_jax_study']!r}")
     try:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
-        directions = check_directions(direction if isinstance(direction, dict) else {"": direction})
+        is_named = isinstance(direction, dict)
+        objectives = objectives_of(directions=direction) if is_named else objectives_of(direction)
         check_seed(seed)
         trials: list[Trial] = []
         for record in content["trials"]:
-            trials.append(_read_trial(record, space, directions, trials))
+            trials.append(_read_trial(record, space, objectives, trials))
         queue = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
-        surrogate_contents = content["surrogate"] if len(directions) > 1 else {"": content["surrogate"]}
-        origins = {name: _origin_of_content(surrogate_contents[name]) for name in directions}
+        surrogate_contents = content["surrogate"] if is_named else {VALUE: content["surrogate"]}
+        origins = {name: _origin_of_content(surrogate_contents[name]) for name, _ in objectives}
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
         raise DataError(f"{path} must hold a whole study, but: {reason}") from error
-    return Study(space, directions, seed, trials, queue, config, origins)
+    return Study(space, objectives, seed, trials, queue, config, origins)
 
 
-def _read_trial(
-    record: Mapping[str, Any], space: Space, directions: Mapping[str, str], earlier: Sequence[Trial]
-) -> Trial:
+def _read_trial(record: Mapping[str, Any], space: Space, objectives: Objectives, earlier: Sequence[Trial]) -> Trial:
     """Returns the trial of a record after earlier ones."""
-    number, state = len(earlier), record["state"]
-    contents = record.get("values", {}) if record.get("value") is None else {"": record["value"]}
+    number, state, is_single = len(earlier), record["state"], len(objectives) == 1
+    contents = record.get("values", {}) if record.get("value") is None else {VALUE: record["value"]}
     values: Any = {name: _number(content) for name, content in contents.items()}
     has_value = bool(values)
 
@@ -173,8 +172,9 @@ def _read_trial(
         if not holds:
             raise ConfigError(f"{rule}, but trial {number} is {record!r}")
 
-    is_whole = values.keys() == directions.keys() and None not in values.values()
-    require(is_whole or not values, "values are numbers of all objectives")
+    is_whole = values.keys() == dict(objectives).keys() and None not in values.values()
+    is_of_kind = is_single != bool(record.get("values"))
+    require((is_whole and is_of_kind) or not values, "values are numbers of all objectives")
     is_valid = state in _STATES and has_value == (state in ("complete", "stopped"))
     require(is_valid, "a trial is running, failed or complete with a value")
     stderr, cost = (None if record.get(name) is None else float(record[name]) for name in ("stderr", "cost"))
@@ -185,13 +185,13 @@ def _read_trial(
     reports = {float(step): float(report) for step, report in record.get("reports", ())}
     constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
     require(not constraints or has_value, "a trial with constraints is complete")
-    params, value = space.check(record["params"]), values.pop("", None)
+    params, value = space.check(record["params"]), values.pop(VALUE, None) if is_single else None
     return Trial(number, params, state, value, stderr, constraints, reports, values, cost)
 
 
 def _value_or_mapping(by_objective: Mapping[str, Any]) -> Any:
     """Returns the value of a single objective, or the mapping of several."""
-    return dict(by_objective) if len(by_objective) > 1 else by_objective[""]
+    return dict(by_objective) if len(by_objective) > 1 else by_objective[VALUE]
 
 
 def _origin_of_content(content: Any) -> Origin | None:

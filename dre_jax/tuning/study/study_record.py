@@ -3,7 +3,6 @@
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,19 +13,27 @@ from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.summaries import summary
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.engine.infeasible_trials import violation_of
-from dre_jax.tuning.objectives.objectives import (
+from dre_jax.tuning.past.curves import PastCurves
+from dre_jax.tuning.space.space import Params
+from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.objectives import (
     best_trials,
-    checked_objective,
+    find_objective,
     front_of,
     objective_values,
     reference_point,
     responses_of,
 )
-from dre_jax.tuning.past.curves import PastCurves
-from dre_jax.tuning.space.space import Params
-from dre_jax.tuning.study.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value
-from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.responses import violation_of
+from dre_jax.tuning.trials.trial import (
+    VALUE,
+    State,
+    Trial,
+    checked_cost,
+    constraint_values,
+    find_trial,
+    objective_value,
+)
 
 
 class StudyRecord:
@@ -41,10 +48,10 @@ class StudyRecord:
         """
         self.space = engine.space
         self._engine = engine
-        self.named_directions = engine.objectives.directions
-        """Directions by objective; a single one has the name ""."""
-        self.named_surrogates: Mapping[str, Surrogate | None] = engine.objectives.surrogates
-        """Knowledge of past tasks by objective, named as in `named_directions`."""
+        self.objectives = engine.objectives
+        """Names and directions."""
+        self.named_surrogates: Mapping[str, Surrogate | None] = engine.surrogates
+        """Knowledge of past tasks by the name of the objective."""
         self._trials: list[Trial] = []
         self._enqueued: list[Params] = []
         self._curves = StudyCurves(past_curves, engine.config.stopping_error)
@@ -53,14 +60,14 @@ class StudyRecord:
     def __repr__(self) -> str:
         """The space, the objectives, what past tasks are known, and how far the study is; without the trials."""
         trials, directions = self.trials, self.directions or None
-        best = best_trials(trials, self.named_directions)
+        best = best_trials(trials, self.objectives)
         methods = {name: surrogate.name for name, surrogate in self.named_surrogates.items() if surrogate is not None}
         return summary(
             self,
             hyperparameters=list(self.space),
             direction=self.direction,
             directions=directions,
-            surrogate=(methods if directions else methods[""]) if methods else None,
+            surrogate=(methods if directions else methods[VALUE]) if methods else None,
             n_trials=len(trials),
             best=best[0].value if best and not directions else None,
             n_front=len(best) if directions else None,
@@ -89,19 +96,19 @@ class StudyRecord:
         """
         from dre_jax.tuning.figures.importance import importance_of
 
-        name = checked_objective(self.named_directions, objective)
+        name, direction = find_objective(self.objectives, objective)
         trials = [trial.with_objective(name) for trial in self.trials]
-        return importance_of(self.space, trials, self.named_directions[name])
+        return importance_of(self.space, trials, direction)
 
     @property
     def direction(self) -> str | None:
         """The direction of the objective; None with several objectives."""
-        return None if self.directions else self.named_directions[""]
+        return None if self.directions else self.objectives[0].direction
 
     @property
     def directions(self) -> dict[str, str]:
         """The directions of several objectives by name; empty with one objective."""
-        return dict(self.named_directions) if len(self.named_directions) > 1 else {}
+        return dict(self.objectives) if len(self.objectives) > 1 else {}
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -129,12 +136,12 @@ class StudyRecord:
         if not any(trial.is_feasible for trial in complete):
             rule = "there is a best trial once one satisfies all constraints"
             raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
-        return best_trials(complete, self.named_directions)[0]
+        return best_trials(complete, self.objectives)[0]
 
     @property
     def front(self) -> tuple[Trial, ...]:
         """The Pareto-optimal trials among the complete, feasible ones."""
-        return front_of(self.trials, self.named_directions)
+        return front_of(self.trials, self.objectives)
 
     @property
     def hypervolume(self) -> float:
@@ -142,8 +149,8 @@ class StudyRecord:
 
         Values that do not improve on the point in all objectives add nothing. Raises `ConfigError` without a point.
         """
-        reference = reference_point(self._engine.config.reference_point, self.named_directions)
-        values = [responses_of(trial, self.named_directions) for trial in self.front]
+        reference = reference_point(self._engine.config.reference_point, self.objectives)
+        values = [responses_of(trial, self.objectives) for trial in self.front]
         return hypervolume(np.reshape(values, (-1, len(reference))), reference)
 
     @property
@@ -199,24 +206,24 @@ class StudyRecord:
             not one of the study.
         """
         if stderr is not None:
-            self._engine.objectives.require_standard_errors()
+            self._engine.criterion.require_standard_errors()
             stderr = objective_value(stderr, "the standard error of a value")
             if not 0 <= stderr < math.inf:
                 raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
         if cost is not None:
             cost = checked_cost(cost)
-        values = objective_values(value, self.named_directions)
+        values = objective_values(value, self.objectives)
         if any(map(math.isnan, values.values())):
             return self.tell_failed(trial, cost=cost)
-        number = values.pop("", None)
+        number = None if self.directions else values.pop(VALUE)
         with self._lock:
             checked_constraints = constraint_values(constraints, self._trials)
             forecast = self._curves.stopping_forecasts.pop(find_trial(self._trials, trial).number, None)
-            fields = {"_constraints": checked_constraints, "cost": cost}
+            fields = {"constraints": checked_constraints, "cost": cost}
             if forecast is not None:
                 response = self._sign * forecast.response
                 return self._finish(trial, "stopped", response, stderr=forecast.stderr, **fields)
-            return self._finish(trial, "complete", number, stderr=stderr, _values=values, **fields)
+            return self._finish(trial, "complete", number, stderr=stderr, values=values, **fields)
 
     def report(self, trial: Trial | int, value: float, step: float) -> None:
         """Reports an intermediate value of a running trial, for example the validation loss after an epoch.
@@ -239,7 +246,7 @@ class StudyRecord:
             self._curves.stopping_forecasts.pop(own.number, None)
             runs_again = step in own._reports
             before = {s: v for s, v in own._reports.items() if s < step or not runs_again}
-            self._trials[own.number] = replace(own, _reports={**before, step: number})
+            self._trials[own.number] = own.updated(reports={**before, step: number})
 
     def set_past_curves(self, past_curves: PastCurves | None) -> None:
         """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` if they are none."""
@@ -358,5 +365,5 @@ class StudyRecord:
     def _finish(self, trial: Trial | int, state: State, value: float | None, **fields: Any) -> Trial:
         own = self._running(trial)
         self._curves.stopping_forecasts.pop(own.number, None)
-        self._trials[own.number] = replace(own, state=state, value=value, **fields)
+        self._trials[own.number] = own.updated(state=state, value=value, **fields)
         return self._trials[own.number]

@@ -13,7 +13,7 @@ from typing import Any
 
 from dre_jax.checks import check_counts, check_positive
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.trial import Trial
 
 Callback = Callable[[Any, Trial], object]
 """What `Optimizer.optimize` calls after each trial, with the optimizer and the trial."""

@@ -20,7 +20,7 @@ from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import DIRECTIONS
+from dre_jax.tuning.trials.objectives import DIRECTIONS
 
 SPACE_NAME = "past"
 """Name of the search space in the checkpoint of a surrogate."""

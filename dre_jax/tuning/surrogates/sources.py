@@ -13,19 +13,19 @@ import numpy as np
 from dre_jax.checks import one_of
 from dre_jax.data.tasks import spaced_rows
 from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.history import make_history
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.suggest.suggester import capacity_for
 from dre_jax.summaries import summary
-from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last, violation_of
-from dre_jax.tuning.engine.response_clipping import clip_responses
-from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
-from dre_jax.tuning.engine.trial_record import select_trials
 from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import DIRECTIONS, Trial, outcome_of
+from dre_jax.tuning.trials.objectives import DIRECTIONS, Objectives
+from dre_jax.tuning.trials.responses import clip_responses, rank_infeasible_last, violation_of
+from dre_jax.tuning.trials.trial import Trial, outcome_of
+from dre_jax.tuning.trials.trial_record import select_trials
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _ANSWERS = {True: "yes", None: "unclear", False: "no"}
@@ -222,7 +222,7 @@ class PastCheck:
     def warn_if_misleading(
         self,
         trials: Sequence[Trial],
-        directions: Mapping[str, str],
+        objectives: Objectives,
         surrogates: Mapping[str, _Surrogate | None],
     ) -> None:
         """Warns the caller's caller, once for each objective, if the past studies of its surrogate mislead."""
@@ -232,14 +232,15 @@ class PastCheck:
         if len(complete) < self._next_check:
             return
         self._next_check = _CHECK_GROWTH * len(complete)
-        for name, surrogate in surrogates.items():
+        for name, direction in objectives:
+            surrogate = surrogates[name]
             if surrogate is None or surrogate.studies is None or name in self._warned_objectives:
                 continue
             values = [trial.with_objective(name) for trial in complete]
-            sources = compare_sources(surrogate, values, directions[name], weigh=False)
+            sources = compare_sources(surrogate, values, direction, weigh=False)
             if sources.mislead:
                 self._warned_objectives.add(name)
-                owner = f" of {name!r}" if name else ""
+                owner = f" of {name!r}" if len(objectives) > 1 else ""
                 fault = f"they predict the {len(complete)} trials worse than these do by themselves"
                 rule = f"the past studies{owner} mislead: {fault}"
                 evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"

@@ -23,21 +23,21 @@ from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.registry import entry_of
-from dre_jax.methods.start_configurations import start_rows
+from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.runtime.threads import beside
 from dre_jax.search.method import Method, decisions_of
 from dre_jax.summaries import summary
-from dre_jax.tuning.engine.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.past.readers import register_reader
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
-from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of
+from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of, start_design
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study.trial import DIRECTIONS
 from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
 from dre_jax.tuning.surrogates.sources import Evaluation, Sources, compare_sources
+from dre_jax.tuning.trials.objectives import DIRECTIONS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -385,8 +385,8 @@ def _keep_and_compare(meta: SearchSpace, key: jax.Array) -> tuple[PastStudies, l
     return studies, studies_apart(studies)
 
 
-def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:
-    """Returns a start design of at most n configurations, see `dre_jax.methods.start_configurations.start_rows`."""
-    if n == 0:
-        return ()
-    return tuple(past.space.decode(row, drop_absent=True) for row in start_rows(past.tasks, n, seed))
+def _read_past(source: str, space: Space) -> Past:
+    return Surrogate.load(source).past_in(space)
+
+
+register_reader("surrogate", _read_past)

@@ -269,7 +269,7 @@ class TestOpening:
         path = tmp_path / "new" / "study.json"
         with (
             pytest.raises(ConfigError, match="direction must be one of"),
-            study_in_file(path, SPACE, directions={"": "up"}),
+            study_in_file(path, SPACE, directions={"value": "up"}),
         ):
             pass
         assert not list(tmp_path.iterdir())
@@ -283,7 +283,7 @@ class TestOpening:
         other = Space({"y": Float(0.0, 1.0)})
         for space, options, rule in [
             (other, {}, "a study of the space given"),
-            (SPACE, {"directions": {"": "minimize"}}, "of the direction given, minimize, but its own is maximize"),
+            (SPACE, {"directions": {"value": "minimize"}}, "of the direction given, minimize, but its own is maximize"),
             (SPACE, {"seed": 4}, "of the seed given, 4, but its own is 3"),
         ]:
             with pytest.raises(DataError, match=rule), study_in_file(study, space, **options):

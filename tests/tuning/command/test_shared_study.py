@@ -14,9 +14,9 @@ from dre_jax import Categorical, ConfigError, DataError, Float, RandomSearch, Sp
 from dre_jax.tuning.command.runner import run_trials
 from dre_jax.tuning.command.shared_study import SharedStudy
 from dre_jax.tuning.command.templates import parse
-from dre_jax.tuning.objectives.objectives import best_trials
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.trials import TrialReader, read_trials
+from dre_jax.tuning.trials.objectives import best_trials, objectives_of
 from tests.conftest import REPOSITORY
 from tests.error_messages import raises_line
 
@@ -38,7 +38,7 @@ def shared(storage, **options):
 
 @in_each
 def test_processes_share_trials(storage):
-    first, second = shared(storage, directions={"": "maximize"}, seed=0), shared(storage, seed=1)
+    first, second = shared(storage, directions={"value": "maximize"}, seed=0), shared(storage, seed=1)
     trials = [study.ask() for study in (first, second, first, second)]
     assert [trial.number for trial in trials] == [0, 1, 2, 3]
     assert len({tuple(trial.params.items()) for trial in trials}) == 4
@@ -48,7 +48,7 @@ def test_processes_share_trials(storage):
     assert [trial.state for trial in first.trials] == ["complete"] * 3 + ["failed"]
     assert [trial.params for trial in shared(storage).trials] == [trial.params for trial in trials]
     for study in (first, second):
-        (best,) = best_trials(study.trials, study.named_directions)
+        (best,) = best_trials(study.trials, study.objectives)
         assert best.value == max(trial["x"] for trial in trials[:3])
     past = from_studies(storage.removeprefix("sqlite:///"), SPACE)
     assert past.direction == "maximize"
@@ -141,7 +141,7 @@ def test_a_configuration_is_started_three_times_at_most(storage, monkeypatch):
     assert params[0] == params[1] == params[2] != params[3] == params[4]
     assert states(study) == ["failed"] * 4 + ["running"]
     reader = TrialReader(translation_of(SPACE), study._study._storage)
-    read = read_trials(study._study.get_trials(), reader, study.named_directions)
+    read = read_trials(study._study.get_trials(), reader, study.objectives)
     assert [(trial.number, trial.state) for trial in read] == [(2, "failed"), (4, "running")]
 
 
@@ -153,7 +153,7 @@ def test_optunas_retried_trials_are_no_failures(storage):
     study.tell(study.ask({"x": distributions["x"], "k": distributions["k"]}), state=optuna.trial.TrialState.FAIL)
     RetryHeartbeatStaleTrialCallback()(study, study.trials[0])
     study.tell(study.ask({"x": distributions["x"], "k": distributions["k"]}), 1.0)
-    read = read_trials(study.trials, TrialReader(translation_of(SPACE), study._storage), {"": "minimize"})
+    read = read_trials(study.trials, TrialReader(translation_of(SPACE), study._storage), objectives_of())
     assert [(trial.number, trial.state) for trial in read] == [(1, "complete")]
 
 
@@ -227,15 +227,15 @@ def test_commands_that_run_at_once_have_different_workers(storage, tmp_path):
 
 
 def test_refused(storage, tmp_path):
-    shared(storage, directions={"": "maximize"})
+    shared(storage, directions={"value": "maximize"})
     with pytest.raises(DataError, match="of the direction given, minimize, but its own is maximize"):
-        shared(storage, directions={"": "minimize"})
+        shared(storage, directions={"value": "minimize"})
     with pytest.raises(DataError, match="another space"):
         SharedStudy(storage, "study", Space({"x": Float(0.0, 1.0)}))
     draws = Surrogate(SPACE, "random", RandomSearch(), None, direction="maximize")
     with pytest.raises(DataError, match="the surrogate learned to maximize, and the study is to minimize"):
         SharedStudy(storage, "other", SPACE, draws)
-    assert SharedStudy(storage, "other", SPACE, draws, directions={"": "maximize"}).trials == ()  # there was none
+    assert SharedStudy(storage, "other", SPACE, draws, directions={"value": "maximize"}).trials == ()  # there was none
     with raises_line(ConfigError, "silence must be positive, but got 0.0"):
         shared(storage, silence=0.0)
     with pytest.raises(ConfigError, match="no limit of the expected gain"):

@@ -13,8 +13,8 @@ from dre_jax.runtime import jit, kept_programs
 from dre_jax.suggest.proposals import propose
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.feasibility import fit_feasibility
-from dre_jax.tuning.engine.trial_record import select_trials
-from dre_jax.tuning.objectives.single import SingleObjective
+from dre_jax.tuning.trials.objectives import objectives_of
+from dre_jax.tuning.trials.trial_record import select_trials
 from tests.error_messages import error_table
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial, failed_trials
@@ -34,7 +34,7 @@ def turning(turns):
 
 def rising(space=SPACE, turns=-1, start=(), **options):
     surrogate = Surrogate(space, "rising", turning(turns), None, start)
-    return Engine(space, SingleObjective(surrogate, "maximize"), **options)
+    return Engine(space, objectives_of("maximize"), surrogate, **options)
 
 
 def observations(n, space=SPACE, seed=0):
@@ -45,13 +45,13 @@ def observations(n, space=SPACE, seed=0):
 def test_an_engine_remembers_nothing():
     """Another one, and one that has suggested much else, give the same; another number or seed gives another."""
     evaluated = observations(5)
-    used = Engine(SPACE, SingleObjective(DRAWS, "maximize"), seed=3)
+    used = Engine(SPACE, objectives_of("maximize"), DRAWS, seed=3)
     for number in range(3):
         used.propose(observations(4, seed=number), number=number)
-    expected = Engine(SPACE, SingleObjective(DRAWS, "maximize"), seed=3).propose(evaluated, number=7).params
+    expected = Engine(SPACE, objectives_of("maximize"), DRAWS, seed=3).propose(evaluated, number=7).params
     assert used.propose(evaluated, number=7).params == expected
     assert used.propose(evaluated, number=8).params != expected
-    assert Engine(SPACE, SingleObjective(DRAWS, "maximize"), seed=4).propose(evaluated, number=7).params != expected
+    assert Engine(SPACE, objectives_of("maximize"), DRAWS, seed=4).propose(evaluated, number=7).params != expected
 
 
 def test_the_surrogates_start_comes_first_and_once():
@@ -172,11 +172,11 @@ test_pending_strategies_are_checked_before_the_first_trial = error_table(
     ConfigError,
     (lambda: EngineConfig(pending_strategy="best"), "must be one of min, mean, max, believer, draw, none"),
     (
-        lambda: Engine(SPACE, SingleObjective(GP), config=EngineConfig(pending_strategy="draw")),
+        lambda: Engine(SPACE, objectives_of(), GP, config=EngineConfig(pending_strategy="draw")),
         "draws need a method that has several models, but got GaussianProcess",
     ),
     (
-        lambda: Engine(SPACE, SingleObjective(DRAWS), config=EngineConfig(pending_strategy="believer")),
+        lambda: Engine(SPACE, objectives_of(), DRAWS, config=EngineConfig(pending_strategy="believer")),
         "a believer needs a method with an acquisition function, but got RandomSearch",
     ),
 )

@@ -12,7 +12,7 @@ from dre_jax import ConfigError, Float, Optimizer, Space, Surrogate
 from dre_jax.methods import find
 from dre_jax.search import make_history
 from dre_jax.search.history import Candidates
-from dre_jax.tuning.engine.engine_config import DEFAULT_METHOD, method_without_past
+from dre_jax.tuning.objectives.single import DEFAULT_METHOD, method_without_past
 
 SPACE = Space({"x": Float(0.0, 1.0)})
 OBSERVED = np.array([0.05, 0.3, 0.5, 0.62, 0.95])

@@ -10,7 +10,7 @@ from dre_jax.search import Capabilities
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.feasibility import FIT_TRIALS, capped_responses, feasibility_outcomes, fit_feasibility
-from dre_jax.tuning.objectives.single import SingleObjective
+from dre_jax.tuning.trials.objectives import objectives_of
 from tests.gp.test_classification import log_probability
 from tests.known_methods import RISING, Valued
 from tests.known_trials import complete_trial, failed_trials
@@ -23,7 +23,7 @@ RISING_DRAWS = Valued(RISING.value, Capabilities(samples_posterior=True))
 
 
 def rising(space=SQUARE, **options):
-    return Engine(space, SingleObjective(Surrogate(space, "rising", RISING_DRAWS, None), "maximize"), **options)
+    return Engine(space, objectives_of("maximize"), Surrogate(space, "rising", RISING_DRAWS, None), **options)
 
 
 def failing_right_half(n, space=SQUARE, seed=0):
@@ -48,7 +48,7 @@ def test_weights_are_those_of_a_reference():
     constraints[3, 1] = np.nan
     with jax.enable_x64(True):
         observed = [
-            complete_trial({}, -x, _constraints=dict(zip("ab", row, strict=True)))
+            complete_trial({}, -x, constraints=dict(zip("ab", row, strict=True)))
             for x, row in zip(points[:, 0], constraints, strict=True)
         ]
         trials = observed, -points[:, 0], points, failed, np.empty((0, 2))
@@ -112,7 +112,7 @@ def test_improvements_are_over_the_best_feasible_trial():
     np.testing.assert_allclose(capped, [3.0, 1.0, 3.0, 2.0, 3.0, -np.inf])
     for unchanged in ([True] * 6, [False] * 6):
         np.testing.assert_array_equal(capped_responses(responses, unchanged), responses)
-    observed = [complete_trial({}, 0.0, _constraints={"a": -1.0 if one else 1.0}) for one in feasible[:4]]
+    observed = [complete_trial({}, 0.0, constraints={"a": -1.0 if one else 1.0}) for one in feasible[:4]]
     arrays = np.zeros((4, 2)), *[np.empty((0, 2))] * 2
     for with_constraints, expected in (
         (observed, [3.0, 1.0, 3.0, 2.0]),
@@ -128,7 +128,7 @@ def test_constraints_and_failures_combine():
     rng = np.random.default_rng(0)
     evaluated = [SQUARE.params(point) for point in rng.random((60, 2))]
     observed = [
-        complete_trial(p, p["x"], _constraints={"a": p["x"] - 0.6, "b": 1e3 * (0.4 - p["y"])})
+        complete_trial(p, p["x"], constraints={"a": p["x"] - 0.6, "b": 1e3 * (0.4 - p["y"])})
         for p in evaluated
         if p["y"] < 0.7
     ]
@@ -140,7 +140,7 @@ def test_constraints_and_failures_combine():
 
 def test_before_the_first_feasible_trial():
     """The method does not matter: the search is where the constraint falls."""
-    observed = [complete_trial({"x": x, "y": 0.5}, x, _constraints={"c": x + 0.1}) for x in np.linspace(0.3, 1.0, 8)]
+    observed = [complete_trial({"x": x, "y": 0.5}, x, constraints={"c": x + 0.1}) for x in np.linspace(0.3, 1.0, 8)]
     first = rising().propose(observed, number=8).params
     assert first["x"] < 0.2
     second = rising().propose(observed, number=9, pending=[first]).params

@@ -71,10 +71,10 @@ def test_history(direction, best):
     ],
 )
 def test_a_page_of_few_trials(tmp_path, values, reports):
-    stopped = Trial(len(values), {"x": 0.2}, "stopped", 3.0, _reports=reports)
+    stopped = Trial(len(values), {"x": 0.2}, "stopped", 3.0, reports=reports)
     study = Optimizer(Space({"x": Float(0.0, 1.0)}), direction="maximize")
     study._trials = [*trials_of(values), stopped]
-    write_study_page(tmp_path / "page.html", "study", study)
+    write_study_page(tmp_path / "page.html", "study", study.space, study.trials, study.objectives)
     page = (tmp_path / "page.html").read_text()
     by_optuna = ["Slices", "Importance"] if values[:1] == [1.0] else []
     assert re.findall("<h2>(.*?)</h2>", page) == ["History", *["Learning curves"] * bool(reports), *by_optuna, "Trials"]

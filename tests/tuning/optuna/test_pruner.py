@@ -9,10 +9,10 @@ import pytest
 from dre_jax.errors import ConfigError
 from dre_jax.tuning import Float, PastCurves, Space, Surrogate
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.objectives.single import SingleObjective
 from dre_jax.tuning.optuna import DREPruner
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.trials import POSTERIOR, TrialReader, read_trials, responses
+from dre_jax.tuning.trials.objectives import objectives_of
 from tests.known_methods import NEAREST
 
 PRUNED, COMPLETE = optuna.trial.TrialState.PRUNED, optuna.trial.TrialState.COMPLETE
@@ -58,12 +58,12 @@ def test_pruned_trials_have_posteriors(study):
 
 def test_standard_errors_of_posteriors_reach_methods_that_use_them_alone(study):
     space = Space({"x": Float(-1.0, 1.0)})
-    trials = read_trials(study.trials, TrialReader(translation_of(space), study._storage), {"": "minimize"})
+    trials = read_trials(study.trials, TrialReader(translation_of(space), study._storage), objectives_of())
     errors = [trial.system_attrs.get(POSTERIOR, (0.0, 0.0))[1] for trial in study.trials]
     assert [trial.stderr for trial in trials] == errors
     rows, points = np.arange(len(trials)), np.array([space.point(trial.params) for trial in trials])
     for surrogate in (None, Surrogate(space, "nearest", NEAREST, None)):
-        engine = Engine(space, SingleObjective(surrogate))
+        engine = Engine(space, objectives_of(), surrogate)
         history = engine._history(trials, rows, points, points[:, 0], len(rows), np.float32)
         variances = np.zeros(len(rows)) if history.noise_var is None else np.asarray(history.noise_var)[: len(rows)]
         assert (variances > 0).tolist() == [surrogate is None and error > 0 for error in errors]

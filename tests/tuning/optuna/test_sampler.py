@@ -12,9 +12,9 @@ from optuna.trial import TrialState
 from dre_jax.errors import ConfigError, DreError
 from dre_jax.methods import find
 from dre_jax.tuning import Allowed, Categorical, Float, Int, Less, Space, Sum, Surrogate
-from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.engine.suggestion import Suggestion
+from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.optuna import DRESampler
+from dre_jax.tuning.trials.objectives import objectives_of
 from tests.error_messages import error_table
 
 pytestmark = pytest.mark.usefixtures("even_points", "quiet_optuna")
@@ -115,19 +115,17 @@ def test_several_objectives_have_their_values_and_surrogates(monkeypatch):
     monkeypatch.setattr(
         Engine,
         "propose",
-        lambda self, trials, **_: (
-            calls.append((self.objectives.directions, trials)) or Suggestion({"x": 0.3, "kernel": "rbf"})
-        ),
+        lambda self, trials, **_: calls.append((self.objectives, trials)) or Suggestion({"x": 0.3, "kernel": "rbf"}),
     )
     first, pruned = study.ask(DISTRIBUTIONS), study.ask(DISTRIBUTIONS)
     study.tell(first, (1.0, 2.0))
     study.tell(pruned, state=TrialState.PRUNED)
     study.ask(DISTRIBUTIONS)
-    directions, trials = calls[-1]
-    assert directions == {"0": "maximize", "1": "minimize"}
+    objectives, trials = calls[-1]
+    assert objectives == objectives_of(directions={"0": "maximize", "1": "minimize"})
     assert [trial.values for trial in trials] == [{"0": 1.0, "1": 2.0}, {}]
     assert (trials[1].state, trials[1].params) == ("failed", pruned.params)
-    assert study.sampler._engine.objectives.surrogates == {"0": surrogate, "1": None}
+    assert study.sampler._engine.surrogates == {"0": surrogate, "1": None}
     with pytest.raises(ConfigError, match="a study of 3 objectives needs as many surrogates"):
         study_of(study.sampler, directions=["minimize"] * 3).ask(DISTRIBUTIONS)
 

@@ -10,6 +10,7 @@ from optuna.trial import TrialState, create_trial
 
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.trials import TrialReader, read_trials, responses
+from dre_jax.tuning.trials.objectives import objectives_of
 
 
 def trial(value=None, *, reports=None, broken=None):
@@ -48,7 +49,7 @@ def test_infeasible_trials_keep_their_value():
     result = responses(trials, maximise=False)
     assert result == [100.0, -1.0, -3.0, -2.0]
     reader = TrialReader(translation_of({"x": FloatDistribution(0.0, 1.0)}), None)
-    observed = read_trials(trials, reader, {"": "minimize"})
+    observed = read_trials(trials, reader, objectives_of())
     assert [trial.value for trial in observed] == [-100.0, 1.0, 3.0, 2.0]
     assert [trial.constraints for trial in observed] == [{"c": 0.5}, {}, {"c": -1.0}, {"c": 0.0}]
 

@@ -10,10 +10,10 @@ import pytest
 
 from dre_jax import Evaluated, Float, Optimizer, Space, Surrogate, from_csv, from_frame, from_studies, past_of
 from dre_jax.methods import find
-from dre_jax.tuning.engine import engine as engine_module
-from dre_jax.tuning.engine.infeasible_trials import rank_infeasible_last
+from dre_jax.tuning.engine import feasibility
 from dre_jax.tuning.optuna.export import to_study
 from dre_jax.tuning.past.studies import keep_studies
+from dre_jax.tuning.trials.responses import rank_infeasible_last
 from tests.known_methods import NEAREST
 
 SPACE = Space({"x": Float(0.0, 1.0)})
@@ -140,7 +140,7 @@ def test_the_method_gets_trials_ranked_as_its_past(constrained, monkeypatch):
     def stop(method, layout, candidates, inputs, n):
         raise InterruptedError(inputs.trials.history)
 
-    monkeypatch.setattr(engine_module, "propose", stop)
+    monkeypatch.setattr(feasibility, "propose", stop)
     surrogate = Surrogate(SPACE, "near", NEAREST, None, direction="minimize", constrained=constrained)
     with pytest.raises(InterruptedError) as caught:
         Optimizer(surrogate=surrogate).ask()

@@ -3,7 +3,6 @@
 import math
 import threading
 import time
-from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +21,7 @@ from dre_jax.tuning import (
     Surrogate,
     from_frame,
 )
-from dre_jax.tuning.engine.suggestion import Suggestion
+from dre_jax.tuning.engine.engine import Suggestion
 from dre_jax.tuning.study import trial_loop
 from tests.known_methods import NEAREST
 
@@ -66,9 +65,9 @@ class TestTrials:
         assert [first.number, second.number, third.number] == [0, 1, 2]
         assert optimizer.trials == (first, second, third)
         assert {trial.state for trial in optimizer.trials} == {"running"}
-        assert optimizer.tell(second, 2) == replace(second, state="complete", value=2.0)
-        assert optimizer.tell(0, jnp.float32(0.5)) == replace(first, state="complete", value=0.5)
-        assert optimizer.tell_failed(third) == replace(third, state="failed")
+        assert optimizer.tell(second, 2) == second.updated(state="complete", value=2.0)
+        assert optimizer.tell(0, jnp.float32(0.5)) == first.updated(state="complete", value=0.5)
+        assert optimizer.tell_failed(third) == third.updated(state="failed")
         assert [trial.state for trial in optimizer.trials] == ["complete", "complete", "failed"]
 
     def test_changes_to_the_parameters_change_no_study(self):

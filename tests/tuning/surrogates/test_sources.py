@@ -19,6 +19,7 @@ from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past import studies as past_studies
 from dre_jax.tuning.past.studies import compare_studies, keep_studies
 from dre_jax.tuning.surrogates.sources import PastCheck
+from dre_jax.tuning.trials.objectives import objectives_of
 from tests.known_methods import SIMPLE, TaskMeans, zero_params
 from tests.oracles import fitted_process, matern52
 
@@ -209,8 +210,8 @@ def test_each_objective_is_warned_of_once():
     reverse = {name: [one._replace(value=-one.value) for one in study] for name, study in studies.items()}
     surrogates = {"same": surrogate_of(studies), "reversed": surrogate_of(reverse), "none": None}
     evaluated = enumerate(search(here, random))
-    trials = [Trial(i, e.params, "complete", _values=dict.fromkeys(surrogates, e.value)) for i, e in evaluated]
-    check, more = PastCheck(), (dict.fromkeys(surrogates, "minimize"), surrogates)
+    trials = [Trial(i, e.params, "complete", values=dict.fromkeys(surrogates, e.value)) for i, e in evaluated]
+    check, more = PastCheck(), (objectives_of(directions=dict.fromkeys(surrogates, "minimize")), surrogates)
     check.warn_if_misleading(trials[:7], *more)
     with pytest.warns(DataWarning, match="the past studies of 'reversed' mislead") as record:
         check.warn_if_misleading(trials[:12], *more)

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from dre_jax.data.tasks import spaced_rows
+from dre_jax.data.tasks import spaced_rows, tie_levels
 from dre_jax.errors import DataError
-from dre_jax.search.history import History
+from dre_jax.search.history import History, make_history
+from dre_jax.suggest.precision import Dtype
 from dre_jax.suggest.proposals import TrialRecord
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study.trial import Trial
+from dre_jax.tuning.trials.responses import relative_errors
+from dre_jax.tuning.trials.trial import Trial
 
 _MAX_ENCODINGS = 100_000
 
@@ -112,6 +114,27 @@ def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
     top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
     others = np.setdiff1d(np.arange(len(responses)), top)
     return np.sort(np.concatenate([top, others[spaced_rows(len(others), room - len(top))]]))
+
+
+def history_of(
+    columns: np.ndarray, responses: np.ndarray, scaled: np.ndarray, errors: np.ndarray, capacity: int, dtype: Dtype
+) -> History:
+    """Returns the history of n trials in an array of a capacity.
+
+    Args:
+      columns: f[n, D].
+      responses: f64[n], which order the trials.
+      scaled: f64[n], on the scale of the history.
+      errors: f64[n], standard errors on that scale, 0 where there is none.
+      capacity: number of slots.
+      dtype: of floats.
+    """
+    history = make_history(columns, scaled, capacity, dtype)
+    fields = {"level": tie_levels(responses)}
+    if errors.any():
+        fields["noise_var"] = (relative_errors(errors, scaled) ** 2).astype(dtype)
+    padded_fields = {name: np.pad(values, (0, capacity - len(responses))) for name, values in fields.items()}
+    return history._replace(**jax.device_put(padded_fields))
 
 
 def trial_record(

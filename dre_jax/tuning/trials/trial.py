@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,11 +13,12 @@ from dre_jax.errors import DataError
 from dre_jax.tuning.space.scalars import Choice, plain_value
 from dre_jax.tuning.space.space import Params
 
-DIRECTIONS = ("minimize", "maximize")
+VALUE = "value"
+"""Name of the objective of a study that has one."""
 State = Literal["running", "complete", "stopped", "failed"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Trial:
     """One evaluation.
 
@@ -31,20 +32,60 @@ class Trial:
 
     number: int
     """From 0, in the order of `ask`."""
-    _params: Mapping[str, Choice]
-    state: State = "running"
+    state: State
     """Running, complete, stopped early or failed."""
-    value: float | None = None
+    value: float | None
     """The objective's value if the trial is complete, its posterior mean if the trial was stopped; None with several
     objectives."""
-    stderr: float | None = None
+    stderr: float | None
     """The value's standard error; None without one."""
-    _constraints: Mapping[str, float] = field(default_factory=dict)
-    _reports: Mapping[float, float] = field(default_factory=dict)
-    _values: Mapping[str, float] = field(default_factory=dict)
-    cost: float | None = None
+    cost: float | None
     """The cost that `Optimizer.tell` got, if any."""
-    _study: Any = field(default=None, compare=False)
+    _params: Mapping[str, Choice]
+    _constraints: Mapping[str, float]
+    _reports: Mapping[float, float]
+    _values: Mapping[str, float]
+    _study: Any = field(compare=False)
+
+    def __init__(
+        self,
+        number: int,
+        params: Mapping[str, Choice],
+        state: State = "running",
+        value: float | None = None,
+        stderr: float | None = None,
+        constraints: Mapping[str, float] | None = None,
+        reports: Mapping[float, float] | None = None,
+        values: Mapping[str, float] | None = None,
+        cost: float | None = None,
+        study: Any = None,
+    ) -> None:
+        """Creates a trial. It keeps the mappings as they are, so they must not change.
+
+        Args:
+          number: from 0.
+          params: the configuration.
+          state: of the trial.
+          value: of a single objective.
+          stderr: the value's standard error.
+          constraints: by name.
+          reports: intermediate values by step.
+          values: of several objectives, by name.
+          cost: of the trial.
+          study: what `report` and `should_stop` call.
+        """
+        self.__dict__.update(number=number, state=state, value=value, stderr=stderr, cost=cost)
+        self.__dict__.update(_params=params, _constraints=constraints or {}, _reports=reports or {})
+        self.__dict__.update(_values=values or {}, _study=study)
+
+    def updated(self, **fields: Any) -> Trial:
+        """Returns the trial with other values of some arguments.
+
+        Example:
+          >>> Trial(0, {"x": 0.5}).updated(state="complete", value=2.0)
+          Trial(number=0, params={'x': 0.5}, state='complete', value=2.0)
+        """
+        return Trial(**{name.removeprefix("_"): value for name, value in self.__dict__.items()} | fields)
 
     @property
     def values(self) -> dict[str, float]:
@@ -55,16 +96,16 @@ class Trial:
         """Returns the trial with one of several objectives as its value, as `past_of` and `Surrogate.sources` read it.
 
         Args:
-          name: of the objective; "" for the only one.
+          name: of the objective; "value" for the only one.
 
         Raises:
           DataError: if a complete trial has no such objective.
         """
-        if not name and not self._values:
+        if name == VALUE and not self._values:
             return self
         if self.state == "complete" and name not in self._values:
             raise DataError(f"the objectives of trial {self.number} are {list(self._values)}, but got {name!r}")
-        return replace(self, value=self._values.get(name), _values={})
+        return self.updated(value=self._values.get(name), values={})
 
     @property
     def reports(self) -> dict[float, float]:
