@@ -33,8 +33,8 @@ from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, SAME, EngineConf
 from dre_jax.tuning.engine.feasibility import feasibility_outcomes, propose_feasible
 from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
-from dre_jax.tuning.engine.predicted_responses import HistoryFit, Prediction, fit_responses, predict_mixture
 from dre_jax.tuning.engine.prediction_scale import PredictionScale, choose_scale
+from dre_jax.tuning.engine.predictions import HistoryFit, Prediction, fit_responses, predict_mixture
 from dre_jax.tuning.objectives.criterion import Surrogates, criterion_of, search_space, surrogates_by_objective
 from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates

@@ -20,7 +20,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
-from dre_jax.tuning.engine.predicted_responses import Prediction, check_configurations, check_quantiles
+from dre_jax.tuning.engine.predictions import Prediction, check_configurations, check_quantiles
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.completion import complete_part
 from dre_jax.tuning.space.space import Params, Space

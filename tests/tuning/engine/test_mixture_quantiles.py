@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dre_jax.tuning.engine.mixture_quantiles import mixture_quantiles
+from dre_jax.tuning.engine.predictions import mixture_quantiles
 
 
 def test_quantiles_are_roots_of_the_distribution():

@@ -13,9 +13,9 @@ from dre_jax.search.method import Capabilities
 from dre_jax.suggest.layout import unit_cube
 from dre_jax.suggest.proposals import condition_on_trials
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space
-from dre_jax.tuning.engine import predicted_responses
-from dre_jax.tuning.engine.predicted_responses import HistoryFit, ScaledTrials, predict_mixture
+from dre_jax.tuning.engine import predictions
 from dre_jax.tuning.engine.prediction_scale import choose_scale
+from dre_jax.tuning.engine.predictions import HistoryFit, ScaledTrials, predict_mixture
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
@@ -152,7 +152,7 @@ def test_a_prediction_describes_samples():
 
 def test_a_size_of_history_has_one_program():
     """Whatever the number of trials up to the capacity, and of configurations."""
-    rng, programs = np.random.default_rng(0), (condition_on_trials, predicted_responses._predict_block)
+    rng, programs = np.random.default_rng(0), (condition_on_trials, predictions._predict_block)
     x = rng.random((32, 2))
     optimizer = study(x[:7], bowl(x[:7]))
     optimizer.predict(configurations(x[:1]))
