@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from dre_jax.data import SearchSpace, Task, list_spaces, load_space
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError, MissingExtraError
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.search import AcquisitionConfig, run_tasks

@@ -29,11 +29,11 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.hpob import jobs as grid
 from dre_jax.losses import LOSSES
-from dre_jax.methods.checkpoints.training import ResumableTraining
 from dre_jax.methods.dre.backends import BACKENDS
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.state import TrainingRun
 from dre_jax.methods.dre.steps import start
+from dre_jax.methods.dre.training_checkpoint import ResumableTraining
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.registry import METHODS
 from dre_jax.runtime import kept_programs

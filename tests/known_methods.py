@@ -11,7 +11,7 @@ from jax import Array
 
 from dre_jax.methods import METHODS
 from dre_jax.methods.checkpoints.parameters import abstract_params
-from dre_jax.methods.settings import leaves
+from dre_jax.methods.entries.settings import leaves
 from dre_jax.search import Capabilities, History
 
 NOTHING_DECLARED = Capabilities()

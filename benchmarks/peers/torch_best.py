@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 
 Leaves = dict[str, Tensor]
 Step = Callable[..., Tensor]

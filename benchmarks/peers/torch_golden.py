@@ -31,8 +31,8 @@ from benchmarks.peers.torch_reference import (
 )
 from dre_jax.data.files import write_text
 from dre_jax.data.tasks import tie_levels
-from dre_jax.methods.dre.ensemble import EnsembleParams
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import EnsembleParams
+from dre_jax.methods.dre.model.model_config import ModelConfig
 
 Context = Literal["own", "shared", "none"]
 STEPS = 50

@@ -29,8 +29,8 @@ from torch import Tensor, nn
 
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import tie_levels, unit_scale
-from dre_jax.methods.dre.ensemble import EnsembleParams
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import EnsembleParams
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.search.acquisition import log_expected_improvement
 
 EPSILON = 1e-10

@@ -13,7 +13,7 @@ from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES
 from benchmarks.suite.rows import Row, Timing
 from dre_jax import RandomSearch
 from dre_jax.methods.dre.backends.provenance import backend
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.runtime.setup import prepare
 
 COLUMNS, CANDIDATES = plan.COLUMNS, plan.CANDIDATES

@@ -16,9 +16,9 @@ import jax
 import numpy as np
 
 from benchmarks.suite.ours import default_model, parameters
-from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
 from dre_jax.methods.dre.fine_tuning import fine_tune
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import EnsembleParams, Support, scores
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING
 
 COLUMNS, ROWS = 16, 300

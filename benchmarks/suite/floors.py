@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dre_jax.methods.dre.ensemble import init
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import init
+from dre_jax.methods.dre.model.model_config import ModelConfig
 
 _FLOAT = 4
 _ADAM = 12  # operations for a parameter: two means, their bias corrections, a root, a quotient, a step

@@ -15,11 +15,11 @@ from benchmarks.suite.floors import time_calls
 from benchmarks.suite.rows import Timing, timing
 from dre_jax import DRE, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.methods.dre.backends import take_steps
-from dre_jax.methods.dre.ensemble import EnsembleParams, init
+from dre_jax.methods.dre.backends.reference.request import SampledLists
 from dre_jax.methods.dre.fine_tuning import draw_epochs, fine_tune
-from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.many_spaces import SpaceTraining, meta_train_side_by_side
-from dre_jax.methods.dre.model_config import preset
+from dre_jax.methods.dre.model.ensemble import EnsembleParams, init
+from dre_jax.methods.dre.model.model_config import preset
 from dre_jax.methods.dre.steps import portion
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING
 from dre_jax.optim.adam import step_sizes, zero_moments

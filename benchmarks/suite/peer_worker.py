@@ -16,7 +16,7 @@ from benchmarks.peers.torch_reference import Ensemble, Table, adam, draw_lists, 
 from benchmarks.peers.torch_reference import train_step as plain_step
 from benchmarks.suite.ours import random_tasks
 from benchmarks.suite.peer_work import PeerWork
-from dre_jax.methods.dre.model_config import preset
+from dre_jax.methods.dre.model.model_config import preset
 
 Doing = Callable[[int], Any]
 """Does so many epochs or steps."""

@@ -15,7 +15,7 @@ from benchmarks.suite.peer_work import Peer, PeerWork, Way
 from benchmarks.suite.rows import Row, Timing, markdown
 from dre_jax.cli.version import describe
 from dre_jax.data.files import write_json
-from dre_jax.methods.dre.model_config import preset
+from dre_jax.methods.dre.model.model_config import preset
 from dre_jax.methods.dre.training_config import FineTuneConfig
 
 EPOCHS, COLUMNS, CANDIDATES = 1000, 16, 300

@@ -12,8 +12,8 @@ from dre_jax.checks import parse_names
 from dre_jax.cli import options
 from dre_jax.errors import ConfigError, DataWarning, MethodError
 from dre_jax.hpob import Evaluation, Plan
+from dre_jax.methods.entries.settings import parse
 from dre_jax.methods.registry import host_of
-from dre_jax.methods.settings import parse
 from dre_jax.runtime.devices import cores
 from dre_jax.runtime.processes import is_first
 from dre_jax.runtime.progress import Bar

@@ -9,8 +9,8 @@ import typer
 from dre_jax.data.columns import Column
 from dre_jax.methods import METHODS
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_fitted, load_fitted
-from dre_jax.methods.checkpoints.training import TrainingCheckpoint
-from dre_jax.methods.settings import leaves, to_text
+from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint
+from dre_jax.methods.entries.settings import leaves, to_text
 
 
 def info(

@@ -20,10 +20,10 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import METHODS, find
 from dre_jax.methods.checkpoints.fitted import has_ensemble, has_fitted, load_fitted
 from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_ensembles, meta_train_method
-from dre_jax.methods.checkpoints.training import TrainingCheckpoint
 from dre_jax.methods.dre.many_spaces import gains_side_by_side
 from dre_jax.methods.dre.trainer import TrainingProgress
-from dre_jax.methods.settings import parse
+from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint
+from dre_jax.methods.entries.settings import parse
 from dre_jax.runtime.distributed import wait
 from dre_jax.runtime.processes import is_first, share
 from dre_jax.runtime.progress import Bar

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from dre_jax.methods import METHODS, Entry, find
+from dre_jax.methods.entries.settings import leaves, to_text
 from dre_jax.methods.foreign import arguments_by_name
 from dre_jax.methods.registry import ALIASES, load_entry_points
-from dre_jax.methods.settings import leaves, to_text
 
 
 def methods(

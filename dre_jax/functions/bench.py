@@ -14,8 +14,8 @@ from dre_jax.data.results import Results, write_results
 from dre_jax.errors import ConfigError
 from dre_jax.functions.families import FAMILIES, Family, FamilyTask, stack_tasks
 from dre_jax.functions.optimize import FunctionSearches, optimize_functions
-from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.registry import find, real_name
+from dre_jax.methods.storage.provenance import versions
 from dre_jax.search.batch import run_id
 from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
 from dre_jax.tuning.surrogates.surrogate import Surrogate

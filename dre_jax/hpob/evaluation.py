@@ -18,10 +18,10 @@ from dre_jax.hpob.compiled_runs import CompiledRunner, ContinuousRunner
 from dre_jax.hpob.continuous import XGBOOST
 from dre_jax.hpob.host_runs import HostRunner, surrogate_runs
 from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, check
-from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
 from dre_jax.methods.dre.backends.provenance import with_backend
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of
+from dre_jax.methods.storage.provenance import versions, warn_of_backends
 from dre_jax.runtime import processes
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.search.batch import run_id

@@ -18,9 +18,9 @@ from dre_jax.errors import ConfigError, DataError, MethodError, MissingExtraErro
 from dre_jax.hpob.continuous import XGBOOST, Objective, read_ranges, run_continuous, surrogate_name
 from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, Run
 from dre_jax.hpob.workers import Pool, WorkerDeath
-from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.foreign import arguments_of, is_foreign
 from dre_jax.methods.registry import find, host_of
+from dre_jax.methods.storage.provenance import versions
 from dre_jax.search.batch import run_key
 from dre_jax.search.host import HostMethod, run_host
 

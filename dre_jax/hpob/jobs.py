@@ -22,7 +22,7 @@ from dre_jax.hpob.evaluation import Evaluation
 from dre_jax.hpob.plan import Plan
 from dre_jax.hpob.workers import Pool, WorkerDeath
 from dre_jax.methods import find
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign

@@ -15,9 +15,9 @@ from dre_jax.data.raw_columns import COLUMNS
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import COUNTINGS
+from dre_jax.methods.entries.settings import Settings
 from dre_jax.methods.foreign import label_of
 from dre_jax.methods.registry import real_name
-from dre_jax.methods.settings import Settings
 from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method
 

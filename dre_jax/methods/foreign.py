@@ -12,8 +12,8 @@ from typing import Any, cast, get_type_hints
 
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.methods.entry import Entry
-from dre_jax.methods.settings import Settings, convert, unknown_setting
+from dre_jax.methods.entries.entry import Entry
+from dre_jax.methods.entries.settings import Settings, convert, unknown_setting
 from dre_jax.search.method import Method
 
 _STAMP = "__dre_jax_stamp__"

@@ -10,10 +10,10 @@ from importlib import import_module
 from importlib.metadata import entry_points
 
 from dre_jax.errors import ConfigError, DataWarning, MissingExtraError
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.entry import Entry, check_entry
+from dre_jax.methods.dre.model.model_config import ModelConfig
+from dre_jax.methods.entries.entry import Entry, check_entry
+from dre_jax.methods.entries.settings import did_you_mean
 from dre_jax.methods.foreign import is_foreign, label_of, load_method, summary_of
-from dre_jax.methods.settings import did_you_mean
 from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method, learns_from_past
 

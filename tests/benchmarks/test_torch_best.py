@@ -13,7 +13,7 @@ from benchmarks.peers import torch_best_search as search
 from benchmarks.peers.torch_best import BLOCK, Layout, Lists, Trainer, gradient, start, step_sizes, train_step
 from benchmarks.peers.torch_reference import Batch, Ensemble, adam, expected_improvement, host_tree, rank, total_loss
 from benchmarks.peers.torch_reference import train_step as plain_step
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 
 MODEL = ModelConfig(members=3, hidden=(8, 6), phi=(7, 5), rho=(6, 4))
 COLUMNS, RATE = 5, 1e-3

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import bundled, read_results
-from dre_jax.methods.checkpoints.training import TrainingCheckpoint
+from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint
 from tests.processes import run_python
 
 

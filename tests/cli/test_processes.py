@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import read_results, write_dataset
-from dre_jax.methods.checkpoints.training import TrainingCheckpoint
+from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint
 from tests.processes import wait_until
 
 pytestmark = pytest.mark.multiprocess

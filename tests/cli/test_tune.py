@@ -14,7 +14,7 @@ import pytest
 from dre_jax import Float, Optimizer, SearchSpace, Space, Surrogate, Task
 from dre_jax.cli.trial_progress import signals_as_interrupts
 from dre_jax.methods import find
-from dre_jax.methods.checkpoints.provenance import versions
+from dre_jax.methods.storage.provenance import versions
 from dre_jax.tuning.command import worker_identity
 from dre_jax.tuning.command.shared_study import SharedStudy
 from dre_jax.tuning.past.studies import keep_studies

@@ -16,9 +16,9 @@ import pytest
 from dre_jax.data import SPLITS, load_space, read_results
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.hpob import Evaluation, Plan, evaluation
-from dre_jax.methods.checkpoints import provenance
 from dre_jax.methods.dre import backends
 from dre_jax.methods.dre.backends.provenance import backend
+from dre_jax.methods.storage import provenance
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from dre_jax.losses import LOSSES
 from dre_jax.losses.order import PositionWeights
 from dre_jax.methods import METHODS, find
 from dre_jax.methods.dre.backends import register_backend
-from dre_jax.methods.dre.model_config import Context
+from dre_jax.methods.dre.model.model_config import Context
 from dre_jax.methods.registry import ALIASES, real_name
 from dre_jax.search.acquisition import ACQUISITIONS, Acquisition, register_acquisition
 from dre_jax.tuning.past.readers import find_reader, register_reader

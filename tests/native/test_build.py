@@ -15,8 +15,8 @@ needs_compiler = pytest.mark.skipif(not native.available(), reason="no C++ compi
 PROGRAM = """
 import jax, jax.numpy as jnp
 from dre_jax import native
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.ensemble import init
+from dre_jax.methods.dre.model.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import init
 from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.methods.dre.fine_tuning import fine_tune
 model, key = ModelConfig(members=1, hidden=(4,), phi=(4,), rho=(4,)), jax.random.key(0)

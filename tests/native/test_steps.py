@@ -20,7 +20,7 @@ from dre_jax.methods.dre import (
     scores,
 )
 from dre_jax.methods.dre.backends import StepRequest, cpu
-from dre_jax.methods.dre.backends.scan import take_steps as scan_steps
+from dre_jax.methods.dre.backends.reference.scan import take_steps as scan_steps
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.lists import draw_steps_bits, read_lists
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments

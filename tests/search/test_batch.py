@@ -131,8 +131,8 @@ import json, sys
 import jax, numpy as np
 from dre_jax.data import bundled
 from dre_jax.methods import DRE
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.ensemble import init
+from dre_jax.methods.dre.model.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import init
 from dre_jax.search import ExecutionConfig, run_tasks
 from dre_jax.methods.dre.training_config import FineTuneConfig
 

@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 
 from dre_jax import DRE, ConfigError, FineTuneConfig, ModelConfig, RandomSearch
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
-from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre.model.ensemble import Support, init, scores
 from dre_jax.search import Candidates, make_history
 from dre_jax.search.method import value
 from dre_jax.suggest.pending import with_pending_trials

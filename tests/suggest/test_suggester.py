@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dre_jax import DRE, ConfigError, DataError, ModelConfig, RandomSearch, Suggester
-from dre_jax.methods.dre.ensemble import init
+from dre_jax.methods.dre.model.ensemble import init
 from dre_jax.search.loop import jitted_suggest
 from dre_jax.suggest.candidates import CandidateConfig
 from tests.error_messages import error_table

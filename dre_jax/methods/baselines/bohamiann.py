@@ -40,7 +40,7 @@ from jax import Array, lax
 from dre_jax.checks import AtLeastOne, Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll, mixture_moments
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.nn.initial import unflatten
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, shapes, standard_columns
 from dre_jax.runtime.blocks import by_blocks

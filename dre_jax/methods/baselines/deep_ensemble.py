@@ -21,7 +21,7 @@ from jax import Array
 from dre_jax.checks import AtLeastOne, Checked, Positive
 from dre_jax.errors import ConfigError
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll, mixture_moments
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, init, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch
 from dre_jax.runtime.blocks import by_blocks

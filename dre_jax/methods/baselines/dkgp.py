@@ -22,8 +22,8 @@ from dre_jax.checks import AnyLayers, Checked, Layers
 from dre_jax.gp.kernels import Kernel, correlation, squared_distances_by_products
 from dre_jax.gp.regression import add_noise, condition_gp, log_gaussian_density, predict_signal, prepare_gp
 from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
-from dre_jax.methods.dre.ensemble import Support, scale_response
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.dre.model.ensemble import Support, scale_response
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.nn import mlp, networks
 from dre_jax.nn.initial import draw
 from dre_jax.optim.descent import maximise

@@ -27,7 +27,7 @@ from dre_jax.gp.regression import add_noise, matmul
 from dre_jax.gp.response_scale import best_response, masked_mean, scale_responses
 from dre_jax.gp.student import condition_student_t
 from dre_jax.methods.baselines.source_processes import SourceTasks, gather_rows
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import log_expected_improvement

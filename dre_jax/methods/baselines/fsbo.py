@@ -39,8 +39,8 @@ from dre_jax.data.sampling import ListRows, sample_lists
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.baselines import dkgp
 from dre_jax.methods.baselines.shared import ByResponse
-from dre_jax.methods.dre.ensemble import Support
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.dre.model.ensemble import Support
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.optim.descent import Descent, begin, descend
 from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.optim.schedule import portion_length

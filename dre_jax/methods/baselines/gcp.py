@@ -30,7 +30,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import gp_posterior
 from dre_jax.gp.response_scale import best_response
 from dre_jax.methods.baselines.shared import gaussian_nll
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.nn import mlp
 from dre_jax.nn.mlp import MLPParams
 from dre_jax.optim.descent import begin, descend

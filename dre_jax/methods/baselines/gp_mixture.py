@@ -20,7 +20,7 @@ from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.response_scale import ResponseTransform, ScaledResponses, best_response, scale_by_evidence
 from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.baselines.shared import NoMetaLearning
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise
 from dre_jax.methods.hedged_prior.priors import Trials
 from dre_jax.methods.hedged_prior.task_process import (

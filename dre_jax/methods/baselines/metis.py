@@ -25,7 +25,7 @@ from dre_jax.gp.kernels import LOG_2PI, squared_distances
 from dre_jax.gp.regression import gp_posterior, leave_one_out
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.shared import NoMetaLearning
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.methods.baselines.shared import NoMetaLearning
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.search.history import Candidates, History
 
 

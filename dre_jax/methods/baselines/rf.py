@@ -21,7 +21,7 @@ import numpy as np
 
 from dre_jax.errors import import_extra
 from dre_jax.methods.baselines.host_tables import best_row, seed
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.search.acquisition import log_expected_improvement
 
 

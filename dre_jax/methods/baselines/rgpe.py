@@ -28,7 +28,7 @@ from dre_jax.methods.baselines.source_processes import (
     misranked_share_left_out,
     predict_sources,
 )
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.search.history import Candidates, History
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from dre_jax.errors import import_extra
 from dre_jax.methods.baselines.host_tables import best_row, seed
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 
 _BLOCK = 4096  # rows at once: an estimator makes arrays of rows times trials

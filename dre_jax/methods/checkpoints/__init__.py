@@ -1,1 +1,1 @@
-"""Checkpoints of methods: arrays by Orbax, everything else in JSON. `storage` alone imports orbax."""
+"""Checkpoints of methods with all that they learned, and meta-training into a folder."""

@@ -3,11 +3,11 @@
 The folder of a search space holds one of these, or both:
 
 - ``FOLDER/fitted/``: a method with all that it learned, written by `save_fitted`;
-- ``FOLDER/steps/``: the training of a ranking ensemble (`training`), which can be resumed.
+- ``FOLDER/steps/``: the training of a ranking ensemble (`dre.training_checkpoint`), which can be resumed.
 
 A fitted method takes precedence over the training of its companion (`Entry.companion`), which
 ``load_fitted(ensemble=True)`` reads. The configuration is JSON, and arrays are stored flat, by their paths in the tree
-that `fit` returns (`parameters`). A path that ends in ``.npz`` is one file with a fitted method instead (`archive`).
+that `fit` returns (`parameters`). A path that ends in ``.npz`` is one file with a fitted method instead.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ import jax
 
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError
-from dre_jax.methods.checkpoints.archive import is_archive, read_archive, write_archive
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable
-from dre_jax.methods.checkpoints.provenance import check_version, differences
-from dre_jax.methods.checkpoints.storage import Steps
-from dre_jax.methods.checkpoints.training import STEPS, TrainingCheckpoint, columns_from_json
-from dre_jax.methods.checkpoints.trees import flatten, restore
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
+from dre_jax.methods.dre.training_checkpoint import STEPS, TrainingCheckpoint, columns_from_json
 from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.methods.entries.settings import config_to_json, configure
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import METHODS, registered_entry
-from dre_jax.methods.settings import config_to_json, configure
+from dre_jax.methods.storage.archive import is_archive, read_archive, write_archive
+from dre_jax.methods.storage.provenance import check_version, differences
+from dre_jax.methods.storage.steps import Steps
+from dre_jax.methods.storage.trees import flatten, restore
 from dre_jax.search.method import Method, learns_from_past
 
 

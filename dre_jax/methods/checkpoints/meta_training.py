@@ -15,16 +15,16 @@ from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.methods.checkpoints import fitted
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_configuration
-from dre_jax.methods.checkpoints.provenance import check_same_training, provenance
 from dre_jax.methods.dre import trainer
 from dre_jax.methods.dre.many_spaces import SpaceTraining, meta_train_side_by_side, runs_side_by_side
-from dre_jax.methods.dre.model_config import preset as model_preset
+from dre_jax.methods.dre.model.model_config import preset as model_preset
 from dre_jax.methods.dre.trainer import MetaTrainingResult, TrainingProgress
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
+from dre_jax.methods.entries.settings import Settings, config_to_json, leaves
 from dre_jax.methods.registry import METHODS
-from dre_jax.methods.settings import Settings, config_to_json, leaves
 from dre_jax.methods.start_configurations import start_rows
+from dre_jax.methods.storage.provenance import check_same_training, provenance
 from dre_jax.search.method import Method, decisions_of
 
 

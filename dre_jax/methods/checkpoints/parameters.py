@@ -10,9 +10,9 @@ import numpy as np
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError
-from dre_jax.methods.checkpoints.trees import flatten, restore
+from dre_jax.methods.entries.settings import config_to_json, configure
 from dre_jax.methods.registry import METHODS
-from dre_jax.methods.settings import config_to_json, configure
+from dre_jax.methods.storage.trees import flatten, restore
 from dre_jax.search.method import CapableMethod, Method, capabilities_of
 
 

@@ -7,7 +7,8 @@ import jax
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.dre.ensemble import (
+from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.model.ensemble import (
     EnsembleParams,
     Support,
     check_columns,
@@ -16,8 +17,7 @@ from dre_jax.methods.dre.ensemble import (
     scores,
     scores_in_blocks,
 )
-from dre_jax.methods.dre.fine_tuning import fine_tune
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
@@ -69,7 +69,7 @@ class DRE:
         return jax.eval_shape(partial(init, self.model, n_columns), jax.random.key(0))
 
     def pad_columns(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
-        """Returns `dre_jax.methods.dre.ensemble.pad_ensemble` of the parameters."""
+        """Returns `dre_jax.methods.dre.model.ensemble.pad_ensemble` of the parameters."""
         return pad_ensemble(params, n_columns, width)
 
     def fit_history(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:

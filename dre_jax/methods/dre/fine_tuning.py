@@ -7,9 +7,9 @@ from jax import Array
 from dre_jax.data.sampling import draw_without_replacement, skip, support_size
 from dre_jax.losses import rank_sorted
 from dre_jax.methods.dre.backends import take_steps
-from dre_jax.methods.dre.ensemble import EnsembleParams
-from dre_jax.methods.dre.lists import SampledLists
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.backends.reference.request import SampledLists
+from dre_jax.methods.dre.model.ensemble import EnsembleParams
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.optim.adam import step_sizes, zero_moments
 

@@ -1,33 +1,19 @@
 """Lists sampled from a `TaskTable` for training: everything that does not depend on the parameters."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data.sampling import sample_lists
 from dre_jax.data.tasks import TaskTable
-from dre_jax.losses import LOSSES, RankedList, rank_sorted
-from dre_jax.methods.dre.ensemble import scale_response
+from dre_jax.losses import LOSSES, rank_sorted
+from dre_jax.methods.dre.backends.reference.request import SampledLists
 from dre_jax.methods.dre.host_table import GatheredRows
+from dre_jax.methods.dre.model.ensemble import scale_response
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 
 ListSource = TaskTable | GatheredRows
 """The table that lists are drawn from, or the rows of lists that were drawn before."""
-
-
-class SampledLists(NamedTuple):
-    """Sampled lists, as row numbers in the table; batch dimensions may stand in front."""
-
-    support: Array
-    """i32[..., K]"""
-    support_where: Array
-    """bool[..., K]"""
-    query: Array
-    """i32[..., Q], in the order of relevance."""
-    ranked_list: RankedList
-    """[..., Q]"""
 
 
 def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Array:

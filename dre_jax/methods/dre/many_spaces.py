@@ -16,14 +16,14 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_host_table
-from dre_jax.methods.checkpoints.training import ResumableTraining
 from dre_jax.methods.dre import trainer
-from dre_jax.methods.dre.ensemble import drop_columns, pad_ensemble
 from dre_jax.methods.dre.mesh import mesh_for
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import drop_columns, pad_ensemble
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun, TrainState
 from dre_jax.methods.dre.steps import evaluate_side_by_side, start, train_side_by_side
 from dre_jax.methods.dre.stream import must_stream
+from dre_jax.methods.dre.training_checkpoint import ResumableTraining
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.optim.adam import Moments
 from dre_jax.runtime.devices import local

@@ -14,8 +14,8 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from dre_jax.methods.dre.ensemble import EnsembleParams
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import EnsembleParams
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.state import TrainState
 from dre_jax.optim.adam import Moments
 from dre_jax.runtime import devices

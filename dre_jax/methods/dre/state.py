@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jax import Array
 
-from dre_jax.methods.dre.ensemble import EnsembleParams
+from dre_jax.methods.dre.model.ensemble import EnsembleParams
 from dre_jax.optim.adam import Moments
 
 

@@ -11,12 +11,12 @@ from jax.sharding import Mesh
 
 from dre_jax.data.tasks import TaskTable
 from dre_jax.methods.dre.backends import take_steps
-from dre_jax.methods.dre.backends.scan import Carry, member_losses
-from dre_jax.methods.dre.ensemble import EnsembleParams, init
+from dre_jax.methods.dre.backends.reference.scan import Carry, member_losses
 from dre_jax.methods.dre.host_table import GatheredRows
 from dre_jax.methods.dre.lists import ListSource, draw_bits, draw_steps_bits, read_lists, table_of
 from dre_jax.methods.dre.mesh import mean_over_lists, shard_over_mesh
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import EnsembleParams, init
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.state import TrainState
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments

@@ -22,7 +22,7 @@ from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.dre.host_table import GatheredRows, HostTable
 from dre_jax.methods.dre.lists import draw_steps_bits, lists_shape
 from dre_jax.methods.dre.mesh import lists_spec, put_on_first, replicate
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluation_bits
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.runtime import devices

@@ -13,13 +13,13 @@ from jax.sharding import Mesh
 from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Task
 from dre_jax.errors import DataError
-from dre_jax.methods.checkpoints.training import ResumableTraining
-from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.mesh import collect, mesh_for, put_on_first, replicate, spread
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import EnsembleParams
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
 from dre_jax.methods.dre.stream import Feed, ResidentFeed, StreamedFeed, must_stream
+from dre_jax.methods.dre.training_checkpoint import ResumableTraining
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.optim.schedule import portion_length
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from dre_jax.methods.dre.dre import DRE
-from dre_jax.methods.dre.model_config import PAPER
+from dre_jax.methods.dre.model.model_config import PAPER
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING, LossConfig, MetaTrainConfig
-from dre_jax.methods.entry import SHORT, Entry
+from dre_jax.methods.entries.entry import SHORT, Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
 
 _DRE = Entry(

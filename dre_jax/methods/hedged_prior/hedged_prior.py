@@ -25,7 +25,7 @@ from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.gp.response_scale import ResponseTransform, best_response, scale_responses
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
     MIN_TASKS,
     CommonFit,

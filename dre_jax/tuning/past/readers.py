@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dre_jax.errors import ConfigError
+from dre_jax.methods.entries.settings import did_you_mean
 from dre_jax.methods.foreign import arguments_by_name, import_object, is_foreign
-from dre_jax.methods.settings import did_you_mean
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv
 from dre_jax.tuning.past.tasks import Past

@@ -13,7 +13,7 @@ from dre_jax.checks import check_seed
 from dre_jax.data.files import check_kind, read_json, stamp, write_json
 from dre_jax.data.streams import is_stream
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
-from dre_jax.methods.settings import leaves, to_text
+from dre_jax.methods.entries.settings import leaves, to_text
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.criterion import surrogates_by_objective

@@ -21,8 +21,8 @@ from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
-from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.registry import entry_of
+from dre_jax.methods.storage.provenance import provenance
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import say, show_reports

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.suite import floors
-from dre_jax.methods.dre.model_config import ModelConfig, preset
+from dre_jax.methods.dre.model.model_config import ModelConfig, preset
 
 TINY = ModelConfig(members=2, hidden=(3,), phi=(4, 5), rho=(6,))
 

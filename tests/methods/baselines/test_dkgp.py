@@ -14,7 +14,7 @@ from dre_jax.methods.baselines.dkgp import (
     init,
     log_likelihood,
 )
-from dre_jax.methods.dre.ensemble import Support
+from dre_jax.methods.dre.model.ensemble import Support
 from tests.oracles import forward, in_slots
 
 CONFIGS = {

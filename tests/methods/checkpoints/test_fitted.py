@@ -15,8 +15,8 @@ from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods import METHODS
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_checkpoint, load_fitted, save_fitted
-from dre_jax.methods.checkpoints.provenance import provenance
-from dre_jax.methods.settings import config_to_json, configure, leaves
+from dre_jax.methods.entries.settings import config_to_json, configure, leaves
+from dre_jax.methods.storage.provenance import provenance
 from tests.error_messages import raises_line
 from tests.known_methods import by_class
 from tests.methods.conftest import assert_same

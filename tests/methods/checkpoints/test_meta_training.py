@@ -14,9 +14,9 @@ from dre_jax.methods import METHODS, Entry, register
 from dre_jax.methods.baselines.gcp import GaussianCopulaProcess
 from dre_jax.methods.checkpoints.fitted import has_fitted, load_fitted
 from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_method
-from dre_jax.methods.dre.model_config import preset
+from dre_jax.methods.dre.model.model_config import preset
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
-from dre_jax.methods.settings import configure
+from dre_jax.methods.entries.settings import configure
 from dre_jax.methods.start_configurations import start_rows
 from tests.known_methods import TaskMeans
 from tests.methods.conftest import assert_same

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dre_jax.data import bundled
-from dre_jax.methods.checkpoints.training import TrainingCheckpoint, training_configs
-from dre_jax.methods.dre.ensemble import Support, scores
+from dre_jax.methods.dre.model.ensemble import Support, scores
+from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint, training_configs
 from tests.processes import run_python
 
 pytestmark = pytest.mark.multiprocess

@@ -12,10 +12,10 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task, bundled
 from dre_jax.errors import DataError
-from dre_jax.methods.checkpoints.training import TrainingCheckpoint
 from dre_jax.methods.dre import MetaTrainConfig, ModelConfig, meta_train
 from dre_jax.methods.dre.many_spaces import SpaceTraining, meta_train_side_by_side, runs_side_by_side, stack_tables
 from dre_jax.methods.dre.steps import train_side_by_side
+from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint
 from dre_jax.runtime import devices
 
 MODEL = ModelConfig(members=2, hidden=(8, 8), phi=(8, 8), rho=(4,))

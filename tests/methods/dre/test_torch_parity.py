@@ -13,8 +13,8 @@ import pytest
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, rank_sorted
 from dre_jax.methods.dre import EnsembleParams, ModelConfig, Support, fine_tune, scores
-from dre_jax.methods.dre.backends.scan import take_steps as scan_steps
-from dre_jax.methods.dre.lists import SampledLists
+from dre_jax.methods.dre.backends.reference.request import SampledLists
+from dre_jax.methods.dre.backends.reference.scan import take_steps as scan_steps
 from dre_jax.methods.dre.training_config import PAPER_LOSS, FineTuneConfig, MetaTrainConfig
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.search import AcquisitionConfig, acquire_by_rank, mean_and_deviation, mean_tie_ranks

@@ -13,12 +13,12 @@ import pytest
 from dre_jax.data import SearchSpace, Task, build_table
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, DataError, DataWarning
-from dre_jax.methods.checkpoints import provenance
-from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingCheckpoint
 from dre_jax.methods.dre import MetaTrainConfig, ModelConfig, backends, meta_train, trainer
 from dre_jax.methods.dre.backends.provenance import backend
 from dre_jax.methods.dre.state import TrainingRun
 from dre_jax.methods.dre.steps import evaluate, start, train
+from dre_jax.methods.dre.training_checkpoint import ResumableTraining, TrainingCheckpoint
+from dre_jax.methods.storage import provenance
 from tests.error_messages import raises_line
 from tests.methods.conftest import assert_same
 

@@ -13,8 +13,8 @@ from dre_jax import Evaluated, Float, Optimizer, SearchSpace, Space, Surrogate, 
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
-from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.hedged_prior.priors import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
+from dre_jax.methods.storage.provenance import versions
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past import studies as past_studies
 from dre_jax.tuning.past.studies import compare_studies, keep_studies

@@ -15,7 +15,7 @@ from dre_jax.data.columns import columns_of
 from dre_jax.errors import CheckpointError, ConfigError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
-from dre_jax.methods.checkpoints.provenance import provenance
+from dre_jax.methods.storage.provenance import provenance
 from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.optuna import DRESampler, to_optuna

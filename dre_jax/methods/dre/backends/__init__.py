@@ -13,11 +13,11 @@ from jax import Array, lax
 
 from dre_jax import native
 from dre_jax.errors import ConfigError
-from dre_jax.methods.dre.backends import cpu, cuda, scan
-from dre_jax.methods.dre.backends.request import StepRequest
-from dre_jax.methods.dre.backends.scan import Carry
-from dre_jax.methods.dre.lists import SampledLists
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.backends import cpu, cuda
+from dre_jax.methods.dre.backends.reference import scan
+from dre_jax.methods.dre.backends.reference.request import SampledLists, StepRequest
+from dre_jax.methods.dre.backends.reference.scan import Carry
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.optim.adam import StepSizes
 from dre_jax.runtime.kept_programs import depend_on
 

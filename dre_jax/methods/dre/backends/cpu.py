@@ -7,10 +7,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax import native
-from dre_jax.methods.dre.backends.request import StepRequest
-from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
-from dre_jax.methods.dre.lists import SampledLists
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.backends.reference.request import SampledLists, StepRequest
+from dre_jax.methods.dre.model.ensemble import EnsembleParams, deep_set_response
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.nn import networks
 from dre_jax.optim.adam import Moments, StepSizes
 

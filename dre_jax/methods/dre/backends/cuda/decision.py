@@ -15,7 +15,7 @@ from dre_jax.methods.dre.backends.cuda.launch_check import check_launch, plain_s
 from dre_jax.methods.dre.backends.cuda.library import open_library
 from dre_jax.methods.dre.backends.cuda.plan import Limits, Precision, Sizes, plan_for, why_unsupported
 from dre_jax.methods.dre.backends.cuda.steps import take_steps
-from dre_jax.methods.dre.backends.request import StepRequest
+from dre_jax.methods.dre.backends.reference.request import StepRequest
 
 VARIABLE, PRECISION = "DRE_JAX_CUDA", "DRE_JAX_CUDA_PRECISION"
 OLDEST = 80

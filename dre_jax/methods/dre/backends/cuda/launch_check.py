@@ -17,9 +17,9 @@ from jax import Array
 from dre_jax.losses import RankedList
 from dre_jax.methods.dre.backends.cuda.plan import Limits
 from dre_jax.methods.dre.backends.cuda.steps import take_steps
-from dre_jax.methods.dre.ensemble import EnsembleParams, init
-from dre_jax.methods.dre.lists import SampledLists
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.backends.reference.request import SampledLists
+from dre_jax.methods.dre.model.ensemble import EnsembleParams, init
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.optim.adam import Moments, StepSizes
 
 MODEL = ModelConfig(members=2)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from dre_jax.methods.dre.backends.parts import Part, parts_of
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.backends.cuda.parts import Part, parts_of
+from dre_jax.methods.dre.model.model_config import ModelConfig
 
 WIDEST = 64  # a layer, or the columns
 LONGEST = 512  # items of a list

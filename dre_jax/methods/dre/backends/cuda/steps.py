@@ -10,10 +10,10 @@ from jax.custom_batching import custom_vmap
 
 from dre_jax.methods.dre.backends.cuda.library import CALL, add_kernel
 from dre_jax.methods.dre.backends.cuda.plan import Limits, Plan, Precision, Sizes, plan_for, round_up
-from dre_jax.methods.dre.backends.scan import take_steps as take_steps_by_scan
-from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
-from dre_jax.methods.dre.lists import SampledLists
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.backends.reference.request import SampledLists
+from dre_jax.methods.dre.backends.reference.scan import take_steps as take_steps_by_scan
+from dre_jax.methods.dre.model.ensemble import EnsembleParams, deep_set_response
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.optim.adam import Moments, StepSizes
 
 _Problem = tuple[Array, Array, tuple[EnsembleParams, Moments], SampledLists, StepSizes]

@@ -12,8 +12,8 @@ import pytest
 from dre_jax import native
 from dre_jax.data import Task, build_table
 from dre_jax.methods.dre import FineTuneConfig, LossConfig, MetaTrainConfig, ModelConfig, Support, init, scores
-from dre_jax.methods.dre.backends import scan
 from dre_jax.methods.dre.backends.cuda.steps import take_steps
+from dre_jax.methods.dre.backends.reference import scan
 from dre_jax.methods.dre.fine_tuning import draw_epochs
 from dre_jax.methods.dre.lists import draw_steps_bits, read_lists
 from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments

@@ -10,7 +10,7 @@ from dre_jax.methods.dre.backends.cuda import why_not
 from dre_jax.methods.dre.backends.cuda.compile import compile_source, load_nvrtc, source
 from dre_jax.methods.dre.backends.cuda.decision import Decision
 from dre_jax.methods.dre.backends.cuda.plan import Limits, Sizes, plan_for
-from dre_jax.methods.dre.backends.request import StepRequest
+from dre_jax.methods.dre.backends.reference.request import StepRequest
 
 pytestmark = pytest.mark.cuda
 

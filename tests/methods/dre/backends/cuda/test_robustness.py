@@ -12,12 +12,13 @@ import pytest
 from dre_jax import native
 from dre_jax.errors import DeviceError
 from dre_jax.methods.dre import FineTuneConfig
-from dre_jax.methods.dre.backends import cuda, scan
+from dre_jax.methods.dre.backends import cuda
 from dre_jax.methods.dre.backends.cuda import launch_check, library
 from dre_jax.methods.dre.backends.cuda.compile import CompileError
 from dre_jax.methods.dre.backends.cuda.plan import Limits
 from dre_jax.methods.dre.backends.cuda.steps import take_steps
 from dre_jax.methods.dre.backends.provenance import backend
+from dre_jax.methods.dre.backends.reference import scan
 from tests.methods.dre.backends.cuda.emulation import emulated_cubin, emulated_limits
 from tests.methods.dre.backends.cuda.test_kernel import (
     MODELS,

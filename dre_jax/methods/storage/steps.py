@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from dre_jax.data.files import read_json, remove_left_over, write_json, write_text
 from dre_jax.errors import CheckpointError, DataError
-from dre_jax.methods.checkpoints.trees import array_shapes
+from dre_jax.methods.storage.trees import array_shapes
 
 FORMAT = 2
 _DIGESTS = "digests.json"

@@ -1,11 +1,26 @@
-"""What a backend is asked to compute: the static sizes of training steps."""
+"""What a backend is asked to compute: the lists of training steps, and their static sizes."""
 
 from collections.abc import Container
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import Array
 
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.losses import RankedList
+from dre_jax.methods.dre.model.model_config import ModelConfig
+
+
+class SampledLists(NamedTuple):
+    """Sampled lists, as row numbers in the table; batch dimensions may stand in front."""
+
+    support: Array
+    """i32[..., K]"""
+    support_where: Array
+    """bool[..., K]"""
+    query: Array
+    """i32[..., Q], in the order of relevance."""
+    ranked_list: RankedList
+    """[..., Q]"""
 
 
 class StepRequest(NamedTuple):

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.losses import LOSSES
-from dre_jax.methods.dre.ensemble import EnsembleParams, Support, member_axes, member_scores
-from dre_jax.methods.dre.lists import SampledLists
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.backends.reference.request import SampledLists
+from dre_jax.methods.dre.model.ensemble import EnsembleParams, Support, member_axes, member_scores
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.optim.adam import Moments, StepSizes, apply_gradient
 
 Carry = tuple[EnsembleParams, Moments]

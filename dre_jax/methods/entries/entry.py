@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.settings import Settings, configure, leaves
+from dre_jax.methods.entries.settings import Settings, configure, leaves
 from dre_jax.search.method import CAPABILITY_FUNCTIONS, CapableMethod, Method, capabilities_of
 
 SHORT = {

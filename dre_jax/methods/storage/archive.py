@@ -11,8 +11,8 @@ import numpy as np
 
 from dre_jax.data.files import atomic_writer, parse_json
 from dre_jax.errors import CheckpointError, DataError
-from dre_jax.methods.checkpoints.storage import FORMAT
-from dre_jax.methods.checkpoints.trees import array_shapes
+from dre_jax.methods.storage.steps import FORMAT
+from dre_jax.methods.storage.trees import array_shapes
 
 SUFFIX = ".npz"
 _METADATA = "metadata"

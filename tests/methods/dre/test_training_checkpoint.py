@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dre_jax import CheckpointError, LossConfig, MetaTrainConfig, ModelConfig, SearchSpace, Task
-from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingCheckpoint
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import TrainState, start
+from dre_jax.methods.dre.training_checkpoint import ResumableTraining, TrainingCheckpoint
 from tests.error_messages import raises_line
 from tests.methods.conftest import assert_same
 

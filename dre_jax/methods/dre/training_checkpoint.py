@@ -14,15 +14,15 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError
-from dre_jax.methods.checkpoints.provenance import check_same_training, check_version, provenance, warn_of_backends
-from dre_jax.methods.checkpoints.storage import Steps
-from dre_jax.methods.checkpoints.trees import array_shapes, flatten, restore
 from dre_jax.methods.dre.backends.provenance import with_backend
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import start
 from dre_jax.methods.dre.training_config import MetaTrainConfig
-from dre_jax.methods.settings import config_to_json, configure
+from dre_jax.methods.entries.settings import config_to_json, configure
+from dre_jax.methods.storage.provenance import check_same_training, check_version, provenance, warn_of_backends
+from dre_jax.methods.storage.steps import Steps
+from dre_jax.methods.storage.trees import array_shapes, flatten, restore
 
 STEPS = "steps"
 """The folder of the steps in that of a search space."""

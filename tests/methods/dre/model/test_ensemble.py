@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.methods.dre.ensemble import Support, init, scale_response, scores, scores_in_blocks
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.ensemble import Support, init, scale_response, scores, scores_in_blocks
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.runtime import blocks
 from tests.oracles import forward
 

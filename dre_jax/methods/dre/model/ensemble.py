@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.errors import DataError
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.nn import networks
 from dre_jax.nn.initial import add_inputs, draw
 from dre_jax.runtime.blocks import by_blocks

@@ -9,8 +9,8 @@ import pytest
 from dre_jax import AcquisitionConfig, ConfigError, FineTuneConfig
 from dre_jax.methods import DRE, METHODS
 from dre_jax.methods.baselines.tpe import TPE
+from dre_jax.methods.entries.settings import configure, convert, leaves, parse, to_text
 from dre_jax.methods.foreign import arguments_of
-from dre_jax.methods.settings import configure, convert, leaves, parse, to_text
 from tests.error_messages import raises_line
 
 COMPILED = {name: entry for name, entry in METHODS.items() if entry.host is None}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.checkpoints.trees import flatten, restore
+from dre_jax.methods.storage.trees import flatten, restore
 
 
 class Slope(NamedTuple):

@@ -1,0 +1,1 @@
+"""The description of a method that has a name, and its settings."""
