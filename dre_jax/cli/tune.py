@@ -164,7 +164,7 @@ class Tune:
     def _check(self) -> None:
         """Raises `ConfigError` for options that do not go together, and for values that none may have."""
         from dre_jax.tuning.command.printed_value import curve_pattern
-        from dre_jax.tuning.trials.objectives import objectives_to
+        from dre_jax.tuning.trials.objectives import objectives_by_name
 
         if self.storage is not None:
             self._check_storage()
@@ -179,7 +179,7 @@ class Tune:
         if self.space is None and self.pretrained is None:
             raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
         check_positive(timeout=self.timeout, total_timeout=self.timeout_total, silence=self.silence)
-        objectives_to(self._directions)  # raises
+        objectives_by_name(self._directions)  # raises
         if self.curve is not None:
             curve_pattern(self.curve)
 

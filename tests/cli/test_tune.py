@@ -246,4 +246,4 @@ def test_interrupted_and_resumed(cli, tune, study, tmp_path):
     wait_until(lambda: not alive_in(int(pids.read_text().split()[1])))
     before = Optimizer.load(study).trials
     assert cli(*tune("echo", "{x}", trials=2))[0] == 0
-    assert Optimizer.load(study).trials == (before[0], before[1].updated(state="complete", value=before[1]["x"]))
+    assert Optimizer.load(study).trials == (before[0], before[1].with_fields(state="complete", value=before[1]["x"]))

@@ -20,10 +20,15 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.objectives.criterion import Surrogates
+from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study.optimizer import Optimizer
-from dre_jax.tuning.trials.objectives import direction_arguments, objectives_to, require_objectives
+from dre_jax.tuning.trials.objectives import (
+    direction_arguments,
+    objectives_by_name,
+    require_objectives,
+    value_or_mapping,
+)
 from dre_jax.tuning.trials.trial import VALUE, Trial
 
 if TYPE_CHECKING:
@@ -95,11 +100,9 @@ def study_in_file(
     """
 
     def new_study() -> FileOptimizer:
-        known = None if surrogate is ... else surrogate
-        objectives = objectives_to(directions)
-        if len(objectives) == 1 and isinstance(known, Mapping):
-            known = known[VALUE]
-        return FileOptimizer(space, known, **direction_arguments(objectives), seed=seed or 0)
+        objectives = objectives_by_name(directions)
+        surrogates = surrogates_by_objective(None if surrogate is ... else surrogate, objectives)
+        return FileOptimizer(space, value_or_mapping(surrogates), **direction_arguments(objectives), seed=seed or 0)
 
     if not path.exists():
         new_study()  # what is wrong with it is said before there is a folder

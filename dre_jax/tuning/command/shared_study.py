@@ -24,7 +24,7 @@ from dre_jax.tuning.optuna.trials import RETRIED
 from dre_jax.tuning.past.optuna_studies import address_without_password, is_new_file, open_storage, storage_errors
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.trials.objectives import Objective, objectives_to, require_objectives
+from dre_jax.tuning.trials.objectives import Objective, objectives_by_name, require_objectives
 from dre_jax.tuning.trials.trial import VALUE, State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
@@ -254,7 +254,7 @@ def _has_attempts(trial: FrozenTrial) -> bool:
 
 @optuna_logs_at("WARNING")
 def _open_study(storage: str, name: str, directions: Mapping[str, str | None], surrogate: Any) -> optuna.Study:
-    objectives = objectives_to(directions)
+    objectives = objectives_by_name(directions)
     if is_new_file(storage):
         surrogates_by_objective(surrogate, objectives)  # before there is a file
     with storage_errors(address_without_password(storage)):

@@ -43,6 +43,6 @@ def drawn_study(space: Space, trials: Sequence[Trial], direction: str) -> Study 
         return None
     from dre_jax.tuning.optuna.frozen_trials import study_of_trials
 
-    drawn = [trial.updated(value=float(value)) for trial, value in zip(complete, values, strict=True)]
+    drawn = [trial.with_fields(value=float(value)) for trial, value in zip(complete, values, strict=True)]
     with optuna_logs_at("ERROR"):
         return study_of_trials(space, drawn, [direction])

@@ -119,8 +119,8 @@ class DRESampler(BaseSampler):
         if self._search_space is not None:
             point = getattr(config, "reference_point", None)
             n_objectives = len(surrogates) if point is None else len(point)
-            known = self._surrogates_for(n_objectives)
-            directions = [fitted.direction if fitted is not None else None for fitted in known]
+            fitted_surrogates = self._surrogates_for(n_objectives)
+            directions = [fitted.direction if fitted is not None else None for fitted in fitted_surrogates]
             self._engine_for(self._search_space.space, [direction or "minimize" for direction in directions])
 
     def __repr__(self) -> str:

@@ -30,7 +30,13 @@ from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
-from dre_jax.tuning.trials.objectives import direction_arguments, feasible_trials, find_objective, objectives_of
+from dre_jax.tuning.trials.objectives import (
+    direction_arguments,
+    feasible_trials,
+    find_objective,
+    objectives_of,
+    value_or_mapping,
+)
 from dre_jax.tuning.trials.trial import VALUE, Trial
 
 if TYPE_CHECKING:
@@ -155,7 +161,7 @@ class Optimizer(StudyRecord):
             with self._lock:
                 del self._enqueued[: len(batch)]
                 self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
-                return [self._append(params).updated(study=self) for params in batch]
+                return [self._append(params).with_fields(study=self) for params in batch]
 
     def _running_params(self) -> list[Mapping[str, Any]]:
         return [trial._params for trial in self.trials if trial.state == "running"]
@@ -360,8 +366,8 @@ class Optimizer(StudyRecord):
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
-        known = surrogates if len(study.objectives) > 1 else surrogates[VALUE]
-        optimizer = cls(study.space, known, **direction_arguments(study.objectives), seed=study.seed, config=config)
+        directions: dict[str, Any] = direction_arguments(study.objectives)
+        optimizer = cls(study.space, value_or_mapping(surrogates), **directions, seed=study.seed, config=config)
         optimizer._trials = list(study.trials)
         for values in study.enqueued:
             try:

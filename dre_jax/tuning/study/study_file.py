@@ -20,7 +20,7 @@ from dre_jax.tuning.objectives.criterion import surrogates_by_objective
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogates.surrogate import Surrogate
-from dre_jax.tuning.trials.objectives import Objectives, objectives_of
+from dre_jax.tuning.trials.objectives import Objectives, objectives_of, value_or_mapping
 from dre_jax.tuning.trials.trial import VALUE, Trial, constraint_values
 
 FORMAT = 1
@@ -100,7 +100,7 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
     """
     content = {
         "dre_jax_study": FORMAT,
-        "direction": _value_or_mapping(dict(study.objectives)),
+        "direction": value_or_mapping(dict(study.objectives)),
         "seed": study.seed,
         "space": to_json(study.space),
         "trials": [_trial(trial) for trial in study.trials],
@@ -108,7 +108,7 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
     origins = {name: None if origin is None else origin._asdict() for name, origin in study.origins.items()}
-    content["surrogate"] = _value_or_mapping(origins)
+    content["surrogate"] = value_or_mapping(origins)
     check_kind(path)
     if is_stream(path):
         write_json(path, content, indent=1)
@@ -187,11 +187,6 @@ def _read_trial(record: Mapping[str, Any], space: Space, objectives: Objectives,
     require(not constraints or has_value, "a trial with constraints is complete")
     params, value = space.check(record["params"]), values.pop(VALUE, None) if is_single else None
     return Trial(number, params, state, value, stderr, constraints, reports, values, cost)
-
-
-def _value_or_mapping(by_objective: Mapping[str, Any]) -> Any:
-    """Returns the value of a single objective, or the mapping of several."""
-    return dict(by_objective) if len(by_objective) > 1 else by_objective[VALUE]
 
 
 def _origin_of_content(content: Any) -> Origin | None:

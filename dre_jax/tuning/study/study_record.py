@@ -246,7 +246,7 @@ class StudyRecord:
             self._curves.stopping_forecasts.pop(own.number, None)
             runs_again = step in own._reports
             before = {s: v for s, v in own._reports.items() if s < step or not runs_again}
-            self._trials[own.number] = own.updated(reports={**before, step: number})
+            self._trials[own.number] = own.with_fields(reports={**before, step: number})
 
     def set_past_curves(self, past_curves: PastCurves | None) -> None:
         """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` if they are none."""
@@ -365,5 +365,5 @@ class StudyRecord:
     def _finish(self, trial: Trial | int, state: State, value: float | None, **fields: Any) -> Trial:
         own = self._running(trial)
         self._curves.stopping_forecasts.pop(own.number, None)
-        self._trials[own.number] = own.updated(state=state, value=value, **fields)
+        self._trials[own.number] = own.with_fields(state=state, value=value, **fields)
         return self._trials[own.number]

@@ -57,15 +57,25 @@ def objectives_of(direction: str = "minimize", directions: Mapping[str, str] | N
     return tuple(Objective(name, each) for name, each in directions.items())
 
 
-def objectives_to(directions: Mapping[str, str | None]) -> Objectives:
+def objectives_by_name(directions: Mapping[str, str | None]) -> Objectives:
     """Returns objectives of directions by name, `VALUE` for a single one; None minimises. Raises as `objectives_of`."""
-    known = {name: direction or "minimize" for name, direction in directions.items()}
-    return objectives_of(known[VALUE]) if [*known] == [VALUE] else objectives_of(directions=known)
+    by_name = {name: direction or "minimize" for name, direction in directions.items()}
+    return objectives_of(by_name[VALUE]) if [*by_name] == [VALUE] else objectives_of(directions=by_name)
 
 
 def direction_arguments(objectives: Objectives) -> dict[str, Any]:
     """Returns the arguments of `objectives_of` for objectives, which `dre_jax.tuning.Optimizer` has too."""
     return {"directions": dict(objectives)} if len(objectives) > 1 else {"direction": objectives[0].direction}
+
+
+def value_or_mapping(by_objective: Mapping[str, Any]) -> Any:
+    """Returns the value of a single objective, or the mapping of several, as users and files have them.
+
+    Example:
+      >>> value_or_mapping({"value": 3.0}), value_or_mapping({"error": 0.1, "latency": 12.0})
+      (3.0, {'error': 0.1, 'latency': 12.0})
+    """
+    return dict(by_objective) if len(by_objective) > 1 else by_objective[VALUE]
 
 
 def require_objectives(study: str, objectives: Objectives, expected: Mapping[str, str | None]) -> None:

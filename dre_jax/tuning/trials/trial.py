@@ -78,11 +78,11 @@ class Trial:
         self.__dict__.update(_params=params, _constraints=constraints or {}, _reports=reports or {})
         self.__dict__.update(_values=values or {}, _study=study)
 
-    def updated(self, **fields: Any) -> Trial:
+    def with_fields(self, **fields: Any) -> Trial:
         """Returns the trial with other values of some arguments.
 
         Example:
-          >>> Trial(0, {"x": 0.5}).updated(state="complete", value=2.0)
+          >>> Trial(0, {"x": 0.5}).with_fields(state="complete", value=2.0)
           Trial(number=0, params={'x': 0.5}, state='complete', value=2.0)
         """
         return Trial(**{name.removeprefix("_"): value for name, value in self.__dict__.items()} | fields)
@@ -105,7 +105,7 @@ class Trial:
             return self
         if self.state == "complete" and name not in self._values:
             raise DataError(f"the objectives of trial {self.number} are {list(self._values)}, but got {name!r}")
-        return self.updated(value=self._values.get(name), values={})
+        return self.with_fields(value=self._values.get(name), values={})
 
     @property
     def reports(self) -> dict[float, float]:

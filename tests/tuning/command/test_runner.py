@@ -267,11 +267,15 @@ class TestOpening:
 
     def test_what_is_refused_leaves_no_folder(self, tmp_path):
         path = tmp_path / "new" / "study.json"
-        with (
-            pytest.raises(ConfigError, match="direction must be one of"),
-            study_in_file(path, SPACE, directions={"value": "up"}),
-        ):
-            pass
+        for surrogates, direction, rule in [
+            (None, "up", "direction must be one of"),
+            ({"loss": None}, "minimize", "a study of one objective has one surrogate"),
+        ]:
+            with (
+                pytest.raises(ConfigError, match=rule),
+                study_in_file(path, SPACE, surrogates, directions={"value": direction}),
+            ):
+                pass
         assert not list(tmp_path.iterdir())
         with study_in_file(path, SPACE) as study:
             study.write()

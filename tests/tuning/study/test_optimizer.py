@@ -65,9 +65,9 @@ class TestTrials:
         assert [first.number, second.number, third.number] == [0, 1, 2]
         assert optimizer.trials == (first, second, third)
         assert {trial.state for trial in optimizer.trials} == {"running"}
-        assert optimizer.tell(second, 2) == second.updated(state="complete", value=2.0)
-        assert optimizer.tell(0, jnp.float32(0.5)) == first.updated(state="complete", value=0.5)
-        assert optimizer.tell_failed(third) == third.updated(state="failed")
+        assert optimizer.tell(second, 2) == second.with_fields(state="complete", value=2.0)
+        assert optimizer.tell(0, jnp.float32(0.5)) == first.with_fields(state="complete", value=0.5)
+        assert optimizer.tell_failed(third) == third.with_fields(state="failed")
         assert [trial.state for trial in optimizer.trials] == ["complete", "complete", "failed"]
 
     def test_changes_to_the_parameters_change_no_study(self):

@@ -9,8 +9,8 @@ from dre_jax.tuning.trials.objectives import (
     direction_arguments,
     find_objective,
     objective_values,
+    objectives_by_name,
     objectives_of,
-    objectives_to,
     require_objectives,
     values_of,
 )
@@ -24,12 +24,12 @@ BOTH = {"error": "minimize", "speed": "maximize"}
 def test_objectives_are_those_of_their_arguments(arguments):
     objectives = objectives_of(**arguments)
     assert direction_arguments(objectives) == arguments
-    assert objectives_to(dict(objectives)) == objectives
+    assert objectives_by_name(dict(objectives)) == objectives
     require_objectives("study", objectives, dict(objectives))
 
 
 def test_the_only_objective_is_called_value():
-    assert objectives_of() == objectives_to({"value": None}) == (Objective("value", "minimize"),)
+    assert objectives_of() == objectives_by_name({"value": None}) == (Objective("value", "minimize"),)
     assert find_objective(objectives_of("maximize"), None) == ("value", "maximize")
     assert objective_values(3, objectives_of()) == {"value": 3.0}
 

@@ -19,7 +19,7 @@ def test_every_argument_is_public_and_read_back():
 def test_a_changed_trial_keeps_the_rest():
     params = {"x": 0.5}
     trial = Trial(3, params, **MAPPINGS)
-    changed = trial.updated(state="complete", cost=4.0, reports={})
+    changed = trial.with_fields(state="complete", cost=4.0, reports={})
     assert (changed.state, changed.cost, changed.reports, changed.values) == ("complete", 4.0, {}, MAPPINGS["values"])
     assert (trial.state, trial.cost, trial.reports) == ("running", None, MAPPINGS["reports"])
     assert changed._params is params  # whose encoding is kept by its identity
