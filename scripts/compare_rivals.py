@@ -115,7 +115,7 @@ def read_families(
     searches = {study: found for study, found in read_searches(args.out, args.trials).items() if study[1:3] in samples}
     frame = frame_of(searches, samples, at, args.trials)
     names = {study: _counted(study, args.together) for study in searches}
-    frame.index = frame.index.map(lambda study: names[Study(*study)])
+    frame.index = pd.MultiIndex.from_tuples([names[Study(*key)] for key in frame.index], names=Study._fields)
     return {names[study]: found for study, found in searches.items()}, frame
 
 

@@ -23,7 +23,7 @@ from dre_jax.methods.checkpoints.parameters import abstract_params, check_storab
 from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.training_checkpoint import STEPS, TrainingCheckpoint, columns_from_json
 from dre_jax.methods.dre.training_config import MetaTrainConfig
-from dre_jax.methods.entries.settings import config_to_json, configure
+from dre_jax.methods.entries.settings import config_to_json
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import METHODS, registered_entry
 from dre_jax.methods.storage.archive import is_archive, read_archive, write_archive
@@ -177,7 +177,7 @@ def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod
         losses = {"losses": metadata["history"][-1]} if metadata["history"] else {}
         metadata["facts"] |= {"step": metadata["step"], "best_step": metadata["best_step"], **losses}
     name = _check_name(metadata["method"], folder)
-    method: Any = configure(METHODS[name].default, metadata["configuration"], name=name)
+    method = METHODS[name].restore(metadata["configuration"])
     if arrays:
         extra = {path.removeprefix(_EXTRA): array for path, array in arrays.items() if path.startswith(_EXTRA)}
         tree = restore({"params": abstract_params(method, metadata["columns"]), "extra": extra}, arrays)

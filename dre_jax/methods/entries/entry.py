@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods.entries.settings import Settings, configure, leaves
@@ -44,6 +45,8 @@ class Entry:
     """A method with a ranking ensemble that meta-training leaves in the same folder, for whoever evaluates both."""
     free: tuple[str, ...] = ()
     """Fields of the configuration that what it learns does not depend on: they may differ from a checkpoint's."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Dotted fields of older checkpoints' configurations, and their names now."""
     library: str = "JAX"
     """JAX, in the compiled loop; or the library that a host method calls."""
     extra: str | None = None
@@ -102,6 +105,19 @@ class Entry:
             rule = f"{self.name}: the checkpoint decides on all fields but {', '.join(self.free) or 'none'}"
             raise ConfigError(f"{rule}, but got {', '.join(fixed_paths)}")
         return method
+
+    def restore(self, content: Mapping[str, Any]) -> Method:
+        """Returns the configuration of a checkpoint, of which ``content`` is the JSON (`config_to_json`).
+
+        Raises `ConfigError` for a field that the method does not have, or a value that is wrong.
+        """
+        content = copy.deepcopy(dict(content))
+        for old, new in self.renamed.items():
+            (old_part, old_field), (new_part, new_field) = old.split("."), new.split(".")
+            if old_field in content.get(old_part, {}):
+                content.setdefault(new_part, {})[new_field] = content[old_part].pop(old_field)
+        method: Any = configure(self.default, content, name=self.name)
+        return cast(Method, method)
 
     def _fields(self, settings: Settings) -> dict[str, object]:
         """Returns settings by dotted field, with short names resolved."""

@@ -298,5 +298,6 @@ ENTRIES = (
         default=HedgedPrior(),
         companion="dre",
         free=("acquisition", "processes", "past_trial_weight", "alone_every"),
+        renamed={"common.interpolation": "processes.interpolation"},
     ),
 )

@@ -90,7 +90,7 @@ class StudyRecord:
         Example:
           >>> from dre_jax.tuning import Float, Optimizer
           >>> optimizer = Optimizer({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)}, seed=0)
-          >>> optimizer.optimize(lambda trial: trial["x"] ** 2 + 0.01 * trial["y"], 12)
+          >>> optimizer.optimize(lambda trial: trial["x"] ** 2 + 0.001 * trial["y"], 12)
           >>> list(optimizer.importance())
           ['x', 'y']
         """

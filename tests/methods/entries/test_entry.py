@@ -15,10 +15,12 @@ from jax import Array
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 from dre_jax.methods import METHODS, Entry, RandomSearch, find, register, registry
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable
+from dre_jax.methods.entries.settings import config_to_json
 from dre_jax.methods.registry import entry_of, load_entry_points
 from dre_jax.search import Candidates, Capabilities, make_history
 from dre_jax.search.method import CAPABILITY_FUNCTIONS, as_history_fit, decisions_of, value
 from dre_jax.tuning import Evaluated, Float, Space, Surrogate, past_of
+from tests.error_messages import raises_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +143,18 @@ def test_attributes_without_a_declaration_are_the_methods_own():
     candidates = Candidates(jnp.eye(2), jnp.ones(2, bool))
     assert value(method, {"mean": 1.0}, history, candidates, key).tolist() == [2.0, 1.0]
     assert (decisions_of(method, None), as_history_fit(method)) == ({}, None)
+
+
+def test_a_field_of_an_older_checkpoint_has_another_name_now():
+    entry = find("hedged-prior")
+    content = config_to_json(entry.default)
+    assert entry.restore(content) == entry.default
+    del content["processes"]["interpolation"]
+    content["common"]["interpolation"] = 0.25
+    assert entry.restore(content) == entry.make({"processes.interpolation": 0.25})
+    content["common"]["other"] = 1.0
+    with raises_line(ConfigError, "hedged-prior takes", "common.other"):
+        entry.restore(content)
 
 
 def test_capabilities_are_checked_for_each_configuration():
