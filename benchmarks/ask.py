@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.first import print_first_impressions
-from dre_jax.suggest.sobol import sobol_points
+from dre_jax.space.sobol import sobol_points
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 
 TASKS, ROWS = 8, 64

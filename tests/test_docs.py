@@ -59,7 +59,7 @@ def test_every_example_is_run():
     by_site = set(re.findall(r'"([^"]+)"', executed[1]))
     by_tests = {
         "how-to/extend": "tests/cli/test_recipes.py",
-        "how-to/tuning-spaces": "tests/tuning/space/test_hpob.py",
+        "how-to/tuning-spaces": "tests/space/test_hpob.py",
         "why/recommended": "here",
     }
     pages = {path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text() for path in DOCS.rglob("*.md")}

@@ -20,7 +20,7 @@ SUBPACKAGES = (
     ("runtime",),
     ("native",),
     ("data", "losses", "optim"),
-    ("nn", "search"),
+    ("nn", "search", "space"),
     ("gp",),
     ("methods",),
     ("suggest",),

@@ -22,10 +22,10 @@ from jax import Array
 
 from dre_jax.functions import formulas
 from dre_jax.optim.quasi_newton import maximise_in_box
+from dre_jax.space.parameters import Categorical, Float, Int
+from dre_jax.space.sobol import sobol_points
+from dre_jax.space.space import Space
 from dre_jax.suggest.candidates import canonicalize
-from dre_jax.suggest.sobol import sobol_points
-from dre_jax.tuning.space.parameters import Categorical, Float, Int
-from dre_jax.tuning.space.space import Space
 
 Floats = npt.NDArray[np.float64]
 SPREAD_POINTS = 2048

@@ -13,8 +13,8 @@ import numpy as np
 from jax import Array
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.space.parameters import Categorical, Int
-from dre_jax.tuning.space.space import Space
+from dre_jax.space.parameters import Categorical, Int
+from dre_jax.space.space import Space
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import Bar
 from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
+from dre_jax.space.json_format import to_json
+from dre_jax.space.parameters import Float, Parameter
+from dre_jax.space.space import Space
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import supports_double
 from dre_jax.summaries import summary
@@ -30,9 +33,6 @@ from dre_jax.tuning.compiled.designs import study_config
 from dre_jax.tuning.compiled.parallel import mesh_of
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD
-from dre_jax.tuning.space.json_format import to_json
-from dre_jax.tuning.space.parameters import Float, Parameter
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import DIRECTIONS
 

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 
 from dre_jax.functions.objective import Objective
 from dre_jax.runtime.jit import less_effort_options
-from dre_jax.suggest.sobol import ScrambledWords
+from dre_jax.space.sobol import ScrambledWords
 from dre_jax.tuning.compiled.parallel import map_studies
 from dre_jax.tuning.compiled.study import (
     StudyConfig,

@@ -61,7 +61,7 @@ def log_expected_improvement(mean: Any, deviation: Any, incumbent: Any, xp: Any 
       mean: f32[...], mean ranks, lower is better.
       deviation: f32[...], of the ranks; less than 1e-9 counts as 1e-9.
       incumbent: f32[...], mean rank of the incumbent.
-      xp: NumPy or JAX, as in `dre_jax.suggest.layout`.
+      xp: NumPy or JAX, as in `dre_jax.space.layout`.
     """
     deviation = xp.maximum(deviation, _SMALLEST_DEVIATION)
     z = (incumbent - mean) / deviation

@@ -1,6 +1,6 @@
 """Candidates of a continuous search: valid configurations from a Sobol sequence and around the best trials.
 
-They are points of the unit cube (`dre_jax.suggest.layout`). A step moves numbers a little and gives other levels to
+They are points of the unit cube (`dre_jax.space.layout`). A step moves numbers a little and gives other levels to
 categoricals; inactive hyperparameters stay where they are. `dre_jax.suggest.proposals` chooses among them.
 """
 
@@ -16,7 +16,7 @@ from jax import Array
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.pending import PENDING_STRATEGIES
 from dre_jax.suggest.refinement import supports_refinement
 
@@ -100,7 +100,7 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
 def canonicalize(layout: SpaceLayout, points: Any, xp: Any = jnp) -> Any:
     """Returns one point f[..., P] for all points of a configuration: the middle of a level, 0.5 where inactive.
 
-    NumPy or JAX as `xp`, as in `dre_jax.suggest.layout`.
+    NumPy or JAX as `xp`, as in `dre_jax.space.layout`.
     """
     coordinates = []
     for i, (part, active) in enumerate(zip(layout.parts, layout.active(points, xp), strict=True)):

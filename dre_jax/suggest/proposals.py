@@ -17,10 +17,10 @@ from dre_jax.search.history import Candidates, History
 from dre_jax.search.loop import trial_keys
 from dre_jax.search.method import Method, as_history_fit, capabilities_of
 from dre_jax.search.stages import Valuation, valuation
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.space.projection import move
 from dre_jax.suggest import weighting
-from dre_jax.suggest.allowed import move
 from dre_jax.suggest.candidates import CandidateConfig, StepNumbers, canonicalize, draw_step_numbers, steps_from
-from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.pending import with_pending_trials
 from dre_jax.suggest.refinement import choose_starts, refine, supports_refinement
 
@@ -52,7 +52,7 @@ class SuggestionInputs(NamedTuple):
     trials: TrialRecord
     """The trials so far."""
     even: Array
-    """f[even, P], points drawn evenly; see `dre_jax.suggest.sobol`. Their precision is that of the suggestion."""
+    """f[even, P], points drawn evenly; see `dre_jax.space.sobol`. Their precision is that of the suggestion."""
     key: Array
     """The run's PRNG key."""
     number: Array

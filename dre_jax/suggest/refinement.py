@@ -13,7 +13,7 @@ from jax import Array, lax
 
 from dre_jax.optim.quasi_newton import maximise_in_box
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.space.layout import SpaceLayout
 
 _REACH = 0.2  # of a step, in each coordinate
 _TOLERANCE = 1e-6  # improvement of a value: below, a search ends

@@ -19,11 +19,11 @@ from dre_jax.search.batch import bucket
 from dre_jax.search.history import Candidates, History, make_history
 from dre_jax.search.loop import FIRST_BUCKET, jitted_suggest
 from dre_jax.search.method import Method, capabilities_of
+from dre_jax.space.layout import unit_cube
+from dre_jax.space.sobol import sobol_points
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
-from dre_jax.suggest.layout import unit_cube
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
-from dre_jax.suggest.sobol import sobol_points
 from dre_jax.summaries import summary
 
 

@@ -23,7 +23,7 @@ from dre_jax.gp.response_scale import ResponseTransform, scale_responses
 from dre_jax.search.acquisition import RESOLUTION, acquisition_of
 from dre_jax.search.history import History
 from dre_jax.search.method import CapableMethod, Method, capabilities_of
-from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.space.layout import SpaceLayout
 
 _LOG_RESOLUTION = math.log(RESOLUTION)
 

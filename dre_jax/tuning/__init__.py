@@ -1,19 +1,19 @@
 """Tuning of your own model: search spaces, ask and tell, and surrogates that learn from past studies."""
 
+from dre_jax.space.allowed import Allowed
+from dre_jax.space.conditions import Interval
+from dre_jax.space.configspace import from_configspace, to_configspace
+from dre_jax.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
+from dre_jax.space.json_format import read_space, write_space
+from dre_jax.space.parameters import Bool, Categorical, Float, Int
+from dre_jax.space.rules import Forbidden, Less
+from dre_jax.space.space import Params, Space
+from dre_jax.space.sums import Sum
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv, from_frame
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
-from dre_jax.tuning.space.allowed import Allowed
-from dre_jax.tuning.space.conditions import Interval
-from dre_jax.tuning.space.configspace import from_configspace, to_configspace
-from dre_jax.tuning.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
-from dre_jax.tuning.space.json_format import read_space, write_space
-from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int
-from dre_jax.tuning.space.rules import Forbidden, Less
-from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.space.sums import Sum
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.study.optimizers import Optimizers, StudyTrial
 from dre_jax.tuning.surrogates.sources import Sources, SourceStudy

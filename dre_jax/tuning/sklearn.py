@@ -9,9 +9,9 @@ from typing import Any, Literal, Self
 
 from dre_jax.checks import check_counts
 from dre_jax.errors import MissingExtraError
+from dre_jax.space.distributions import distributions_of
+from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine_config import EngineConfig
-from dre_jax.tuning.space.distributions import distributions_of
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.surrogates.pretrained import pretrained_search
 from dre_jax.tuning.surrogates.surrogate import Surrogate

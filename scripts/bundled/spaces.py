@@ -14,9 +14,9 @@ from dre_jax.data.columns import DESCRIPTORS as FILE
 from dre_jax.data.files import read_json
 from dre_jax.data.raw_columns import LOG_OFFSET
 from dre_jax.data.scale import Scale
+from dre_jax.space.descriptors import from_descriptor
+from dre_jax.space.space import Params
 from dre_jax.tuning import Categorical, Float, Int, Space
-from dre_jax.tuning.space.descriptors import from_descriptor
-from dre_jax.tuning.space.space import Params
 
 DESCRIPTORS: dict[str, dict[str, Any]] = read_json(bundled.path() / f"{FILE}.json")
 SPACES: dict[str, Space] = {name: from_descriptor(descriptor) for name, descriptor in DESCRIPTORS.items()}

@@ -9,8 +9,8 @@ from ax.core.auxiliary_source import AuxiliarySource
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
+from dre_jax.space.space import Params
 from dre_jax.tuning import Categorical, Evaluated, Float, Int, Space
-from dre_jax.tuning.space.space import Params
 from rivals.problems import Problem, complete
 
 

@@ -13,8 +13,8 @@ from baybe.parameters import (
 from baybe.searchspace import SearchSpace
 from baybe.targets import NumericalTarget
 
+from dre_jax.space.space import Params
 from dre_jax.tuning import Categorical
-from dre_jax.tuning.space.space import Params
 from rivals.problems import Problem, coordinates, params_at
 
 NEW = "new task"

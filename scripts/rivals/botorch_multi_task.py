@@ -10,7 +10,7 @@ from botorch.models.transforms.outcome import StratifiedStandardize
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from dre_jax.tuning.space.space import Params
+from dre_jax.space.space import Params
 from rivals.problems import Problem
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dre_jax.space.space import Params
 from dre_jax.tuning import Evaluated, Space
-from dre_jax.tuning.space.space import Params
 from rivals.problems import Problem, Task
 from rivals.yahpo import YahpoSpace, load_yahpo
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import optuna
 from live.contestants import optuna_sampler, suggest
 
+from dre_jax.space.space import Params
 from dre_jax.tuning.optuna import to_optuna
-from dre_jax.tuning.space.space import Params
 from rivals.problems import Problem, best_of_past
 
 

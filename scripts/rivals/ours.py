@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
+from dre_jax.space.space import Params
 from dre_jax.tuning import Allowed, Optimizer, Space, Surrogate, past_of
-from dre_jax.tuning.space.space import Params
 from rivals.problems import Problem
 
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dre_jax.space.space import Params
 from dre_jax.tuning import Categorical, Evaluated, Space
-from dre_jax.tuning.space.space import Params
 
 Studies = Mapping[str, Sequence[Evaluated]]
 """Trials of past studies, by name. Values are maximised."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dre_jax.tuning.space.space import Params
+from dre_jax.space.space import Params
 from rivals.live_tasks import random_params
 from rivals.problems import Problem
 

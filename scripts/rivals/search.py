@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dre_jax.tuning.space.space import Params
+from dre_jax.space.space import Params
 from rivals.problems import Problem, Rival, Task
 
 Maker = Callable[[Problem, Sequence[Params] | None, int], Rival]

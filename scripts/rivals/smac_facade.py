@@ -8,8 +8,8 @@ from ConfigSpace import Configuration
 from smac import HyperparameterOptimizationFacade, Scenario
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 
+from dre_jax.space.space import Params
 from dre_jax.tuning import to_configspace
-from dre_jax.tuning.space.space import Params
 from rivals.problems import Problem
 
 

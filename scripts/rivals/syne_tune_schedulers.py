@@ -20,8 +20,8 @@ from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_eva
     TransferLearningTaskEvaluations,
 )
 
+from dre_jax.space.space import Params
 from dre_jax.tuning import Categorical, Float, Int
-from dre_jax.tuning.space.space import Params
 from rivals.problems import Problem, complete
 
 

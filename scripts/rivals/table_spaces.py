@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from dre_jax.space.space import Params
 from dre_jax.tuning import Categorical, Float, Int, Space
-from dre_jax.tuning.space.space import Params
 
 _TOLERANCE = 1e-6
 

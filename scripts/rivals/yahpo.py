@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dre_jax.errors import ConfigError
+from dre_jax.space.space import Params
 from dre_jax.tuning import Categorical, Float, Int, Space
-from dre_jax.tuning.space.space import Params
 
 
 class Layout(NamedTuple):

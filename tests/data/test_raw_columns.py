@@ -11,7 +11,7 @@ from dre_jax.data.columns import DESCRIPTORS
 from dre_jax.data.raw_columns import RAW, fix_columns
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob import Evaluation, Plan
-from dre_jax.tuning.space.hpob import hpob_space
+from dre_jax.space.hpob import hpob_space
 
 LAMBDA = (0.001, 1000.0)
 

@@ -7,6 +7,9 @@ import pytest
 
 from dre_jax.methods import find
 from dre_jax.search.history import make_history
+from dre_jax.space.completion import coordinates_of
+from dre_jax.space.layout import unit_cube
+from dre_jax.space.sobol import sobol_points
 from dre_jax.suggest.candidates import (
     CandidateConfig,
     canonicalize,
@@ -14,11 +17,8 @@ from dre_jax.suggest.candidates import (
     draw_step_numbers,
     steps_from,
 )
-from dre_jax.suggest.layout import unit_cube
 from dre_jax.suggest.proposals import SuggestionInputs, propose
-from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
-from dre_jax.tuning.space.completion import coordinates_of
 from dre_jax.tuning.trials.trial_record import trial_record
 from tests.known_methods import Valued
 

@@ -11,12 +11,12 @@ from scipy.stats import zscore
 
 from dre_jax.methods import find
 from dre_jax.search import Candidates, Capabilities, make_history
+from dre_jax.space.sobol import sobol_points
 from dre_jax.suggest import Suggester
 from dre_jax.suggest.candidates import CandidateConfig, canonicalize
 from dre_jax.suggest.precision import precision_of, supports_double
 from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.refinement import choose_starts, refine
-from dre_jax.suggest.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.engine_config import EngineConfig

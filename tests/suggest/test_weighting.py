@@ -17,8 +17,8 @@ from dre_jax.search.acquisition import (
     acquire_by_response,
     register_acquisition,
 )
+from dre_jax.space.layout import unit_cube
 from dre_jax.suggest.candidates import CandidateConfig
-from dre_jax.suggest.layout import unit_cube
 from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.suggest.weighting import Weights, tie_noise, value_scale, values_are_logarithms, weigh
 

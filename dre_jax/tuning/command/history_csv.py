@@ -7,8 +7,8 @@ from typing import Any
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
+from dre_jax.space.space import Space
 from dre_jax.tuning.past.table_cells import read_cell, read_cells
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.trials.trial import Trial
 

@@ -16,12 +16,12 @@ from dre_jax.checks import check_positive
 from dre_jax.data.files import check_target, make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.locks import file_in_use
+from dre_jax.space.space import Space
 from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
 from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.trials.objectives import (
     direction_arguments,

@@ -15,6 +15,8 @@ from optuna.trial import FrozenTrial, TrialState
 from dre_jax.checks import check_positive
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
+from dre_jax.space.json_format import to_json
+from dre_jax.space.space import Params, Space
 from dre_jax.tuning.command.other_workers import ALIVE, WORKER, OtherWorkers
 from dre_jax.tuning.command.worker_identity import new_worker, seconds_between_signs
 from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
@@ -22,8 +24,6 @@ from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.optuna.trials import RETRIED
 from dre_jax.tuning.past.optuna_studies import address_without_password, is_new_file, open_storage, storage_errors
-from dre_jax.tuning.space.json_format import to_json
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trials.objectives import Objective, objectives_by_name, require_objectives
 from dre_jax.tuning.trials.trial import VALUE, State, Trial
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.space.scalars import Choice
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.space.scalars import Choice
+from dre_jax.space.space import Params, Space
 
 ALL = "params"
 """`{params}` is the whole configuration as a JSON object, unless a hyperparameter has that name."""

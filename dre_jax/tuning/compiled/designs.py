@@ -11,15 +11,15 @@ import numpy as np
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.method import Method
+from dre_jax.space.sobol import ScrambledWords, scrambled_words
+from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import default_candidates
 from dre_jax.suggest.pending import check_pending_strategy
-from dre_jax.suggest.sobol import ScrambledWords, scrambled_words
 from dre_jax.suggest.suggester import capacity_for
 from dre_jax.tuning.compiled.study import StudyConfig, StudyDesign
 from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, EngineConfig
 from dre_jax.tuning.engine.initial_design import SEQUENCE, InitialDesign, sequence_seed
 from dre_jax.tuning.objectives.single import method_without_past, n_first_trials
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.trial_record import ParamsEncoder
 

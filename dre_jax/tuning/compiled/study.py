@@ -13,10 +13,10 @@ from jax import Array, lax
 from dre_jax.search.history import History
 from dre_jax.search.loop import min_max_scale
 from dre_jax.search.method import Method
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.space.sobol import ScrambledWords, expand_points
 from dre_jax.suggest.candidates import CandidateConfig, canonicalize
-from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
-from dre_jax.suggest.sobol import ScrambledWords, expand_points
 from dre_jax.tuning.compiled.information import even_share
 from dre_jax.tuning.engine.engine_config import SAME
 from dre_jax.tuning.engine.initial_design import SEQUENCE

@@ -9,7 +9,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from dre_jax.runtime.jit import jit_with_less_effort
-from dre_jax.suggest.sobol import ScrambledWords
+from dre_jax.space.sobol import ScrambledWords
 from dre_jax.tuning.compiled.parallel import map_studies
 from dre_jax.tuning.compiled.study import NextPoint, StudyConfig, StudyDesign, StudyState, next_point
 

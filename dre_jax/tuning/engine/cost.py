@@ -33,7 +33,7 @@ from dre_jax.gp.regression import (
 )
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
-from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.precision import with_precision
 from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.engine.feasibility import FIT_TRIALS, FITTING, fit_rows

@@ -22,12 +22,15 @@ from dre_jax.runtime.progress import say_reports
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.history import History
 from dre_jax.search.method import Method, capabilities_of
+from dre_jax.space.completion import coordinates_of, fix_coordinates
+from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.precision import Dtype, precision_of, with_precision
 from dre_jax.suggest.proposals import Proposals, SuggestionInputs, TrialRecord
 from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
+from dre_jax.tuning.engine.beliefs import log_densities, weight_after
 from dre_jax.tuning.engine.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, SAME, EngineConfig, checked_config
 from dre_jax.tuning.engine.feasibility import feasibility_outcomes, propose_feasible
@@ -36,9 +39,6 @@ from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
 from dre_jax.tuning.engine.prediction_scale import PredictionScale, choose_scale
 from dre_jax.tuning.engine.predictions import HistoryFit, Prediction, fit_responses, predict_mixture
 from dre_jax.tuning.objectives.criterion import Surrogates, criterion_of, search_space, surrogates_by_objective
-from dre_jax.tuning.space.beliefs import log_densities, weight_after
-from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trials.objectives import Objectives, find_objective, objectives_of, values_of
 from dre_jax.tuning.trials.responses import clip_responses
 from dre_jax.tuning.trials.trial import Trial

@@ -6,9 +6,9 @@ from typing import Any
 
 from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, Share
 from dre_jax.errors import ConfigError
+from dre_jax.space.scalars import plain_value, to_list
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD, entry_without_past
-from dre_jax.tuning.space.scalars import plain_value, to_list
 
 SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""

@@ -26,8 +26,8 @@ from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, pr
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import compile_ahead, jit_with_less_effort
 from dre_jax.search.method import Method
+from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig
-from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import with_precision
 from dre_jax.suggest.proposals import Proposals, SuggestionInputs, propose
 from dre_jax.suggest.suggester import coarse_capacity_for

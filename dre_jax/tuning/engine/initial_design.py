@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.suggest.allowed import allowed_points
+from dre_jax.space.completion import coordinates_of, fix_coordinates
+from dre_jax.space.projection import allowed_points
+from dre_jax.space.sobol import sobol_points
+from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import canonicalize
-from dre_jax.suggest.sobol import sobol_points
-from dre_jax.tuning.space.beliefs import to_quantiles
-from dre_jax.tuning.space.completion import coordinates_of, fix_coordinates
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.engine.beliefs import to_quantiles
 
 _N_COMPLETIONS = 64
 """Number of points that may complete a part of a configuration whose rules refuse the default point."""
@@ -35,7 +35,7 @@ class InitialDesign:
     """The surrogate's start design; None without a surrogate."""
     seed: int
     log_densities: np.ndarray | None
-    """Of what is likely, see `dre_jax.tuning.space.beliefs`; None ignores it."""
+    """Of what is likely, see `dre_jax.tuning.engine.beliefs`; None ignores it."""
     n_start: int
     """Number of Sobol points that are evaluated first without a surrogate."""
     number: int

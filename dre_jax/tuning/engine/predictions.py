@@ -17,12 +17,12 @@ from dre_jax.gp.response_scale import ResponseTransform, masked_mean
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.history import Candidates, Components, History
 from dre_jax.search.method import CapableMethod, Method, capabilities_of
-from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.space.scalars import plain_value, to_list
 from dre_jax.suggest.proposals import condition_on_trials
 from dre_jax.suggest.weighting import response_transform
 from dre_jax.tuning.engine.prediction_scale import PredictionScale
 from dre_jax.tuning.engine.signal import noise_share
-from dre_jax.tuning.space.scalars import plain_value, to_list
 from dre_jax.tuning.trials.trial import Trial
 from dre_jax.tuning.trials.trial_record import trial_record
 

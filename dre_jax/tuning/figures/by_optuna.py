@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dre_jax.report.style import own_settings
 from dre_jax.runtime.optuna_logs import optuna_logs_at
+from dre_jax.space.space import Space
 from dre_jax.tuning.figures.importance import drawn_study, shares_of
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dre_jax.errors import DataError, import_extra
 from dre_jax.runtime.optuna_logs import optuna_logs_at
+from dre_jax.space.space import Space
 from dre_jax.tuning.figures.values import drawn_values
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:

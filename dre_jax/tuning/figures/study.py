@@ -12,9 +12,9 @@ from dre_jax.report.figures import data_uri
 from dre_jax.report.page import render
 from dre_jax.report.style import write_to
 from dre_jax.runtime.float_errors import with_default_float_errors
+from dre_jax.space.space import Space
 from dre_jax.tuning.figures.by_optuna import optuna_figures
 from dre_jax.tuning.figures.values import plot_curves, plot_front, plot_history
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trials.objectives import Objectives, best_trials
 from dre_jax.tuning.trials.trial import Trial
 

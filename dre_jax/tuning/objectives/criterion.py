@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dre_jax.errors import ConfigError
+from dre_jax.space.space import Space
 from dre_jax.tuning.objectives.several import SeveralObjectives
 from dre_jax.tuning.objectives.single import SingleObjective
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objectives, reference_point
 

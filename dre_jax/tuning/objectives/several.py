@@ -12,13 +12,13 @@ import numpy.typing as npt
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
 from dre_jax.search.method import capabilities_of
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
-from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.precision import Dtype
 from dre_jax.tuning.objectives.front import boxes_above, has_diverged, order_by_front, unit_reference, unit_values
 from dre_jax.tuning.objectives.hypervolume_method import HypervolumeMethod, ObjectiveParams
 from dre_jax.tuning.objectives.single import N_START, SingleObjective
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objective, values_of
 from dre_jax.tuning.trials.trial import Trial

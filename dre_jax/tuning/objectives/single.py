@@ -10,8 +10,8 @@ import numpy as np
 from dre_jax.errors import ConfigError
 from dre_jax.methods import Entry, find
 from dre_jax.search.method import Method, capabilities_of
+from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
-from dre_jax.suggest.layout import SpaceLayout
 from dre_jax.suggest.weighting import gives_improvement
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.responses import rank_infeasible_last, violation_of

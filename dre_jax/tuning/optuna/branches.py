@@ -9,11 +9,11 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from dre_jax.space.conditions import Interval
+from dre_jax.space.parameters import Categorical
+from dre_jax.space.space import Space
 from dre_jax.tuning.optuna.distributions import Translation, translation_of
 from dre_jax.tuning.optuna.trials import common_names
-from dre_jax.tuning.space.conditions import Interval
-from dre_jax.tuning.space.parameters import Categorical
-from dre_jax.tuning.space.space import Space
 
 _CHANCE = 0.05
 """Maximum probability that an interval separates trials by chance, if a hyperparameter is to depend on a number."""

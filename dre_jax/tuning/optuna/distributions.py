@@ -13,10 +13,10 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.scalars import Choice, is_choice, levels_of
-from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.space.values import nearest_value
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.scalars import Choice, is_choice, levels_of
+from dre_jax.space.space import Params, Space
+from dre_jax.space.values import nearest_value
 
 
 def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:

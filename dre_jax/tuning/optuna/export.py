@@ -7,9 +7,9 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.study import Study
 
+from dre_jax.space.space import Params, Space
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.frozen_trials import study_of_trials
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trials.objectives import Objectives
 from dre_jax.tuning.trials.trial import Trial
 

@@ -9,9 +9,9 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, create_trial
 
+from dre_jax.space.space import Space
 from dre_jax.tuning.optuna.distributions import Translation, translation_of
 from dre_jax.tuning.optuna.trials import STATES
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trials.trial import Trial
 
 _MAX_DIGITS = 6

@@ -16,6 +16,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.space.completion import complete_part
+from dre_jax.space.space import Params, Space
 from dre_jax.summaries import summary
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.engine_config import EngineConfig
@@ -28,8 +30,6 @@ from dre_jax.tuning.optuna.trials import (
     share_suggestion,
     values_of,
 )
-from dre_jax.tuning.space.completion import complete_part
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objective

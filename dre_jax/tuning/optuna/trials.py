@@ -11,8 +11,8 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from dre_jax.space.space import Params
 from dre_jax.tuning.optuna.distributions import Translation
-from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.trials.objectives import Objectives
 from dre_jax.tuning.trials.trial import State, Trial
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dre_jax.errors import DataError, DreError, import_extra
+from dre_jax.space.space import Space
 from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
-from dre_jax.tuning.space.space import Space
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage

@@ -11,9 +11,9 @@ from typing import Any
 
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.space.encoding import INVALID, NumberCode, level_code
-from dre_jax.tuning.space.parameters import Categorical
-from dre_jax.tuning.space.space import Space
+from dre_jax.space.encoding import INVALID, NumberCode, level_code
+from dre_jax.space.parameters import Categorical
+from dre_jax.space.space import Space
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProce
 from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig, fixed_processes
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import History
+from dre_jax.space.space import Space
 from dre_jax.tuning.past.tasks import Evaluated
-from dre_jax.tuning.space.space import Space
 
 MAX_STUDIES, MAX_ROWS = 50, 100
 """Maximum numbers of studies that a surrogate keeps, and of rows of each."""

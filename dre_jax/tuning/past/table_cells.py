@@ -5,9 +5,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.scalars import is_finite, levels_of, plain_value
-from dre_jax.tuning.space.space import Space
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.scalars import is_finite, levels_of, plain_value
+from dre_jax.space.space import Space
 
 _NEAR = 1e-6
 """Relative tolerance for numbers in single precision."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dre_jax.errors import DataError
+from dre_jax.space.scalars import plain_value
+from dre_jax.space.space import Space
 from dre_jax.tuning.past.table_cells import is_empty
-from dre_jax.tuning.space.scalars import plain_value
-from dre_jax.tuning.space.space import Space
 
 PARAMS = "params_"
 """Prefix of hyperparameters in exports: of all in Optuna's, of those called like another column in `to_frame`."""

@@ -8,12 +8,12 @@ from typing import Any
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
+from dre_jax.space.scalars import plain_value, to_list
+from dre_jax.space.space import Space
 from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.table_cells import is_empty, read_cells
 from dre_jax.tuning.past.table_columns import TableColumns, find_columns, outcomes_of, read_constraints, read_number
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
-from dre_jax.tuning.space.scalars import plain_value, to_list
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trials.trial import checked_cost
 
 ONE_STUDY = "study"

@@ -16,9 +16,9 @@ from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
 from dre_jax.methods.start_configurations import start_rows
 from dre_jax.runtime.float_errors import with_default_float_errors
+from dre_jax.space.space import Params, Space
 from dre_jax.summaries import summary
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trials.objectives import DIRECTIONS
 from dre_jax.tuning.trials.responses import clip_responses, rank_infeasible_last, violation_of
 from dre_jax.tuning.trials.trial import checked_cost, objective_value, outcome_of

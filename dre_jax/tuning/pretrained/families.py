@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from dre_jax.data.files import parse_json
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.space.json_format import from_json
-from dre_jax.tuning.space.parameters import Int
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.space.json_format import from_json
+from dre_jax.space.parameters import Int
+from dre_jax.space.space import Params, Space
 
 CLASS_METRICS = ("error", "log_loss", "auc")
 NUMBER_METRICS = ("r2", "mae")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError
+from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine import Suggestion
-from dre_jax.tuning.space.space import Params, Space
 
 _FITS = 10
 """Number of fits of the method for a batch: the trials of a batch before are imputed so often."""

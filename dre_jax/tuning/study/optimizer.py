@@ -18,12 +18,12 @@ from dre_jax.checks import check_counts, check_positive, check_seed
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.forks import check_not_forked
+from dre_jax.space.completion import complete_part
+from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.predictions import Prediction, check_configurations, check_quantiles
 from dre_jax.tuning.past.curves import PastCurves
-from dre_jax.tuning.space.completion import complete_part
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.batches import suggest_batch
 from dre_jax.tuning.study.study_file import Stamp, Study, origin_of, read_study, resume_surrogates, write_study
 from dre_jax.tuning.study.study_record import StudyRecord

@@ -22,6 +22,7 @@ from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
+from dre_jax.space.space import Params, Space
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.summaries import summary
@@ -31,7 +32,6 @@ from dre_jax.tuning.compiled.study import StudyDesign, StudyState
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD, method_without_past
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import DIRECTIONS

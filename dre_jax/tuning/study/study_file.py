@@ -15,10 +15,10 @@ from dre_jax.data.streams import is_stream
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.entries.settings import leaves, to_text
 from dre_jax.runtime.locks import folder_lock
+from dre_jax.space.json_format import from_json, to_json
+from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.criterion import surrogates_by_objective
-from dre_jax.tuning.space.json_format import from_json, to_json
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objectives, objectives_of, value_or_mapping
 from dre_jax.tuning.trials.trial import VALUE, Trial, constraint_values

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import DataError, DreError, import_extra
+from dre_jax.space.space import Params
 from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.summaries import summary
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.past.curves import PastCurves
-from dre_jax.tuning.space.space import Params
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import (
     best_trials,

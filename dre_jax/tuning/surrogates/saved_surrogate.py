@@ -15,11 +15,11 @@ from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning,
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
 from dre_jax.methods.checkpoints.parameters import check_storable, has_numbers
 from dre_jax.search.method import Method
+from dre_jax.space.descriptors import from_descriptor
+from dre_jax.space.hpob import HPOB_SPACES, from_hpob
+from dre_jax.space.json_format import from_json, to_json
+from dre_jax.space.space import Params, Space
 from dre_jax.tuning.past.studies import PastStudies
-from dre_jax.tuning.space.descriptors import from_descriptor
-from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
-from dre_jax.tuning.space.json_format import from_json, to_json
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.trials.objectives import DIRECTIONS
 
 SPACE_NAME = "past"

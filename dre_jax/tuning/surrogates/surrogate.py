@@ -29,12 +29,12 @@ from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.runtime.threads import beside
 from dre_jax.search.method import Method, decisions_of
+from dre_jax.space.json_format import to_json
+from dre_jax.space.space import Params, Space
 from dre_jax.summaries import summary
 from dre_jax.tuning.past.readers import register_reader
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of, start_design
-from dre_jax.tuning.space.json_format import to_json
-from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
 from dre_jax.tuning.surrogates.sources import Evaluation, Sources, compare_sources
 from dre_jax.tuning.trials.objectives import DIRECTIONS

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.space.scalars import is_finite, to_list
 from dre_jax.suggest.hypervolume import dominates
-from dre_jax.tuning.space.scalars import is_finite, to_list
 from dre_jax.tuning.trials.trial import VALUE, Trial, objective_value
 
 DIRECTIONS = ("minimize", "maximize")

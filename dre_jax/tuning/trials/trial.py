@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dre_jax.errors import DataError
-from dre_jax.tuning.space.scalars import Choice, plain_value
-from dre_jax.tuning.space.space import Params
+from dre_jax.space.scalars import Choice, plain_value
+from dre_jax.space.space import Params
 
 VALUE = "value"
 """Name of the objective of a study that has one."""

@@ -9,9 +9,9 @@ import numpy as np
 from dre_jax.data.tasks import spaced_rows, tie_levels
 from dre_jax.errors import DataError
 from dre_jax.search.history import History, make_history
+from dre_jax.space.space import Space
 from dre_jax.suggest.precision import Dtype
 from dre_jax.suggest.proposals import TrialRecord
-from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trials.responses import relative_errors
 from dre_jax.tuning.trials.trial import Trial
 

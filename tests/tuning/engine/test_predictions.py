@@ -10,7 +10,7 @@ import pytest
 from dre_jax.errors import ConfigError
 from dre_jax.search.history import Components, make_history
 from dre_jax.search.method import Capabilities
-from dre_jax.suggest.layout import unit_cube
+from dre_jax.space.layout import unit_cube
 from dre_jax.suggest.proposals import condition_on_trials
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space
 from dre_jax.tuning.engine import predictions

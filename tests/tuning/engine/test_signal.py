@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from dre_jax.suggest.sobol import sobol_points
+from dre_jax.space.sobol import sobol_points
 from dre_jax.tuning.engine.signal import _log_evidence, has_signal
 
 

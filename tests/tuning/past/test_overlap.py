@@ -8,9 +8,9 @@ import pytest
 from dre_jax import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, from_frame, from_studies, past_of
 from dre_jax.data.scale import Scale
 from dre_jax.errors import DataError, DataWarning, DreError
+from dre_jax.space.encoding import LevelCode, NumberCode
 from dre_jax.tuning import Interval
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
-from dre_jax.tuning.space.encoding import LevelCode, NumberCode
 from tests.error_messages import error_table
 from tests.known_methods import SIMPLE, TaskMeans
 

@@ -16,10 +16,10 @@ from dre_jax import Bool, Categorical, DreError, Float, Int, Optimizer, Space, w
 from dre_jax.cli.suggest import suggest
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
+from dre_jax.space.descriptors import from_descriptor
+from dre_jax.space.json_format import from_json, to_json
 from dre_jax.tuning.command.history_csv import read_history
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.space.descriptors import from_descriptor
-from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.tuning.conftest import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:the range of a hyperparameter should be:dre_jax.errors.DataWarning")

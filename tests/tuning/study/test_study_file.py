@@ -12,8 +12,8 @@ import pytest
 from dre_jax.errors import DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.storage.provenance import versions
+from dre_jax.space.json_format import to_json
 from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
-from dre_jax.tuning.space.json_format import to_json
 from tests.error_messages import raises_line
 from tests.known_methods import zero_params
 

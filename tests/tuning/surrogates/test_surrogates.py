@@ -16,11 +16,11 @@ from dre_jax.errors import CheckpointError, ConfigError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
 from dre_jax.methods.storage.provenance import provenance
-from dre_jax.suggest.sobol import sobol_points
+from dre_jax.space.hpob import from_hpob
+from dre_jax.space.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.optuna import DRESampler, to_optuna
 from dre_jax.tuning.sklearn import DRESearchCV
-from dre_jax.tuning.space.hpob import from_hpob
 from tests.error_messages import raises_line
 
 SPACE = Space(

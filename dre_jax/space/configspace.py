@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from dre_jax.errors import ConfigError, import_extra
-from dre_jax.tuning.space.conditions import Interval
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.rules import Forbidden, Less, Rule
-from dre_jax.tuning.space.scalars import Choice, plain_value
-from dre_jax.tuning.space.space import Space
+from dre_jax.space.conditions import Interval
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.rules import Forbidden, Less, Rule
+from dre_jax.space.scalars import Choice, plain_value
+from dre_jax.space.space import Space
 
 _Values = tuple[Choice, ...] | Interval
 _Conditions = dict[str, _Values]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.suggest.allowed import allowed_points, move
-from dre_jax.suggest.sobol import sobol_points
+from dre_jax.space.json_format import from_json, to_json
+from dre_jax.space.projection import allowed_points, move
+from dre_jax.space.sobol import sobol_points
 from dre_jax.tuning import Bool, Float, Int, Less, Optimizer, Space, Sum, to_configspace
-from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
 
 WHOLE = Space(

@@ -11,10 +11,10 @@ from typing import Any
 
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.suggest.rules import Table
-from dre_jax.tuning.space.parameters import Parameter
-from dre_jax.tuning.space.scalars import plain_value
-from dre_jax.tuning.space.values import checked_value, number_of
+from dre_jax.space.layout_rules import Table
+from dre_jax.space.parameters import Parameter
+from dre_jax.space.scalars import plain_value
+from dre_jax.space.values import checked_value, number_of
 
 _MOST_ROWS = 10_000
 

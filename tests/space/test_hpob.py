@@ -10,11 +10,11 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task, write_dataset
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.suggest.sobol import sobol_points
+from dre_jax.space.hpob import from_hpob
+from dre_jax.space.sobol import sobol_points
 from dre_jax.tuning import HPOB_SPACES, hpob_space
-from dre_jax.tuning.space.hpob import from_hpob
 
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "tuning-spaces.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "tuning-spaces.md"
 
 # What OpenML does not keep, by the manuals of e1071, rpart, ranger, xgboost and mlr.
 LEFT_OUT = {

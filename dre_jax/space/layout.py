@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dre_jax.data.scale import Scale
-from dre_jax.suggest.rules import Combination, Linear, Table
+from dre_jax.space.layout_rules import Combination, Linear, Table
 
 
 class Between(NamedTuple):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.suggest.rules import Linear
-from dre_jax.tuning.space.parameters import Categorical, Parameter
-from dre_jax.tuning.space.scalars import is_finite, make_fields_plain
-from dre_jax.tuning.space.values import nearest_value
+from dre_jax.space.layout_rules import Linear
+from dre_jax.space.parameters import Categorical, Parameter
+from dre_jax.space.scalars import is_finite, make_fields_plain
+from dre_jax.space.values import nearest_value
 
 _TOLERANCE = 1e-6
 """Relative to the largest term or bound: shares in float32 are allowed."""

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.suggest.allowed import move
-from dre_jax.suggest.sobol import sobol_points
+from dre_jax.space.json_format import from_json, to_json
+from dre_jax.space.projection import move
+from dre_jax.space.sobol import sobol_points
 from dre_jax.tuning import Categorical, Float, Forbidden, Int, Interval, Less, Optimizer, Space, Surrogate
-from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
 from tests.known_methods import NEAREST
 

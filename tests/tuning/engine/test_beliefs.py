@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 from dre_jax.suggest.weighting import log_belief
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
+from dre_jax.tuning.engine.beliefs import log_densities, to_quantiles, weight_after
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 from dre_jax.tuning.trials.objectives import objectives_of
 from tests.known_methods import RISING
 from tests.known_trials import complete_trial

@@ -17,17 +17,17 @@ import numpy.typing as npt
 from dre_jax.data.checks import show
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.suggest.allowed import allowed_points
-from dre_jax.suggest.layout import SpaceLayout
-from dre_jax.suggest.sobol import sobol_points
-from dre_jax.tuning.space.allowed import Allowed
-from dre_jax.tuning.space.conditions import Interval, describe_conditions
-from dre_jax.tuning.space.encoding import Code, check_code, columns_of, default_code, layout_part
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.rules import Rule, check_rule
-from dre_jax.tuning.space.scalars import Choice
-from dre_jax.tuning.space.sums import Sum
-from dre_jax.tuning.space.values import (
+from dre_jax.space.allowed import Allowed
+from dre_jax.space.conditions import Interval, describe_conditions
+from dre_jax.space.encoding import Code, check_code, columns_of, default_code, layout_part
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.projection import allowed_points
+from dre_jax.space.rules import Rule, check_rule
+from dre_jax.space.scalars import Choice
+from dre_jax.space.sobol import sobol_points
+from dre_jax.space.sums import Sum
+from dre_jax.space.values import (
     checked_value,
     nearest_value,
     number_of,
@@ -273,7 +273,7 @@ class Space(Mapping[str, Parameter]):
         return {name: params[name] for name in self if name in params}
 
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
-        """Returns the point f64[P] of a configuration, 0.5 where inactive; see `dre_jax.suggest.layout`.
+        """Returns the point f64[P] of a configuration, 0.5 where inactive; see `dre_jax.space.layout`.
 
         Rules need not allow it: they may be newer than a past study.
         """

@@ -27,10 +27,10 @@ from dre_jax.data.columns import columns_of, missing_column, read_descriptor, sp
 from dre_jax.data.raw_columns import COLUMNS, LOG_OFFSET, fixed_descriptor
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.scalars import Choice
-from dre_jax.tuning.space.space import Space
+from dre_jax.space.encoding import INVALID, Code, LevelCode, NumberCode
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.scalars import Choice
+from dre_jax.space.space import Space
 
 HPOB_SPACES: Mapping[str, str] = MappingProxyType(
     {

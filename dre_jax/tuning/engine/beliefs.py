@@ -12,10 +12,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.suggest.layout import SpaceLayout
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.space.parameters import Categorical, Parameter
+from dre_jax.space.space import Space
 from dre_jax.suggest.weighting import log_belief
-from dre_jax.tuning.space.parameters import Categorical, Parameter
-from dre_jax.tuning.space.space import Space
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.suggest.rules import Combination, Linear
-from dre_jax.tuning.space.allowed import Allowed
-from dre_jax.tuning.space.conditions import Conditions, Interval, conditions_of
-from dre_jax.tuning.space.parameters import Categorical, Parameter
-from dre_jax.tuning.space.sums import Sum, check_numbers
-from dre_jax.tuning.space.values import number_of
+from dre_jax.space.allowed import Allowed
+from dre_jax.space.conditions import Conditions, Interval, conditions_of
+from dre_jax.space.layout_rules import Combination, Linear
+from dre_jax.space.parameters import Categorical, Parameter
+from dre_jax.space.sums import Sum, check_numbers
+from dre_jax.space.values import number_of
 
 
 @dataclass(frozen=True)

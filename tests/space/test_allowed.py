@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.suggest.allowed import move
+from dre_jax.space.json_format import from_json, to_json
+from dre_jax.space.projection import move
 from dre_jax.tuning import Allowed, Categorical, Float, Int, Optimizer, Space, Surrogate, to_configspace
-from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
 from tests.known_methods import NEAREST
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.space.scalars import Choice, is_choice, is_finite, make_fields_plain, plain_value, to_list
+from dre_jax.space.scalars import Choice, is_choice, is_finite, make_fields_plain, plain_value, to_list
 
 
 @dataclass(frozen=True)

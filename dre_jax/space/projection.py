@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from dre_jax.errors import ConfigError
-from dre_jax.suggest.layout import Number, SpaceLayout
-from dre_jax.suggest.rules import Combination, Linear, Table
+from dre_jax.space.layout import Number, SpaceLayout
+from dre_jax.space.layout_rules import Combination, Linear, Table
 
 Points = np.ndarray
 

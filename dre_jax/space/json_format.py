@@ -11,14 +11,14 @@ from dre_jax.data.checks import show
 from dre_jax.data.files import read_json, write_json
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.space.allowed import Allowed
-from dre_jax.tuning.space.conditions import Interval
-from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
-from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.rules import Forbidden, Less, Rule
-from dre_jax.tuning.space.scalars import Choice
-from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.space.sums import Sum
+from dre_jax.space.allowed import Allowed
+from dre_jax.space.conditions import Interval
+from dre_jax.space.encoding import Code, LevelCode, NumberCode
+from dre_jax.space.parameters import Bool, Categorical, Float, Int, Parameter
+from dre_jax.space.rules import Forbidden, Less, Rule
+from dre_jax.space.scalars import Choice
+from dre_jax.space.space import Space
+from dre_jax.space.sums import Sum
 
 FORMAT = 1
 _KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical, "bool": Bool}

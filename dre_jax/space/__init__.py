@@ -1,5 +1,5 @@
 """Search spaces of a user's own model: hyperparameters, encodings, JSON, and HPO-B's spaces."""
 
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.space.space import Params, Space
 
 __all__ = ["Params", "Space"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataWarning
-from dre_jax.tuning.space import scalars
-from dre_jax.tuning.space.conditions import Conditions, as_mapping, conditions_of
+from dre_jax.space import scalars
+from dre_jax.space.conditions import Conditions, as_mapping, conditions_of
 
 _MOST_STEPS = 1e9
 
@@ -55,7 +55,7 @@ class Float(_Parameter):
         rounded to these values.
       when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`, or an `Interval`
         of a number. Of a list of such mappings, one must hold.
-      likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.space.beliefs`.
+      likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.engine.beliefs`.
       default: value of the first configuration that is evaluated; None for none.
 
     Raises:

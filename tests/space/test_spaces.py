@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.suggest.sobol import sobol_points
+from dre_jax.space.descriptors import from_descriptor
+from dre_jax.space.json_format import from_json, to_json
+from dre_jax.space.sobol import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Interval, Space, read_space, write_space
-from dre_jax.tuning.space.descriptors import from_descriptor
-from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
 from tests.tuning.conftest import examples
 

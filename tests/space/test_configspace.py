@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.suggest.sobol import sobol_points
+from dre_jax.space.sobol import sobol_points
 from dre_jax.tuning import (
     Bool,
     Categorical,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from dre_jax.suggest import sobol
+from dre_jax.space import sobol
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 7, 60, 200])

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.space.parameters import Categorical, Float, Int
-from dre_jax.tuning.space.scalars import Choice, is_choice, plain_value
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.space.parameters import Categorical, Float, Int
+from dre_jax.space.scalars import Choice, is_choice, plain_value
+from dre_jax.space.space import Params, Space
 
 ALTERNATIVE = "alternative"
 """Name of the hyperparameter that selects one of several dictionaries."""

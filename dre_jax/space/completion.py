@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.suggest.allowed import allowed_points
-from dre_jax.suggest.sobol import sobol_points
-from dre_jax.tuning.space.conditions import Interval, describe_conditions
-from dre_jax.tuning.space.scalars import Choice
-from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.space.values import nearest_value, number_of
+from dre_jax.space.conditions import Interval, describe_conditions
+from dre_jax.space.projection import allowed_points
+from dre_jax.space.scalars import Choice
+from dre_jax.space.sobol import sobol_points
+from dre_jax.space.space import Params, Space
+from dre_jax.space.values import nearest_value, number_of
 
 _POINTS = 64  # drawn at first for the rules
 _MAX_VALUES = 10_000  # that are listed

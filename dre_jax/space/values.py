@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.suggest.layout import Between
-from dre_jax.tuning.space.conditions import Interval
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, steps_in_words
-from dre_jax.tuning.space.scalars import Choice, is_finite, plain_value, value_at_step
+from dre_jax.space.conditions import Interval
+from dre_jax.space.layout import Between
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, steps_in_words
+from dre_jax.space.scalars import Choice, is_finite, plain_value, value_at_step
 
 
 def number_of(parameter: Parameter, value: Any) -> Any:

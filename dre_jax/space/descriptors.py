@@ -11,15 +11,15 @@ from dre_jax.data.columns import columns_of
 from dre_jax.data.raw_columns import LOG_OFFSET
 from dre_jax.data.scale import Scale
 from dre_jax.errors import DataError
-from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.space import Space
+from dre_jax.space.encoding import Code, LevelCode, NumberCode
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.space import Space
 
 
 def from_descriptor(descriptor: Mapping[str, Any]) -> Space:
     """The space that a descriptor with kinds and conditions describes, encoded as its tables are.
 
-    Raises `DataError` for a descriptor without kinds, as HPO-B's own are; see `dre_jax.tuning.space.hpob`.
+    Raises `DataError` for a descriptor without kinds, as HPO-B's own are; see `dre_jax.space.hpob`.
     """
     try:
         columns = columns_of(descriptor)

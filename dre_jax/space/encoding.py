@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from dre_jax.data.columns import Column, level_column, missing_column
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError
-from dre_jax.suggest.layout import Conditions, Level, Number
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.tuning.space.scalars import is_finite, levels_of
+from dre_jax.space.layout import Conditions, Level, Number
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.scalars import is_finite, levels_of
 
 INVALID = "INVALID"
 """The level of a categorical that is not set."""

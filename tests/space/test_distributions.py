@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.model_selection import ParameterSampler
 
 from dre_jax import Categorical, ConfigError, Float, Int, Space
-from dre_jax.tuning.space.distributions import distributions_of
+from dre_jax.space.distributions import distributions_of
 from tests.error_messages import error_table
 
 
