@@ -111,12 +111,12 @@ class Entry:
 
         Raises `ConfigError` for a field that the method does not have, or a value that is wrong.
         """
-        content = copy.deepcopy(dict(content))
+        fields = copy.deepcopy(dict(content))
         for old, new in self.renamed.items():
             (old_part, old_field), (new_part, new_field) = old.split("."), new.split(".")
-            if old_field in content.get(old_part, {}):
-                content.setdefault(new_part, {})[new_field] = content[old_part].pop(old_field)
-        method: Any = configure(self.default, content, name=self.name)
+            if old_field in fields.get(old_part, {}):
+                fields.setdefault(new_part, {})[new_field] = fields[old_part].pop(old_field)
+        method: Any = configure(self.default, fields, name=self.name)
         return cast(Method, method)
 
     def _fields(self, settings: Settings) -> dict[str, object]:
