@@ -16,9 +16,11 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from command_line import errors_in_one_line
 from compare_random import family_of
@@ -71,6 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
         for family in families
         for group in family.groups()
         for rival in rivals
+        if not all(Study(rival, family.name, task, seed) in done for task in samples_of(family))
     ]
     has_failed = run_jobs(jobs, args.out, args.workers)
     print_tables(families, rivals, args)
@@ -94,6 +97,12 @@ def families_of(args: argparse.Namespace) -> list[TableFamily | LiveFamily]:
     return [*tables, *(LiveFamily(name, args.yahpo, args.tasks, args.studies, args.past_trials) for name in spaces)]
 
 
+@cache
+def samples_of(family: TableFamily | LiveFamily) -> dict[str, np.ndarray]:
+    """Returns values of all or many configurations of each task of a family, which take seconds to compute."""
+    return family.samples()
+
+
 def installed(rivals: Sequence[str]) -> Iterator[str]:
     """Yields the rivals whose packages are installed, and prints a line about each other one."""
     for name in rivals:
@@ -111,7 +120,7 @@ def read_families(
 
     Families that count as one have its name, and the names of their tasks begin with their own.
     """
-    samples = {(family.name, name): values for family in families for name, values in family.samples().items()}
+    samples = {(family.name, name): values for family in families for name, values in samples_of(family).items()}
     searches = {study: found for study, found in read_searches(args.out, args.trials).items() if study[1:3] in samples}
     frame = frame_of(searches, samples, at, args.trials)
     names = {study: _counted(study, args.together) for study in searches}
