@@ -91,8 +91,8 @@ class Allowed:
 
     def _row_of(self, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Returns the row whose values a configuration has, to rounding; None if there is none."""
-        own = {name: params[name] for name in self.names if name in params}
-        matches = (all(name in row and _is_near(row[name], own[name]) for name in own) for row in self._mappings)
+        values = {name: params[name] for name in self.names if name in params}
+        matches = (all(name in row and _is_near(row[name], values[name]) for name in values) for row in self._mappings)
         return next(itertools.compress(self._mappings, matches), None)
 
 
@@ -107,7 +107,7 @@ def _checked_row(row: Mapping[str, Any], names: Iterable[str], parameters: Mappi
         raise ConfigError(f"an allowed configuration must be of the space, but {error}") from None
 
 
-def _is_near(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
-    return bool(one == other)
+def _is_near(value: Any, other: Any) -> bool:
+    if isinstance(value, float) and isinstance(other, float):
+        return math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-12)
+    return bool(value == other)

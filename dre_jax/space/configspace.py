@@ -79,7 +79,11 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
     for hyperparameter in space.sequence:
         alternatives = []
         for conditions in space[hyperparameter].alternatives:
-            parts = [part for each in conditions for part in _conditions(library, config_space, hyperparameter, *each)]
+            parts = [
+                part
+                for condition in conditions
+                for part in _conditions(library, config_space, hyperparameter, *condition)
+            ]
             alternatives.append(_join_parts(library.AndConjunction, parts))
         if alternatives:
             config_space.add(_join_parts(library.OrConjunction, alternatives))
@@ -112,25 +116,25 @@ def _alternatives(condition: Any) -> list[_Conditions]:
     return alternatives
 
 
-def _join_alternatives(one: list[_Conditions], other: list[_Conditions]) -> list[_Conditions]:
+def _join_alternatives(left: list[_Conditions], right: list[_Conditions]) -> list[_Conditions]:
     """Returns the alternatives that satisfy both, without those that cannot hold."""
     alternatives = []
-    for first, second in itertools.product(one, other):
+    for first, second in itertools.product(left, right):
         shared = {name: _intersection(first[name], second[name]) for name in first.keys() & second.keys()}
         alternatives += [] if None in shared.values() else [first | second | shared]
     if not alternatives:
-        raise ConfigError(f"conditions must be able to hold together, but got {one!r} and {other!r}")
+        raise ConfigError(f"conditions must be able to hold together, but got {left!r} and {right!r}")
     return alternatives
 
 
-def _intersection(one: _Values, other: _Values) -> Any:
+def _intersection(left: _Values, right: _Values) -> Any:
     """Returns the values of one parent that are in both, intervals or values, None if there are none."""
-    if isinstance(one, Interval) and isinstance(other, Interval):
-        above = [bound for bound in (one.above, other.above) if bound is not None]
-        below = [bound for bound in (one.below, other.below) if bound is not None]
+    if isinstance(left, Interval) and isinstance(right, Interval):
+        above = [bound for bound in (left.above, right.above) if bound is not None]
+        below = [bound for bound in (left.below, right.below) if bound is not None]
         bounds = max(above, default=None), min(below, default=None)
         return Interval(*bounds) if None in bounds or bounds[0] < bounds[1] else None  # type: ignore[operator]
-    return tuple(value for value in one if value in other) or None  # type: ignore[union-attr]
+    return tuple(value for value in left if value in right) or None  # type: ignore[union-attr]
 
 
 def _parent_values(condition: Any) -> _Values:
@@ -188,21 +192,31 @@ def _clause(library: Any, config_space: Any, rule: Rule) -> Any:
     return parts[0] if len(parts) == 1 else library.ForbiddenAndConjunction(*parts)
 
 
-def _levels(one: Any) -> tuple[Any, ...] | None:
-    levels = getattr(one, "choices", getattr(one, "sequence", (one.value,) if hasattr(one, "value") else None))
+def _levels(hyperparameter: Any) -> tuple[Any, ...] | None:
+    levels = getattr(
+        hyperparameter,
+        "choices",
+        getattr(hyperparameter, "sequence", (hyperparameter.value,) if hasattr(hyperparameter, "value") else None),
+    )
     return None if levels is None else tuple(map(plain_value, levels))
 
 
-def _parameter(one: Any, when: list[_Conditions] | None) -> Parameter:
-    levels = _levels(one)
+def _parameter(hyperparameter: Any, when: list[_Conditions] | None) -> Parameter:
+    levels = _levels(hyperparameter)
     try:
         if levels is not None:
-            default = one.default_value if len(levels) > 1 else ...
-            return Categorical(levels, ordered=hasattr(one, "sequence"), when=when, default=default)
-        kind = Int if isinstance(one.lower, int) else Float
-        return kind(one.lower, one.upper, log=one.log, when=when, default=one.default_value)
+            default = hyperparameter.default_value if len(levels) > 1 else ...
+            return Categorical(levels, ordered=hasattr(hyperparameter, "sequence"), when=when, default=default)
+        kind = Int if isinstance(hyperparameter.lower, int) else Float
+        return kind(
+            hyperparameter.lower,
+            hyperparameter.upper,
+            log=hyperparameter.log,
+            when=when,
+            default=hyperparameter.default_value,
+        )
     except ConfigError as error:
-        raise ConfigError(f"{one.name}: {error}") from error
+        raise ConfigError(f"{hyperparameter.name}: {error}") from error
 
 
 def _hyperparameter(library: Any, name: str, parameter: Parameter) -> Any:
@@ -227,10 +241,10 @@ def _join_parts(conjunction: Any, parts: list[Any]) -> Any:
 
 def _conditions(library: Any, config_space: Any, child: str, parent: str, values: _Values) -> list[Any]:
     """Returns the conditions that a parent must satisfy together."""
-    both = config_space[child], config_space[parent]
+    hyperparameters = config_space[child], config_space[parent]
     if isinstance(values, Interval):
         kinds = (library.GreaterThanCondition, values.above), (library.LessThanCondition, values.below)
-        return [kind(*both, bound) for kind, bound in kinds if bound is not None]
+        return [kind(*hyperparameters, bound) for kind, bound in kinds if bound is not None]
     if len(values) == 1:
-        return [library.EqualsCondition(*both, values[0])]
-    return [library.InCondition(*both, list(values))]
+        return [library.EqualsCondition(*hyperparameters, values[0])]
+    return [library.InCondition(*hyperparameters, list(values))]

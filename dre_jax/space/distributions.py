@@ -133,7 +133,7 @@ def _parameter(name: str, value: Any) -> _Parameter:
         return _Parameter(_range(name, value))
     if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
         raise ConfigError(f"{name} must be a range, a list, or a distribution of SciPy, but got {value!r}")
-    return _choices([plain_value(one) for one in value])
+    return _choices([plain_value(choice) for choice in value])
 
 
 def _choices(values: Sequence[Any]) -> _Parameter:

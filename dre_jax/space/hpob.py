@@ -106,7 +106,7 @@ _LEARNERS: dict[str, dict[str, Parameter]] = {
         "nthread": Int(1, 1),
     },
 }
-_OWN: dict[str, dict[str, Parameter]] = {
+_PARAMETERS_BY_SPACE: dict[str, dict[str, Parameter]] = {
     # Not the bot's: rpart behind a step of preprocessing. Its tables hold powers of two; numbers between them do too.
     "4796": {
         "minsplit": Int(2, 128, log=True),
@@ -145,7 +145,7 @@ def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
     HPO-B's of this search space.
     """
     name = _validate_name(space)
-    table = _OWN.get(name, _LEARNERS[HPOB_SPACES[name]])
+    table = _PARAMETERS_BY_SPACE.get(name, _LEARNERS[HPOB_SPACES[name]])
     try:
         columns = columns_of(descriptor)
         order = [column.name for column in columns]
@@ -189,9 +189,9 @@ def _encode(
 def _levels(name: str, parameter: Categorical, default: Choice, columns: Sequence[str]) -> LevelCode:
     """The level of each choice: R's default is not set, and R writes its truth values in capitals."""
     columns_of_levels = [level for level in map(split_level, columns) if level is not None]
-    own = (str(choice).upper() if isinstance(choice, bool) else str(choice) for choice in parameter.choices)
+    names = (str(choice).upper() if isinstance(choice, bool) else str(choice) for choice in parameter.choices)
     return LevelCode(
-        tuple(INVALID if choice == default else level for choice, level in zip(parameter.choices, own, strict=True)),
+        tuple(INVALID if choice == default else level for choice, level in zip(parameter.choices, names, strict=True)),
         tuple(level for parent, level in columns_of_levels if parent == name),
     )
 

@@ -378,11 +378,11 @@ class Space(Mapping[str, Parameter]):
         def holds(parent: str, values: tuple[Choice, ...] | Interval) -> bool:
             if parent in ignored_names or parent not in params:
                 return parent in ignored_names
-            own, value = self._parameters[parent], params[parent]
+            parameter, value = self._parameters[parent], params[parent]
             try:
                 if isinstance(values, Interval):
                     return value in values
-                return number_of(own, value) in [number_of(own, choice) for choice in values]
+                return number_of(parameter, value) in [number_of(parameter, choice) for choice in values]
             except (TypeError, ValueError):  # an invalid value, which `check` rejects
                 return True
 

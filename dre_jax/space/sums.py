@@ -43,11 +43,11 @@ class Sum:
 
     def __post_init__(self) -> None:
         make_fields_plain(self)
-        given = self.weights
-        if isinstance(given, (list, tuple)) and all(isinstance(item, str) for item in given):
-            given = dict.fromkeys(given, 1) if len(set(given)) == len(given) else {}
+        terms = self.weights
+        if isinstance(terms, (list, tuple)) and all(isinstance(item, str) for item in terms):
+            terms = dict.fromkeys(terms, 1) if len(set(terms)) == len(terms) else {}
         try:
-            weights = dict(() if isinstance(given, str) else given)
+            weights = dict(() if isinstance(terms, str) else terms)
         except (TypeError, ValueError):
             weights = {}
         if not weights or not all(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dre_jax.tuning.compiled import information
-from dre_jax.tuning.engine.plateau import even_share
+from dre_jax.tuning.engine.plateau import space_filling_share
 from dre_jax.tuning.engine.signal import has_signal
 from dre_jax.tuning.trials.responses import clip_responses
 
@@ -35,12 +35,14 @@ def test_plateaus_are_alike():
     cases = [[3], [0] * 4, [0.3, 0.1 * 3, 0.3], [7, 7, 7, 6], [7, 7, 7, 8], [7, 7, 9, 8, 7], [1, 2], [1, 1, 2, 2]]
     cases += [[np.inf, np.inf, 1.0], [-np.inf, 2.0, 2.0, 2.0], [-1e300] * 3, [0.0, 0.0, -0.0]]
     with jax.enable_x64(True):
-        share = jax.jit(information.even_share, static_argnames="has_past")
+        share = jax.jit(information.space_filling_share, static_argnames="has_past")
         for case in cases:
             values, where = np.array(case, np.float64), np.arange(SLOTS) < len(case)
             arguments = np.zeros((SLOTS, 1)), pad(values), where
-            assert share(*arguments, has_past=False) == even_share(values[:, None]), case
-            assert share(*arguments, has_past=True) == (0.0 if len(case) < 4 else min(even_share(values[:, None]), 0.5))
+            assert share(*arguments, has_past=False) == space_filling_share(values[:, None]), case
+            assert share(*arguments, has_past=True) == (
+                0.0 if len(case) < 4 else min(space_filling_share(values[:, None]), 0.5)
+            )
 
 
 def test_empty_slots_do_not_change_clipped_responses():

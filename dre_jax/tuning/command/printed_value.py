@@ -124,8 +124,8 @@ def _read_named(text: str, metric: str) -> PrintedValue:
         return _several(entries)
     if not entries:
         printed_names = list(dict.fromkeys(entry.name for entry in _entries(text) if entry.name))
-        others = f", but {', '.join(map(repr, printed_names[:5]))}" if printed_names else ""
-        return PrintedValue(None, problem=f"it printed no number with the name {metric!r} (--metric){others}")
+        hint = f", but {', '.join(map(repr, printed_names[:5]))}" if printed_names else ""
+        return PrintedValue(None, problem=f"it printed no number with the name {metric!r} (--metric){hint}")
     return _readable((exact or entries)[-1])
 
 

@@ -221,8 +221,10 @@ def _run(
             if next_trial is not None and next_trial.done():
                 trial, next_trial = next_trial.result(), None
             if trial is not None:
-                others = (one.params for one in study.trials if one.number != trial.number and one.state != "failed")
-                if not has_repeated and trial.params in others:
+                known_params = (
+                    other.params for other in study.trials if other.number != trial.number and other.state != "failed"
+                )
+                if not has_repeated and trial.params in known_params:
                     has_repeated = True
                     fault = f"trial {trial.number} repeats a configuration, as the space has no other"
                     warnings.warn(fault, DataWarning, stacklevel=2)

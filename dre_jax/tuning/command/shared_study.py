@@ -70,9 +70,9 @@ class SharedStudy:
         self._translation = translation_of(space)
         self._address = address_without_password(storage)
         self._study = _open_study(storage, name, directions, surrogate)
-        own = [direction.name.lower() for direction in self._study.directions]
-        metrics = self._study.metric_names or map(str, range(len(own)))
-        self.objectives = tuple(map(Objective, metrics if len(own) > 1 else [VALUE], own))
+        study_directions = [direction.name.lower() for direction in self._study.directions]
+        metrics = self._study.metric_names or map(str, range(len(study_directions)))
+        self.objectives = tuple(map(Objective, metrics if len(study_directions) > 1 else [VALUE], study_directions))
         """Names and directions."""
         require_objectives(name, self.objectives, directions)
         self.named_surrogates = surrogates_by_objective(surrogate, self.objectives)
@@ -83,8 +83,8 @@ class SharedStudy:
             raise DataError(f"{name} must be a study of the space given, but it is one of another space")
         self._study.set_user_attr(_SPACE, content)
         self._worker = new_worker(silence)
-        self._others = OtherWorkers(self._worker)
-        self._own_trials: dict[int, int] = {}  # numbers of the running trials of this process, and the storage's
+        self._other_workers = OtherWorkers(self._worker)
+        self._running_trials: dict[int, int] = {}  # numbers of the running trials of this process, and the storage's
         self._read_at = self._sign_at = -math.inf
         self._trials: tuple[Trial, ...] = ()
         self._n_again = 0
@@ -97,7 +97,7 @@ class SharedStudy:
             frozen_trials = [trial for trial in self._read_trials() if trial.state != TrialState.WAITING]
             self._trials = tuple(map(self._to_trial, frozen_trials))
             self._awaited_trials = [
-                trial for trial in frozen_trials if self._others.may_be_lost(trial) and _has_attempts(trial)
+                trial for trial in frozen_trials if self._other_workers.may_be_lost(trial) and _has_attempts(trial)
             ]
             self._n_again = sum(
                 trial.user_attrs.get(RETRIED, False) or self._runs_again(trial) for trial in frozen_trials
@@ -117,7 +117,7 @@ class SharedStudy:
         self.trials  # noqa: B018 - reads the storage
         if not (trials := self._awaited_trials):
             return ""
-        seconds = max(0.0, *map(self._others.seconds_until_lost, trials))
+        seconds = max(0.0, *map(self._other_workers.seconds_until_lost, trials))
         numbers, plural = ", ".join(str(trial.number) for trial in trials), len(trials) > 1
         worker = {} if plural else trials[0].user_attrs.get(WORKER, {})
         users = f"process {worker['process']} on {worker['host']}" if worker else "other processes"
@@ -140,15 +140,15 @@ class SharedStudy:
             self._retry_lost()
             while True:
                 trial = self._study.ask()
-                self._own_trials[trial.number] = trial._trial_id
+                self._running_trials[trial.number] = trial._trial_id
                 try:
                     params = self._suggest(trial)
                 except _HAS_ENDED:  # by another process: the next one
-                    self._own_trials.pop(trial.number, None)
+                    self._running_trials.pop(trial.number, None)
                     continue
                 self._read_at = -math.inf
                 if is_late():
-                    self._own_trials.pop(trial.number, None)
+                    self._running_trials.pop(trial.number, None)
                     self._run_again(self._study.get_trials(deepcopy=False)[trial.number], attempt=1)
                     return None
                 return Trial(trial.number, {name: params[name] for name in self.space if name in params})
@@ -167,8 +167,8 @@ class SharedStudy:
     def tell(self, trial: int, value: float | Mapping[str, float] | None) -> Trial:
         """Reports the value of a trial of this process, or those of several objectives; None if it failed."""
         self._read_at = -math.inf
-        self._own_trials.pop(trial, None)
-        values = [value[each.name] for each in self.objectives] if isinstance(value, Mapping) else value
+        self._running_trials.pop(trial, None)
+        values = [value[objective.name] for objective in self.objectives] if isinstance(value, Mapping) else value
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
         with storage_errors(self._address, _STORAGE_ERRORS):
             # Already ended, if this process was silent for so long that another one runs the trial again.
@@ -182,8 +182,8 @@ class SharedStudy:
 
     def give_back(self) -> None:
         """Lets any process run the running trials of this one again, for when it is interrupted."""
-        while self._own_trials:
-            number, _ = self._own_trials.popitem()
+        while self._running_trials:
+            number, _ = self._running_trials.popitem()
             with contextlib.suppress(
                 _HAS_ENDED, ValueError, DataError
             ):  # another process ended it, or the storage fails
@@ -202,17 +202,17 @@ class SharedStudy:
         """Gives signs of life of the running trials of this process; call it often."""
         if time.monotonic() - self._sign_at > seconds_between_signs(self._worker):
             self._sign_at = time.monotonic()
-            for number, identifier in list(self._own_trials.items()):
+            for number, identifier in list(self._running_trials.items()):
                 try:
                     with storage_errors(self._address, _STORAGE_ERRORS):
                         self._study._storage.set_trial_user_attr(identifier, ALIVE, time.time())
                 except _HAS_ENDED:
-                    self._own_trials.pop(number, None)
+                    self._running_trials.pop(number, None)
 
     def _read_trials(self) -> Sequence[FrozenTrial]:
         with storage_errors(self._address, _STORAGE_ERRORS):
             trials = self._study.get_trials(deepcopy=False)
-        self._others.read(trials)
+        self._other_workers.read(trials)
         return trials
 
     def _to_trial(self, trial: FrozenTrial) -> Trial:
@@ -224,17 +224,17 @@ class SharedStudy:
         state = _STATES.get(trial.state, "failed")
         if len(self.objectives) == 1:
             return Trial(trial.number, values, state, trial.value)
-        names = (each.name for each in self.objectives)
+        names = (objective.name for objective in self.objectives)
         return Trial(trial.number, values, state, values=dict(zip(names, trial.values or (), strict=False)))
 
     def _runs_again(self, trial: FrozenTrial) -> bool:
         """Returns whether the process of a running trial is lost, and its configuration may be started again."""
-        return self._others.is_lost(trial) and _has_attempts(trial)
+        return self._other_workers.is_lost(trial) and _has_attempts(trial)
 
     def _retry_lost(self) -> None:
         """Tells trials of lost processes as failed, and adds their configurations to those that wait."""
         for trial in self._read_trials():
-            if self._others.is_lost(trial):
+            if self._other_workers.is_lost(trial):
                 with contextlib.suppress(_HAS_ENDED, ValueError):  # another process was faster
                     if self._runs_again(trial):
                         self._run_again(trial, trial.user_attrs.get(_ATTEMPT, 1) + 1)

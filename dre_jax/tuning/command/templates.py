@@ -52,15 +52,15 @@ class Template(NamedTuple):
         An argument that names an inactive hyperparameter is left out. So is the flag before it: an argument that starts
         with `-` and names nothing, unless the one left out is a flag itself, as `--lr={lr}`.
         """
-        own = {ALL: json.dumps(params), NUMBER: str(number), WORKER: str(worker)}
-        texts = [self._fill_one(pieces, params, own) for pieces in self.arguments]
+        trial_values = {ALL: json.dumps(params), NUMBER: str(number), WORKER: str(worker)}
+        texts = [self._fill_argument(pieces, params, trial_values) for pieces in self.arguments]
         return [text for i, text in enumerate(texts) if text is not None and not self._is_idle_flag(i, texts)]
 
-    def _fill_one(self, pieces: tuple[Piece, ...], params: Params, own: Mapping[str, str]) -> str | None:
+    def _fill_argument(self, pieces: tuple[Piece, ...], params: Params, trial_values: Mapping[str, str]) -> str | None:
         """Returns an argument; None if it names an inactive hyperparameter."""
         if any(is_name and text in self.space and text not in params for is_name, text in pieces):
             return None
-        values = {**own, **{name: as_text(value) for name, value in params.items()}}
+        values = {**trial_values, **{name: as_text(value) for name, value in params.items()}}
         return "".join(values[text] if is_name else text for is_name, text in pieces)
 
     def _is_idle_flag(self, i: int, texts: Sequence[str | None]) -> bool:

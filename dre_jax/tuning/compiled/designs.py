@@ -66,8 +66,8 @@ def study_designs(space: Space, surrogate: Surrogate | None, seeds: Sequence[int
     initial = [_initial_points(space, start, seed) for seed in seeds]
     size = max(map(len, initial))
     points: Any = np.zeros((len(seeds), size, n_parts), dtype)
-    for row, one in zip(points, initial, strict=True):
-        row[: len(one)] = np.reshape(one, (-1, n_parts))
+    for row, initial_points in zip(points, initial, strict=True):
+        row[: len(initial_points)] = np.reshape(initial_points, (-1, n_parts))
     blocks = range(1 + (EngineConfig().max_history - 1) // SEQUENCE)
     keys: Any = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     counts: Any = np.array(list(map(len, initial)), np.int32)
@@ -98,7 +98,7 @@ def _initial_points(space: Space, start: tuple[Params, ...] | None, seed: int) -
     while True:
         design = InitialDesign(space, start or (), seed, None, 0, len(points), nothing_fixed)
         encodings = map(encode, design.initial_configurations(len(points)))
-        new = next((one for one in encodings if one.identity not in known), None)
+        new = next((encoding for encoding in encodings if encoding.identity not in known), None)
         if new is None:
             return points
         known.add(new.identity)

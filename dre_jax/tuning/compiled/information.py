@@ -12,7 +12,7 @@ from dre_jax.tuning.engine.signal import MAX_TRIALS, SHARES, length_scales, log_
 from dre_jax.tuning.objectives.single import N_START
 
 
-def even_share(points: Array, values: Array, where: Array, *, has_past: bool) -> Array:
+def space_filling_share(points: Array, values: Array, where: Array, *, has_past: bool) -> Array:
     """Returns the share of the next trials that fill the space evenly, as `information_of`."""
     n = jnp.sum(where, dtype=jnp.int32)
     rounded = without_rounding(jnp.where(where, values, jnp.nan), jnp)

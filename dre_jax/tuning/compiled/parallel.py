@@ -15,7 +15,7 @@ from dre_jax.runtime import devices
 from dre_jax.search.batch import ExecutionConfig, runs_side_by_side
 
 STUDIES = "studies"
-_ONE_BY_ONE, _SIDE_BY_SIDE = 16, 512  # studies of a call: on a core, and on each other device
+_STUDIES_PER_CORE, _STUDIES_PER_DEVICE = 16, 512  # studies of a call: on a core, and on each other device
 
 P = TypeVar("P")
 S = TypeVar("S")
@@ -29,24 +29,24 @@ def mesh_of(execution: ExecutionConfig | None) -> Mesh | None:
 
 
 def map_studies(
-    one: Callable[[Any, Any, Any], Any], mesh: Mesh | None, shared: Any, studies: Any, results: Any, count: Array
+    function: Callable[[Any, Any, Any], Any], mesh: Mesh | None, shared: Any, studies: Any, results: Any, count: Array
 ) -> Any:
-    """Returns ``one(shared, study, result)`` of each study; compiled.
+    """Returns ``function(shared, study, result)`` of each study; compiled.
 
-    ``one`` returns a study's entry of the results, which have the studies in front. Only ``count`` of them are wanted,
+    Results have the studies in front; ``function`` returns one entry of them. The first ``count`` studies are wanted,
     the others are padding.
     """
     if mesh is not None:
         spec = PartitionSpec(STUDIES)
         specs = (PartitionSpec(), spec, spec)
-        side_by_side = jax.vmap(one, in_axes=(None, 0, 0))
+        side_by_side = jax.vmap(function, in_axes=(None, 0, 0))
         # Loops begin with constants, which no device owns.
         on_mesh = jax.shard_map(side_by_side, mesh=mesh, in_specs=specs, out_specs=spec, check_vma=False)
         return on_mesh(shared, studies, results)
 
     def in_turn(i: Array, results: Any) -> Any:
-        study, own = jax.tree.map(lambda a: a[i], (studies, results))
-        return jax.tree.map(lambda a, new: a.at[i].set(new), results, one(shared, study, own))
+        study, result = jax.tree.map(lambda a: a[i], (studies, results))
+        return jax.tree.map(lambda a, new: a.at[i].set(new), results, function(shared, study, result))
 
     return lax.fori_loop(0, count, in_turn, results)
 
@@ -55,8 +55,8 @@ def put(mesh: Mesh | None, shared: Any, studies: Any) -> tuple[Any, Any]:
     """Returns arrays that all studies share, and arrays with the studies in front, on the devices of the mesh."""
     if mesh is None:
         return jax.device_put((shared, studies))
-    own = NamedSharding(mesh, PartitionSpec(STUDIES))
-    return jax.device_put(shared, NamedSharding(mesh, PartitionSpec())), jax.device_put(studies, own)
+    study_sharding = NamedSharding(mesh, PartitionSpec(STUDIES))
+    return jax.device_put(shared, NamedSharding(mesh, PartitionSpec())), jax.device_put(studies, study_sharding)
 
 
 def run_blocks(
@@ -68,7 +68,7 @@ def run_blocks(
     to, the parts, and how many of the studies are worked on. Where blocks share cores, it is called for none of them
     first, which compiles its programs: two threads that need a program would both compile it.
     """
-    workers, most = (devices.cores(), _ONE_BY_ONE) if mesh is None else (1, _SIDE_BY_SIDE * mesh.size)
+    workers, most = (devices.cores(), _STUDIES_PER_CORE) if mesh is None else (1, _STUDIES_PER_DEVICE * mesh.size)
     n_blocks = -(-len(studies) // most)
     n_blocks = min(-(-n_blocks // workers) * workers, len(studies))
     blocks = [[studies[i] for i in part] for part in np.array_split(np.arange(len(studies)), n_blocks)]

@@ -17,7 +17,7 @@ from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.sobol import ScrambledWords, expand_points
 from dre_jax.suggest.candidates import CandidateConfig, canonicalize
 from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
-from dre_jax.tuning.compiled.information import even_share
+from dre_jax.tuning.compiled.information import space_filling_share
 from dre_jax.tuning.engine.engine_config import SAME
 from dre_jax.tuning.engine.initial_design import SEQUENCE
 from dre_jax.tuning.engine.plateau import order_by_outcome
@@ -129,29 +129,29 @@ def next_point(
     params: Any,
     state: StudyState,
     design: StudyDesign,
-    even: ScrambledWords,
+    candidate_words: ScrambledWords,
     number: Array,
     capacity: int,
 ) -> NextPoint:
     """Returns the point that `Optimizer` evaluates in the trial of a number, with what is pending.
 
-    ``even`` are those of the trial's candidates. ``config`` and ``capacity`` are static; the history's slots hold at
-    least all trials with a value, and the pending ones.
+    ``candidate_words`` are the words of the trial's candidates. ``config`` and ``capacity`` are static. The
+    slots of the history hold at least all trials with a value and the pending ones.
     """
     state = state._replace(points=state.points[:capacity], responses=state.responses[:capacity])
     where = _slots(capacity) < state.n
     is_start = number < jnp.maximum(design.n_initial, config.n_start)
-    share = even_share(state.points, state.responses, where, has_past=config.has_past)
+    share = space_filling_share(state.points, state.responses, where, has_past=config.has_past)
     fills = ((number % 4).astype(share.dtype) < 4.0 * share) | ((state.n == 0) & (not config.has_past)) | is_start
     nothing = _Choice(state.points[0], jnp.bool_(False), jnp.bool_(False))
 
     def by_method() -> _Choice:
-        return _best_point(config, params, state, where, design, even, number)
+        return _best_point(config, params, state, where, design, candidate_words, number)
 
     choice = lax.cond(fills, lambda: nothing, by_method)
 
     def fill() -> Array:
-        return _next_even_point(config, state, where, design, number, fills & ~is_start)
+        return _next_space_filling_point(config, state, where, design, number, fills & ~is_start)
 
     point = lax.cond(choice.is_new, lambda: choice.point, fill)
     if len(design.initial):
@@ -173,10 +173,10 @@ def _best_point(
     state: StudyState,
     where: Array,
     design: StudyDesign,
-    even: ScrambledWords,
+    candidate_words: ScrambledWords,
     number: Array,
 ) -> _Choice:
-    candidates = expand_points(even, config.candidates.even, jnp).astype(state.points.dtype)
+    candidates = expand_points(candidate_words, config.candidates.even, jnp).astype(state.points.dtype)
     inputs = SuggestionInputs(params, _record(config, state, where), candidates, design.key, number)
     proposals = propose(config.method, config.encoding, config.candidates, inputs, _PROPOSALS)
     points = round_to_values(config.layout, proposals.points)
@@ -201,21 +201,21 @@ def _record(config: StudyConfig, state: StudyState, where: Array) -> TrialRecord
 def _is_known(state: StudyState, points: Array) -> Array:
     """Returns which points f[N, P] have been evaluated, failed, or are pending, bool[N]."""
 
-    def is_near(others: Array, n: Array) -> Array:
-        apart = jnp.max(jnp.abs(points[:, None] - others[None]), axis=-1)
-        return jnp.any((apart < _IDENTICAL) & (_slots(len(others)) < n)[None, :], axis=1)
+    def is_near(known_points: Array, n: Array) -> Array:
+        apart = jnp.max(jnp.abs(points[:, None] - known_points[None]), axis=-1)
+        return jnp.any((apart < _IDENTICAL) & (_slots(len(known_points)) < n)[None, :], axis=1)
 
     return is_near(state.points, state.n + state.n_pending) | is_near(state.failures, state.n_failed)
 
 
-def _next_even_point(
+def _next_space_filling_point(
     config: StudyConfig, state: StudyState, where: Array, design: StudyDesign, number: Array, avoids_failures: Array
 ) -> Array:
     """Returns the first new point of the sequence that fills the space; of a small space, any new one if there is.
 
     With ``avoids_failures``, points whose nearest trial failed come last.
     """
-    words = ScrambledWords(*(one[number // SEQUENCE] for one in design.sequence))
+    words = ScrambledWords(*(array[number // SEQUENCE] for array in design.sequence))
     points = expand_points(words, SEQUENCE, jnp).astype(state.points.dtype)
     points = jnp.roll(points, -(number % SEQUENCE), axis=0)
     has_failed = _slots(len(state.failures)) < state.n_failed

@@ -19,7 +19,7 @@ class StudySuggestion(NamedTuple):
 
     state: StudyState
     design: StudyDesign
-    even: ScrambledWords
+    candidate_words: ScrambledWords
     """Of the candidates of this trial."""
     number: Array
     """i32: of the trial."""
@@ -35,10 +35,10 @@ def suggest_points(
     """
     n, capacity, n_parts = studies.state.points.shape
 
-    def one(params: Any, study: StudySuggestion, _: NextPoint) -> NextPoint:
-        state, design, even, number = study
-        return next_point(config, params, state, design, even, number, capacity)
+    def suggest_point(params: Any, study: StudySuggestion, _: NextPoint) -> NextPoint:
+        state, design, candidate_words, number = study
+        return next_point(config, params, state, design, candidate_words, number, capacity)
 
     empty = NextPoint(jnp.zeros((n, n_parts), studies.state.points.dtype), jnp.zeros(n, bool))
-    result: NextPoint = map_studies(one, mesh, params, studies, empty, count)
+    result: NextPoint = map_studies(suggest_point, mesh, params, studies, empty, count)
     return result

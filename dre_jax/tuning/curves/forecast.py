@@ -98,8 +98,8 @@ class CurveModel:
         last = curves[:, -1:]
         self._best, self._gains = last.max(), stopping_gains(self._steps)
         priors = (generic_prior(self._steps), *past.priors)
-        others = 1.0 - np.eye(len(curves))
-        left_out = [predict_last(condition(prior, curves, others), curves) for prior in priors]
+        leave_one_out_weights = 1.0 - np.eye(len(curves))
+        left_out = [predict_last(condition(prior, curves, leave_one_out_weights), curves) for prior in priors]
         evidence = np.array([log_density(predictions, last).mean(-1).sum() for predictions in left_out])
         self._weights = np.exp(evidence - evidence.max()) / np.exp(evidence - evidence.max()).sum()
         self._posteriors = [condition(prior, curves, np.ones(len(curves))) for prior in priors]
@@ -116,11 +116,11 @@ class CurveModel:
         rise = max([_LEAST_RISE, *rises]) if rises and max(rises) < _GREATEST_RISE else 1.0
         self.share_ahead = 1.0 - min(1.0, float(self._weights[1:].sum()) / _LEAST_WEIGHT) * (1.0 - rise)
 
-    def forecast(self, curve: Curve, n_trials: int = 1, others: Sequence[Curve] = ()) -> Forecast | None:
+    def forecast(self, curve: Curve, n_trials: int = 1, ended_curves: Sequence[Curve] = ()) -> Forecast | None:
         """Returns the forecast of a running trial; None before the first step of the grid, or from the horizon on.
 
-        The study has ``n_trials`` trials so far, and ``others`` are the curves of all that ended, also of stopped ones,
-        in order.
+        The study has ``n_trials`` trials so far. ``ended_curves`` are the curves of all trials that ended, in order;
+        stopped trials are among them.
         """
         if not self.is_ready or not curve:
             return None
@@ -140,8 +140,8 @@ class CurveModel:
         bound = self.bound * self._gains[n_reached - 1] * min(1.0, (_TRIALS / n_trials) ** 2)
         chance = _CHANCE / n_trials
         if bound <= probability < chance:
-            relative_others = [relative_curve(other, self._horizon) for other in others]
-            bound = chance if lags(curve, relative_others, self.share_ahead, _MARGIN) else bound
+            relative_curves = [relative_curve(other, self._horizon) for other in ended_curves]
+            bound = chance if lags(curve, relative_curves, self.share_ahead, _MARGIN) else bound
         return Forecast(float(middle), float(high - low) / 2, float(probability), float(bound))
 
 

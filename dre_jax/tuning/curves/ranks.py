@@ -17,15 +17,16 @@ def rank_rises(curves: np.ndarray) -> np.ndarray:
     return np.asarray((shares - shares[:, -1:]).max(-1))
 
 
-def lags(curve: Curve, others: Sequence[Curve], share: float, margin: int) -> bool:
-    """Returns whether more curves are ahead of one at its last step than this share of random ones, and a margin.
+def lags(curve: Curve, curves: Sequence[Curve], share: float, margin: int) -> bool:
+    """Returns whether a curve is behind more curves at its last step than a share of random ones and a margin allow.
 
-    The others are in order; those that end before the step are behind. The margin is a number of curves.
+    ``curves`` are the other curves, in order. A curve that ends before the step is behind. The margin is a number of
+    curves.
     """
     step = max(curve)
-    values = np.array([_value(other, step) if max(other) >= step else -np.inf for other in others])
+    values = np.array([_value(other, step) if max(other) >= step else -np.inf for other in curves])
     n_ahead = np.count_nonzero(values > _value(curve, step))
-    return bool(n_ahead > margin + (1.0 - (1.0 - share) ** _best_of(values)) * len(others))
+    return bool(n_ahead > margin + (1.0 - (1.0 - share) ** _best_of(values)) * len(curves))
 
 
 def _best_of(values: np.ndarray) -> float:

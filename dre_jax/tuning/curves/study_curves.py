@@ -24,10 +24,10 @@ class StudyCurves:
 
     def should_stop(self, trial: Trial, trials: Iterable[Trial], sign: float) -> bool:
         """Returns whether a running trial is to stop; ``sign`` is -1 if values are minimised."""
-        ended = [one for one in trials if one.state in ("complete", "stopped") and one._reports]
-        finished_curves = [as_curve(one._reports, sign, one.value) for one in ended if one.state == "complete"]
-        others = [as_curve(one._reports, sign) for one in ended]
-        forecast = self.forecast(finished_curves, as_curve(trial._reports, sign), trial.number + 1, others)
+        ended = [other for other in trials if other.state in ("complete", "stopped") and other._reports]
+        finished_curves = [as_curve(other._reports, sign, other.value) for other in ended if other.state == "complete"]
+        ended_curves = [as_curve(other._reports, sign) for other in ended]
+        forecast = self.forecast(finished_curves, as_curve(trial._reports, sign), trial.number + 1, ended_curves)
         if forecast is None or not forecast.stops:
             return False
         self.stopping_forecasts[trial.number] = forecast
@@ -35,14 +35,14 @@ class StudyCurves:
 
     @with_default_float_errors
     def forecast(
-        self, finished_curves: list[Curve], curve: Curve, n_trials: int, others: list[Curve]
+        self, finished_curves: list[Curve], curve: Curve, n_trials: int, ended_curves: list[Curve]
     ) -> Forecast | None:
         """Returns the forecast of a curve, None without enough reports or curves; arguments as in `CurveModel`."""
         curves, model = self._latest_fit
         if curves != finished_curves:
             model = CurveModel(finished_curves, self._past, error=self._error)
             self._latest_fit = finished_curves, model
-        return model.forecast(curve, n_trials, others)
+        return model.forecast(curve, n_trials, ended_curves)
 
 
 def checked_report(value: Any, step: Any) -> tuple[float, float]:

@@ -145,16 +145,16 @@ class Engine:
         """
         check_not_forked()
         study = self.criterion.set_diverged_apart(encode_trials(self._encoder, trials, pending))
-        held = coordinates_of(self.space, fixed or {})
+        coordinates = coordinates_of(self.space, fixed or {})
         start = None if self._past is None else self._past.start
-        design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, held)
+        design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, coordinates)
         initial = self._first_new(design.initial_configurations(len(study.identities)), study.identities)
         if initial is not None:
             return Suggestion(initial)
         values = values_of(study.observations, self.objectives)
         has_past = self._past is not None
         information = information_of(study.observations, study.points, values, has_past=has_past)
-        fills_space = number % 4 < 4 * information.even_share
+        fills_space = number % 4 < 4 * information.space_filling_share
         candidates, improvement, past_weight = None, None, None
         # A trial that fills the space has the improvement that the method expects of another one.
         says_more = capabilities_of(self._method).improvement and not information.is_plateau
@@ -164,7 +164,7 @@ class Engine:
         is_drawn = self.config.pending_strategy == "draw"  # the values are those of a model that is drawn for one trial
         has_further = has_further and candidates is not None and not fills_space and not is_drawn
         if candidates is None or fills_space:
-            candidates = self._even_configurations(study, design)
+            candidates = self._space_filling_configurations(study, design)
         improvement = 0.0 if information.is_plateau and information.is_long else improvement
         new_candidates = self._new(filter(self.space.allows, candidates), study.identities)
         best = next(new_candidates, None)
@@ -172,8 +172,8 @@ class Engine:
             return Suggestion(best, improvement, past_weight, tuple(new_candidates) if has_further else ())
         # All candidates have been evaluated: any other configuration, or one that is not running.
         exclusions = (study.identities, study.pending_identities, frozenset[bytes]())
-        others = (self._first_new(design.other_configurations(), known) for known in exclusions)
-        return Suggestion(next(params for params in others if params is not None), 0.0, past_weight)
+        fallbacks = (self._first_new(design.other_configurations(), known) for known in exclusions)
+        return Suggestion(next(params for params in fallbacks if params is not None), 0.0, past_weight)
 
     def _first_new(self, configurations: Iterable[Params], known: Container[bytes]) -> Params | None:
         """Returns the first configuration that is not known by its identity, or None."""
@@ -183,7 +183,7 @@ class Engine:
         """Yields the configurations that are not known by their identity."""
         return (params for params in configurations if self._encoder.encode(params).identity not in known)
 
-    def _even_configurations(self, study: EncodedTrials, design: InitialDesign) -> Iterable[Params]:
+    def _space_filling_configurations(self, study: EncodedTrials, design: InitialDesign) -> Iterable[Params]:
         """Returns configurations that fill the space, those near failed trials last."""
         feasible = np.array([trial.is_feasible for trial in study.observations], bool)
         has_failed = np.ones(len(study.failed_points), bool)
@@ -192,7 +192,7 @@ class Engine:
             np.concatenate([feasible, ~has_failed]),
             np.concatenate([~feasible & feasible.any(), has_failed]),
         )
-        return design.sobol_configurations(lambda even: order_by_outcome(even, *outcomes, self.config.failed_radius))
+        return design.sobol_configurations(lambda x: order_by_outcome(x, *outcomes, self.config.failed_radius))
 
     def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the responses f64[n] that order the trials."""
@@ -222,12 +222,12 @@ class Engine:
             max_history = self.config.max_history
             rows = select_trials(responses, max(max_history - len(study.pending_points), max_history // 2))
             record = self._trial_record(study, rows, responses, dtype, is_coarse=outcomes is not None)
-            even_points, fixed_coordinates = design.even_points(self._candidates.even), design.fixed_coordinates
+            points, fixed_coordinates = design.candidate_points(self._candidates.even), design.fixed_coordinates
             slots = len(record.points)
             inputs = SuggestionInputs(
                 self.criterion.params_for(self._params, study.observations, responses, rows, slots, dtype),
                 record,
-                jax.device_put(even_points.astype(dtype)),
+                jax.device_put(points.astype(dtype)),
                 seed_key(self.seed),
                 jax.device_put(np.int32(design.number % 2**31)),
                 None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),

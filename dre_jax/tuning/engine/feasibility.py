@@ -91,13 +91,13 @@ class FeasibilityModel:
         return by_blocks(self._log_weight, self.layout.columns(points, jnp))
 
     def _log_weight(self, new: Array) -> Array:
-        def one(process: Any, posterior: Any, bound: Array) -> Array:
+        def log_probability_below(process: Any, posterior: Any, bound: Array) -> Array:
             mean, variance = predict_signal_at(process, self.x, posterior, new)
             return jax.scipy.special.log_ndtr((bound - mean) / jnp.sqrt(variance + jnp.exp(process.log_noise)))
 
         total = jnp.zeros(len(new), new.dtype)
         if len(self.bounds):
-            total += jnp.sum(jax.vmap(one)(self.processes, self.posteriors, self.bounds), axis=0)
+            total += jnp.sum(jax.vmap(log_probability_below)(self.processes, self.posteriors, self.bounds), axis=0)
         if self.success is not None:
             success = log_probability(self.success, self.x, new)
             total += success + (_CAUTION - 1.0) * jnp.minimum(success - math.log(0.5), 0.0)

@@ -101,11 +101,11 @@ class InitialDesign:
 
         All trials share one sequence, so that they are spread evenly; another one follows after `SEQUENCE` trials.
         """
-        block, place = divmod(number, SEQUENCE)
+        block, offset = divmod(number, SEQUENCE)
         points = self._allowed_points(SEQUENCE, block, likely_share=0.0 if number % 2 else 1.0)
-        return np.roll(points, -place, axis=0)
+        return np.roll(points, -offset, axis=0)
 
-    def even_points(self, n: int) -> np.ndarray:
+    def candidate_points(self, n: int) -> np.ndarray:
         """Returns n points of the trial's Sobol sequence, half of them of likely values: candidates of a method."""
         # Half of them, as several likely ranges may share a small part of the space.
         return self._allowed_points(n, self.number, likely_share=0.5)

@@ -33,7 +33,7 @@ ENOUGH = 20
 class Information(NamedTuple):
     """What the values of a study say."""
 
-    even_share: float
+    space_filling_share: float
     """Share of the next trials that fill the space evenly."""
     is_plateau: bool
     """Whether the values are equal, or all but one or two that are worse."""
@@ -53,23 +53,23 @@ def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, h
         points, values = points[feasible], values[feasible]
     else:
         values = -np.array([[violation_of(trial)] for trial in trials])
-    share = even_share(values)
+    share = space_filling_share(values)
     is_noise = not share and not has_past and len(values) >= ENOUGH and not np.isnan(values).any()
     is_noise = is_noise and not any(has_signal(points, column) for column in values.T)
     # What past tasks say remains while the values of this one say nothing.
-    even = 1.0 if is_noise else min(share, 0.5 if has_past else 1.0)
-    return Information(even, is_plateau=share == 1.0, is_long=len(values) >= _LONG)
+    filling_share = 1.0 if is_noise else min(share, 0.5 if has_past else 1.0)
+    return Information(filling_share, is_plateau=share == 1.0, is_long=len(values) >= _LONG)
 
 
-def even_share(values: Floats) -> float:
+def space_filling_share(values: Floats) -> float:
     """Returns the share of the next trials that fill the space evenly: 1, 0.5 or 0.
 
     Of n > 0 values f64[n, M] of M objectives, higher is better; one objective with information is enough.
     """
-    return min(map(_even_share_of, values.T))
+    return min(map(_share_of_objective, values.T))
 
 
-def _even_share_of(values: Floats) -> float:
+def _share_of_objective(values: Floats) -> float:
     if np.isnan(values).any():
         return 0.0  # for the method to refuse
     levels, counts = np.unique(without_rounding(values), return_counts=True)

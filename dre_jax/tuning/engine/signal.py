@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 LENGTHS = (0.15, 0.5, 1.5)
 """Of all coordinates, in units of the square root of their number."""
-LENGTHS_OF_ONE = (0.07, 0.2, 0.7)
+COORDINATE_LENGTHS = (0.07, 0.2, 0.7)
 SHARES = (0.5, 0.9, 0.99)
 NOISY_SHARES = (0.25, 0.5, 0.75, 0.9, 0.99)
 """Shares of a signal from which the noise of predictions is estimated."""
@@ -38,8 +38,8 @@ def has_signal(points: Floats, values: Floats) -> bool:
     from scipy.special import ndtri  # importing it takes a tenth of a second
 
     rows = spaced_rows(len(values), MAX_TRIALS)
-    points, (_, place, counts) = points[rows], np.unique(values[rows], return_inverse=True, return_counts=True)
-    scores = ndtri((np.cumsum(counts) - counts / 2) / len(rows))[place]
+    points, (_, inverse, counts) = points[rows], np.unique(values[rows], return_inverse=True, return_counts=True)
+    scores = ndtri((np.cumsum(counts) - counts / 2) / len(rows))[inverse]
     noise, targets = np.eye(len(rows)), np.stack([scores, np.ones(len(rows))], axis=1)
     log_noise, total = _log_evidence(noise, targets), -math.inf
     for _, log_signal in _log_signals(points, targets, SHARES):
@@ -82,9 +82,9 @@ def _log_signals(points: Floats, targets: Floats, shares: Iterable[float]) -> It
 
 def length_scales(n_parts: int) -> tuple[Floats, npt.NDArray[np.int32], Floats]:
     """Returns length scales, the coordinate of each, -1 for all, and the log weight of each and of one share."""
-    lengths = [*LENGTHS, *(length for length in LENGTHS_OF_ONE for _ in range(n_parts))]
-    coordinates = [-1] * len(LENGTHS) + list(range(n_parts)) * len(LENGTHS_OF_ONE)
-    halves = [len(LENGTHS) if i < 0 else len(LENGTHS_OF_ONE) * n_parts for i in coordinates]
+    lengths = [*LENGTHS, *(length for length in COORDINATE_LENGTHS for _ in range(n_parts))]
+    coordinates = [-1] * len(LENGTHS) + list(range(n_parts)) * len(COORDINATE_LENGTHS)
+    halves = [len(LENGTHS) if i < 0 else len(COORDINATE_LENGTHS) * n_parts for i in coordinates]
     log_weights = [math.log(0.5 / count / len(SHARES)) for count in halves]
     return np.array(lengths), np.array(coordinates, np.int32), np.array(log_weights)
 

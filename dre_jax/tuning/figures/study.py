@@ -49,11 +49,11 @@ def study_figures(space: Space, trials: Sequence[Trial], objectives: Objectives)
         figures["Front"] = StudyFigure(plot_front(trials, numbers, objectives), _FRONT)
     for name, direction in objectives:
         of = f" of {name}" if len(objectives) > 1 else ""
-        own = [trial.with_objective(name) for trial in trials]
-        figures[f"History{of}"] = StudyFigure(plot_history(own, direction), _HISTORY)
-        if any(len(trial.reports) > 1 for trial in own):
-            figures["Learning curves"] = StudyFigure(plot_curves(own, numbers, direction), _CURVES)
-        for heading, figure in optuna_figures(space, own, direction):
+        objective_trials = [trial.with_objective(name) for trial in trials]
+        figures[f"History{of}"] = StudyFigure(plot_history(objective_trials, direction), _HISTORY)
+        if any(len(trial.reports) > 1 for trial in objective_trials):
+            figures["Learning curves"] = StudyFigure(plot_curves(objective_trials, numbers, direction), _CURVES)
+        for heading, figure in optuna_figures(space, objective_trials, direction):
             figures[f"{heading}{of}"] = StudyFigure(figure, _BY_OPTUNA[heading.split()[0]])
     return figures
 
@@ -65,31 +65,33 @@ def write_study_page(path: Path, title: str, space: Space, trials: Sequence[Tria
     """
     best = best_trials(trials, objectives)
     n_complete = sum(trial.state == "complete" for trial in trials)
-    names = [each.name for each in objectives]
+    names = [objective.name for objective in objectives]
     numbers = {trial.number for trial in best}
-    others = [trial for trial in trials if trial.number not in numbers]
+    other_trials = [trial for trial in trials if trial.number not in numbers]
     purpose = " and ".join(
-        f"{each.direction} {each.name if len(objectives) > 1 else 'the value'}" for each in objectives
+        f"{objective.direction} {objective.name if len(objectives) > 1 else 'the value'}" for objective in objectives
     )
     figures = study_figures(space, trials, objectives)
     page = {
         "title": title,
         "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {purpose}.",
-        "figures": [(heading, _source(one), one.caption) for heading, one in figures.items()],
+        "figures": [
+            (heading, _source(study_figure), study_figure.caption) for heading, study_figure in figures.items()
+        ],
         "columns": ("trial", "state", *names, *space),
-        "rows": [_row(trial, trial.number in numbers, objectives, space) for trial in [*best, *others]],
+        "rows": [_row(trial, trial.number in numbers, objectives, space) for trial in [*best, *other_trials]],
     }
     write_text(path, render("study.html.jinja", page))
 
 
-def _source(one: StudyFigure) -> str:
+def _source(study_figure: StudyFigure) -> str:
     with io.BytesIO() as file:
-        write_to(file, one.figure)
+        write_to(file, study_figure.figure)
         return data_uri(file.getvalue(), "png")
 
 
 def _row(trial: Trial, is_best: bool, objectives: Objectives, space: Space) -> list[str]:
-    values = [trial.values.get(each.name) if len(objectives) > 1 else trial.value for each in objectives]
+    values = [trial.values.get(objective.name) if len(objectives) > 1 else trial.value for objective in objectives]
     cells = [f"{trial.number}{' (best)' if is_best else ''}", trial.state]
     return [
         *cells,

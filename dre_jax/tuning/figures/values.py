@@ -67,7 +67,7 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
 
 def plot_front(trials: Sequence[Trial], front: Container[int], objectives: Objectives) -> Figure:
     """Returns a figure of the first two objectives; ``front`` are numbers of the trials in the front of all."""
-    first, second = (each.name for each in objectives[:2])
+    first, second = (objective.name for objective in objectives[:2])
     complete = [trial for trial in trials if trial.state == "complete"]
     values = np.array([[trial.values[first], trial.values[second]] for trial in complete], np.float64).reshape(-1, 2)
     in_front = np.array([trial.number in front for trial in complete], bool)
@@ -89,7 +89,7 @@ def plot_curves(trials: Sequence[Trial], best: Container[int], direction: str) -
     """
     with new_figure(SIZE) as figure:
         axes = figure.add_subplot()
-        for trial in sorted(trials, key=lambda one: (one.number in best, one.state == "complete")):
+        for trial in sorted(trials, key=lambda trial: (trial.number in best, trial.state == "complete")):
             number = 6 if trial.number in best else 0 if trial.state == "complete" else 1
             style: Mapping[str, Any] = {"color": COLOURS[number], "lw": 1.0 + number / 6}
             marker = "x" if trial.state == "stopped" else ""

@@ -72,7 +72,10 @@ def criterion_of(
     Raises:
       ConfigError: for a reference of another number of objectives, and as `SeveralObjectives`.
     """
-    parts = {each.name: SingleObjective(surrogates[each.name], each.direction, alone) for each in objectives}
+    parts = {
+        objective.name: SingleObjective(surrogates[objective.name], objective.direction, alone)
+        for objective in objectives
+    }
     point = None if reference is None else reference_point(reference, objectives)
     if len(objectives) == 1:
         return parts[objectives[0].name]

@@ -65,8 +65,8 @@ class HypervolumeMethod:
         member_capabilities = [capabilities_of(member) for member in self.members]
         return Capabilities(
             fits_history=True,
-            double_precision=all(each.double_precision for each in member_capabilities),
-            differentiable=all(each.differentiable for each in member_capabilities),
+            double_precision=all(capabilities.double_precision for capabilities in member_capabilities),
+            differentiable=all(capabilities.differentiable for capabilities in member_capabilities),
         )
 
     def fit(self, meta: Any, key: Array) -> None:
@@ -82,10 +82,12 @@ class HypervolumeMethod:
         """Returns the fitted members, and what the front leaves; pending trials are imputed for each objective."""
         pending = history.where & ~params.where
 
-        def fit(member: Method, own_params: Any, response: Array, level: Array, thresholds: Array) -> FittedObjective:
+        def fit(
+            member: Method, member_params: Any, response: Array, level: Array, thresholds: Array
+        ) -> FittedObjective:
             trials = History(history.x, response, level, params.where)
-            joint = with_pending_trials(member, own_params, trials, history.x, pending, self.pending_strategy, key)
-            fitted_params = cast(CapableMethod, member).fit_history(own_params, joint, key)
+            joint = with_pending_trials(member, member_params, trials, history.x, pending, self.pending_strategy, key)
+            fitted_params = cast(CapableMethod, member).fit_history(member_params, joint, key)
             thresholds = response_transform(member, fitted_params, joint).apply(thresholds)
             return FittedObjective(fitted_params, joint, thresholds)
 

@@ -148,8 +148,8 @@ def _join(surrogates: Mapping[str, Surrogate | None]) -> JoinedPast | None:
     fitted_surrogates = {name: fitted for name, fitted in surrogates.items() if fitted is not None}
     if not fitted_surrogates:
         return None
-    (first, *others), space = fitted_surrogates, next(iter(fitted_surrogates.values())).space
-    for name in others:
+    (first, *other_names), space = fitted_surrogates, next(iter(fitted_surrogates.values())).space
+    for name in other_names:
         if fitted_surrogates[name].space != space:
             rule = "the surrogates of a study must have one space"
             raise ConfigError(f"{rule}, but those of {first!r} and {name!r} differ: fit them on spaces that are equal")

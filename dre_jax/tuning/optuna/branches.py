@@ -104,13 +104,13 @@ def _alternatives_by_choice(
 ) -> Iterator[list[Conjunction]]:
     """Yields conditions of their own for each value of a categorical, for all categoricals that have these."""
     for parent in choices:
-        others = [other for other in (*choices, *numeric) if other != parent]
+        other_names = [other for other in (*choices, *numeric) if other != parent]
         rules: list[Conjunction | None] = []
         for value in sorted({numbers[parent] for numbers in present}):
             present_here, absent_here = (
                 [numbers for numbers in group if numbers.get(parent) == value] for group in (present, absent)
             )
-            rule = _learn_conjunction(present_here, absent_here, others, numeric)
+            rule = _learn_conjunction(present_here, absent_here, other_names, numeric)
             rules.append(None if rule is None else {parent: frozenset([value]), **rule})
         if None not in rules:
             yield [rule for rule in rules if rule is not None]
@@ -128,8 +128,8 @@ def _learn_conjunction(
         best: tuple[str, Region, list[Numbers]] | None = None
         for parent in parents:
             values = [numbers[parent] for numbers in present]
-            others = [numbers[parent] for numbers in absent if parent in numbers]
-            region = _interval(values, others) if parent in numeric else frozenset(values)
+            absent_values = [numbers[parent] for numbers in absent if parent in numbers]
+            region = _interval(values, absent_values) if parent in numeric else frozenset(values)
             if region is not None:
                 rest = [numbers for numbers in absent if parent in numbers and numbers[parent] in region]
                 if len(rest) < len(absent if best is None else best[2]):
@@ -140,10 +140,10 @@ def _learn_conjunction(
     return conjunction
 
 
-def _interval(values: Sequence[float], others: Sequence[float]) -> Interval | None:
-    """Returns an interval that has all values, and as few others as possible; None if chance may have made it."""
+def _interval(values: Sequence[float], absent_values: Sequence[float]) -> Interval | None:
+    """Returns an interval with all values and as few absent ones as possible; None if chance may have made it."""
     low, high = min(values), max(values)
-    below, above = [other for other in others if other < low], [other for other in others if other > high]
+    below, above = [other for other in absent_values if other < low], [other for other in absent_values if other > high]
     n_outside = len(below) + len(above)
     positions = 2 if not below or not above else n_outside + 1
     if not n_outside or positions > _CHANCE * math.comb(len(values) + n_outside, n_outside):

@@ -51,12 +51,12 @@ def to_study(optimizer: _Optimizer, *, storage: str | BaseStorage | None = None,
       >>> to_study(optimizer).best_params == optimizer.best.params
       True
     """
-    directions = [each.direction for each in optimizer.objectives]
+    directions = [objective.direction for objective in optimizer.objectives]
     study = study_of_trials(optimizer.space, optimizer.trials, directions, storage=storage, name=name)
     for values in optimizer.enqueued:
         study.enqueue_trial(translation_of(optimizer.space).to_optuna_values(values))
     if len(optimizer.objectives) > 1:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            study.set_metric_names([each.name for each in optimizer.objectives])
+            study.set_metric_names([objective.name for objective in optimizer.objectives])
     return study

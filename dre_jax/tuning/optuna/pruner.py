@@ -59,8 +59,8 @@ class DREPruner(BasePruner):
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
         ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
         curve = as_curve(trial.intermediate_values, sign)
-        others = [as_curve(one.intermediate_values, sign) for one in ended if one.intermediate_values]
-        forecast = self._curves.forecast(finished_curves(ended, sign), curve, trial.number + 1, others)
+        ended_curves = [as_curve(other.intermediate_values, sign) for other in ended if other.intermediate_values]
+        forecast = self._curves.forecast(finished_curves(ended, sign), curve, trial.number + 1, ended_curves)
         if forecast is None or not forecast.stops:
             return False
         posterior = [sign * forecast.response, forecast.stderr]

@@ -162,9 +162,9 @@ class DRESampler(BaseSampler):
             return {}
         translation = reader.translation
         engine = self._engine_for(translation.space, [direction.name.lower() for direction in study.directions])
-        others = _others(study, trial)
-        fixed_params = _fixed_values(trial, others, translation, search_space)
-        trials = read_trials(others, reader, engine.objectives)
+        other_trials = _other_trials(study, trial)
+        fixed_params = _fixed_values(trial, other_trials, translation, search_space)
+        trials = read_trials(other_trials, reader, engine.objectives)
         check = self._past_checks.setdefault(study.study_name, PastCheck())
         check.warn_if_misleading(trials, engine.objectives, engine.surrogates)
         for _ in range(_TRIES):
@@ -173,7 +173,7 @@ class DRESampler(BaseSampler):
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
             written_params, before = translation.read_params(values), trials
-            trials = read_trials(_others(study, trial), reader, engine.objectives)
+            trials = read_trials(_other_trials(study, trial), reader, engine.objectives)
             is_old, is_shared = (any(other._params == written_params for other in them) for them in (before, trials))
             if is_old or not is_shared:
                 break
@@ -281,12 +281,12 @@ def _ended_before(other: FrozenTrial, trial: FrozenTrial) -> bool:
     return other.state == TrialState.COMPLETE and (end is None or start is None or end < start)
 
 
-def _others(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
+def _other_trials(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
     return [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
 
 
 def _fixed_values(
-    trial: FrozenTrial, others: Sequence[FrozenTrial], translation: Translation, search_space: Mapping[str, Any]
+    trial: FrozenTrial, other_trials: Sequence[FrozenTrial], translation: Translation, search_space: Mapping[str, Any]
 ) -> Params:
     """Returns the values that are not searched: enqueued ones, and those that another sampler fixes.
 
@@ -294,7 +294,7 @@ def _fixed_values(
     values depend get a value for which these are active, unless the other sampler fixes them.
     """
     enqueued_params = _readable_values(values_of(trial, translation), translation)
-    previous = next((other for other in reversed(others) if other.params), trial).params
+    previous = next((other for other in reversed(other_trials) if other.params), trial).params
     fixed_values = {name: value for name, value in previous.items() if name not in search_space}
     with contextlib.suppress(DataError):  # values that no configuration has together
         completed_params = complete_part(translation.space, enqueued_params)

@@ -74,7 +74,7 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, objectives: 
     for trial, params in readable:
         state, fields = STATES[trial.state], dict[str, Any]()
         if several and state == "complete":
-            names = (each.name for each in objectives)
+            names = (objective.name for objective in objectives)
             fields = {"values": dict(zip(names, trial.values, strict=True))}
         elif several and state == "stopped":
             state = "failed"

@@ -22,8 +22,8 @@ class WholeLineJournal(JournalFileBackend):
 
     def __init__(self, path: str) -> None:
         """Opens a journal, or creates it."""
-        self._path, self._own_lock = path, JournalFileSymlinkLock(path)
-        super().__init__(path, self._own_lock)
+        self._path, self._symlink_lock = path, JournalFileSymlinkLock(path)
+        super().__init__(path, self._symlink_lock)
 
     def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
         """Yields the entries from a number on. Raises `DataError`, with a remedy, for a line that is no entry."""
@@ -40,7 +40,7 @@ class WholeLineJournal(JournalFileBackend):
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Appends entries under the lock. Raises `DataError`, with a remedy, after a line that is no entry."""
         lines = "".join(f"{json.dumps(log, separators=(',', ':'))}\n" for log in logs)
-        self._own_lock.acquire()
+        self._symlink_lock.acquire()
         try:
             with open(self._path, "r+b") as stream:
                 stream.seek(self._end_of_entries(stream))
@@ -49,7 +49,7 @@ class WholeLineJournal(JournalFileBackend):
                 stream.flush()
                 os.fsync(stream.fileno())
         finally:
-            self._own_lock.release()
+            self._symlink_lock.release()
 
     def _end_of_entries(self, stream: IO[bytes]) -> int:
         """Returns where the next entry belongs: the end of the file, or the start of an incomplete last entry."""

@@ -61,9 +61,9 @@ class SpaceChanges:
             if new in values:
                 raise DataError(f"a configuration must have {new!r} by one name, but got {', '.join(params)}")
             values[new] = value
-        own = {name: value for name, value in values.items() if name in self.space}
-        added_values = {name: value for name, value in self.values.items() if name not in own}
-        return self.space.active_part(own | added_values, partial=True) if added_values else own
+        searched_values = {name: value for name, value in values.items() if name in self.space}
+        added_values = {name: value for name, value in self.values.items() if name not in searched_values}
+        return self.space.active_part(searched_values | added_values, partial=True) if added_values else searched_values
 
     def without_inactive(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration, by its old names, without hyperparameters that are inactive."""

@@ -59,8 +59,8 @@ def check_options(reader: Callable[..., Any], label: str, options: Mapping[str, 
     further = dict([*arguments_by_name(reader).items()][2:])  # after the source and the space
     for name in options:
         if name not in further:
-            takers = [f"--from-{known}" for known, one in READERS.items() if name in arguments_by_name(one)]
+            takers = [f"--from-{known}" for known, function in READERS.items() if name in arguments_by_name(function)]
             raise ConfigError(f"--{name} goes with {' or '.join(takers) or 'another reader'}, but got {label}")
-    for name, one in further.items():
-        if one.default is one.empty and name not in options:
+    for name, parameter in further.items():
+        if parameter.default is parameter.empty and name not in options:
             raise ConfigError(f"{label} takes --{name}, but got none")

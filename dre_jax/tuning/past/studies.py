@@ -197,11 +197,11 @@ def _log_density(processes: TaskProcess, trials: Trials) -> Array:
     """Returns the log of the mean density of the trials over processes, a scalar."""
     degrees = jnp.asarray(_DEGREES_OF_FREEDOM, trials.y.dtype)
 
-    def one(process: TaskProcess) -> Array:
+    def log_density(process: TaskProcess) -> Array:
         return log_student_t_density(*task_covariance_and_residuals(process, trials), trials.where, degrees)
 
-    each = jax.vmap(one)(processes)
-    return jax.nn.logsumexp(each) - jnp.log(len(each))
+    log_densities = jax.vmap(log_density)(processes)
+    return jax.nn.logsumexp(log_densities) - jnp.log(len(log_densities))
 
 
 @jit_with_less_effort("method", is_brief=few_numbers)

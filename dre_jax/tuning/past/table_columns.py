@@ -28,13 +28,13 @@ class TableColumns:
     Example:
       >>> from dre_jax.tuning import Float
       >>> columns = find_columns(["params_x", "value", "state"], Space({"x": Float(0.0, 1.0)}), {})
-      >>> columns.hyperparameters, columns.others["value"]
+      >>> columns.hyperparameters, columns.other_columns["value"]
       ({'x': [0]}, [1])
     """
 
     hyperparameters: Mapping[str, list[int]]
     """Of each hyperparameter that the table has."""
-    others: Mapping[str, list[int]]
+    other_columns: Mapping[str, list[int]]
     """Of each column that is not one of `hyperparameters`."""
 
     @property
@@ -42,7 +42,7 @@ class TableColumns:
         """The columns of constraints by name; a column of lists is called ""."""
         return {
             name.removeprefix(prefix): places[0]
-            for name, places in self.others.items()
+            for name, places in self.other_columns.items()
             for prefix in (*_CONSTRAINTS, _CONSTRAINT_LIST)
             if name.startswith(prefix) and (prefix != _CONSTRAINT_LIST or name == prefix)
         }
@@ -50,12 +50,12 @@ class TableColumns:
     @property
     def state(self) -> int | None:
         """The column that an export has for the states of its trials."""
-        return self.others[_STATE][0] if _STATE in self.others else None
+        return self.other_columns[_STATE][0] if _STATE in self.other_columns else None
 
     @property
     def exported_cost(self) -> str | None:
         """The name of the column that an export has for the costs of its trials."""
-        return next((name for name in _COSTS if name in self.others), None)
+        return next((name for name in _COSTS if name in self.other_columns), None)
 
 
 def find_columns(headers: Iterable[Any], space: Space, renamed: Mapping[str, str]) -> TableColumns:
@@ -74,8 +74,12 @@ def find_columns(headers: Iterable[Any], space: Space, renamed: Mapping[str, str
             prefixed.setdefault(name, []).append(i)
         else:
             plain.setdefault(renamed.get(text, text), []).append(i)
-    own = {name: prefixed[name] if name in prefixed else plain[name] for name in space if name in (prefixed | plain)}
-    return TableColumns(own, {name: places for name, places in plain.items() if own.get(name) != places})
+    hyperparameters = {
+        name: prefixed[name] if name in prefixed else plain[name] for name in space if name in (prefixed | plain)
+    }
+    return TableColumns(
+        hyperparameters, {name: places for name, places in plain.items() if hyperparameters.get(name) != places}
+    )
 
 
 def outcomes_of(cells: Sequence[Any]) -> list[str] | None:

@@ -16,7 +16,7 @@ from dre_jax.tuning.past.table_columns import TableColumns, find_columns, outcom
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.trials.trial import checked_cost
 
-ONE_STUDY = "study"
+DEFAULT_TASK = "study"
 """Name of the past task of a table without a column of task names."""
 
 
@@ -132,21 +132,21 @@ def _read(
 ) -> Past:
     """Returns past tasks from the columns of a table."""
     changes = SpaceChanges(space, absent or {}, renamed or {})
-    found = find_columns(headers, space, changes.renamed)
-    _check_columns(found, space, source, [name for name in (task, value, cost) if name is not None], changes.absent)
+    columns = find_columns(headers, space, changes.renamed)
+    _check_columns(columns, space, source, [name for name in (task, value, cost) if name is not None], changes.absent)
     all_columns = read_columns()
 
-    def cells(place: int) -> list[Any]:
-        return [*to_list(all_columns[place])]
+    def cells(index: int) -> list[Any]:
+        return [*to_list(all_columns[index])]
 
-    values = cells(found.others[value][0])
-    names = [ONE_STUDY] * len(values) if task is None else cells(found.others[task][0])
-    outcomes = None if found.state is None else outcomes_of(cells(found.state))
-    default_cost = None if outcomes is None else found.exported_cost
+    values = cells(columns.other_columns[value][0])
+    names = [DEFAULT_TASK] * len(values) if task is None else cells(columns.other_columns[task][0])
+    outcomes = None if columns.state is None else outcomes_of(cells(columns.state))
+    default_cost = None if outcomes is None else columns.exported_cost
     cost_name = default_cost if cost is None else cost
-    costs = [None] * len(values) if cost_name is None else cells(found.others[cost_name][0])
-    params = {name: cells(places[0]) for name, places in found.hyperparameters.items()}
-    constraints = {name: cells(place) for name, place in found.constraints.items()}
+    costs = [None] * len(values) if cost_name is None else cells(columns.other_columns[cost_name][0])
+    params = {name: cells(places[0]) for name, places in columns.hyperparameters.items()}
+    constraints = {name: cells(index) for name, index in columns.constraints.items()}
     lengths = [len(column) for column in (names, values, costs, *params.values(), *constraints.values())]
     if len(set(lengths)) > 1:
         raise DataError(f"columns must be equally long, but have {lengths} rows")
@@ -175,22 +175,26 @@ def _read(
 
 
 def _check_columns(
-    found: TableColumns, space: Space, source: str, own: Sequence[str], absent: Mapping[str, Any]
+    columns: TableColumns, space: Space, source: str, required_names: Sequence[str], absent: Mapping[str, Any]
 ) -> None:
     """Raises `DataError` if a column is missing or occurs twice."""
-    if duplicate := next((name for name in own if name in space and name not in found.others), None):
+    if duplicate := next(
+        (name for name in required_names if name in space and name not in columns.other_columns), None
+    ):
         raise DataError(f"{source}: {duplicate!r} must be a column of its own, but is a hyperparameter")
-    for name in (*own, *space):
-        places = found.others.get(name, []) if name in own else found.hyperparameters.get(name, [])
+    for name in (*required_names, *space):
+        places = (
+            columns.other_columns.get(name, []) if name in required_names else columns.hyperparameters.get(name, [])
+        )
         if len(places) > 1:
             raise DataError(f"{source}: a column must occur once, but {name!r} occurs {len(places)} times")
-        if not places and (name in own or name not in absent):
+        if not places and (name in required_names or name not in absent):
             hint = ""
             if name == "task":
                 hint = ": task=None (--task '') reads the table as the trials of one study"
             elif name in space:
                 hint = f"; absent={{{name!r}: None}} says that past tasks do not have this hyperparameter"
-            rule = f"{source} must have the columns {', '.join([*own, *space])}"
+            rule = f"{source} must have the columns {', '.join([*required_names, *space])}"
             raise DataError(f"{rule}, but has no {name!r}{hint}")
 
 

@@ -333,7 +333,7 @@ class Optimizer(StudyRecord):
             state = (self._trials, self._enqueued, self._engine.config, origins)
             study = Study(self.space, self.objectives, self.seed, *state)
             file = os.path.realpath(path)
-            self._stamps[file] = write_study(Path(path), study, own_stamp=self._stamps.get(file))
+            self._stamps[file] = write_study(Path(path), study, known_stamp=self._stamps.get(file))
 
     @classmethod
     def load(

@@ -292,14 +292,14 @@ class Optimizers:
         (capacity,), config = capacities, self._config
         padded = [self._studies[name] for name in (*names, *[names[-1]] * (size - len(names)))]
         with precision_of(config.method) as dtype:
-            own = StudySuggestion(
-                _stack([_state(one, self._sign, capacity, dtype) for one in padded]),
-                _stack([one.design for one in padded]),
-                stack_words([_first(candidate_words(config, one.seed, [one.number])) for one in padded]),
-                jnp.asarray([one.number for one in padded], jnp.int32),
+            suggestions = StudySuggestion(
+                _stack([_state(study, self._sign, capacity, dtype) for study in padded]),
+                _stack([study.design for study in padded]),
+                stack_words([_first(candidate_words(config, study.seed, [study.number])) for study in padded]),
+                jnp.asarray([study.number for study in padded], jnp.int32),
             )
             params = None if self._surrogate is None else with_precision(self._surrogate.params, dtype)
-            (params, bound), studies = put(self._mesh, (params, np.int32(count)), own)
+            (params, bound), studies = put(self._mesh, (params, np.int32(count)), suggestions)
             results = suggest_points(config, self._mesh, params, studies, bound)
             points, is_undefined = jax.device_get(results)
         if is_undefined[: len(names)].any():
@@ -318,7 +318,7 @@ def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
         return padded
 
     responses: Any = np.pad(sign * np.array(values, np.float64), (0, capacity - len(completed))).astype(dtype)
-    counts: Any = (np.int32(len(one)) for one in (completed, pending, study.failures))
+    counts: Any = (np.int32(len(group)) for group in (completed, pending, study.failures))
     n, n_pending, n_failed = counts
     return StudyState(rows([*completed, *pending]), responses, n, n_pending, rows([*study.failures.values()]), n_failed)
 

@@ -77,7 +77,7 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
     ``surrogate`` is None for none, by objective if there are several, and `...` if the caller did not pass any: then a
     study with a surrogate raises `DataError`, which says what to pass.
     """
-    surrogates: dict[str, Any] = {each.name: surrogate for each in study.objectives}
+    surrogates: dict[str, Any] = {objective.name: surrogate for objective in study.objectives}
     if surrogate is not ...:
         surrogates = dict(surrogates_by_objective(surrogate, study.objectives))
     for name, origin in study.origins.items():
@@ -91,10 +91,10 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
     return {name: None if fitted is ... else fitted for name, fitted in surrogates.items()}
 
 
-def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Stamp | None:
+def write_study(path: Path, study: Study, known_stamp: Stamp | None = None) -> Stamp | None:
     """Writes a study, completely or not at all; returns the stamp of the new file, None of a stream.
 
-    ``own_stamp`` is the file's stamp if its content is part of this study.
+    ``known_stamp`` is the file's stamp if its content is part of this study.
 
     Raises `DataError` if the file cannot be written, or has trials that the study does not have; it stays unchanged.
     """
@@ -115,7 +115,7 @@ def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Sta
         return None
     with folder_lock(path.parent):
         current = stamp(path)
-        if current is not None and current != own_stamp and path.stat().st_size:
+        if current is not None and current != known_stamp and path.stat().st_size:
             _check_nothing_lost(read_study(path), study, path)
         write_json(path, content, indent=1)
         return stamp(path)

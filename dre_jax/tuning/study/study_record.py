@@ -242,11 +242,11 @@ class StudyRecord:
             raise DataError("report needs a study of one objective")
         step, number = checked_report(value, step)
         with self._lock:
-            own = self._running(trial)
-            self._curves.stopping_forecasts.pop(own.number, None)
-            runs_again = step in own._reports
-            before = {s: v for s, v in own._reports.items() if s < step or not runs_again}
-            self._trials[own.number] = own.with_fields(reports={**before, step: number})
+            current_trial = self._running(trial)
+            self._curves.stopping_forecasts.pop(current_trial.number, None)
+            runs_again = step in current_trial._reports
+            before = {s: v for s, v in current_trial._reports.items() if s < step or not runs_again}
+            self._trials[current_trial.number] = current_trial.with_fields(reports={**before, step: number})
 
     def set_past_curves(self, past_curves: PastCurves | None) -> None:
         """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` if they are none."""
@@ -348,11 +348,12 @@ class StudyRecord:
         return pandas.DataFrame(rows, columns=[*reserved_names[:-1], *columns.values()])
 
     def _running(self, trial: Trial | int) -> Trial:
-        own = find_trial(self._trials, trial)
-        if own.state != "running":
-            outcome = "failed" if own.state == "failed" else f"gave {own.values or own.value!r}"
-            raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
-        return own
+        current_trial = find_trial(self._trials, trial)
+        if current_trial.state != "running":
+            values = current_trial.values or current_trial.value
+            outcome = "failed" if current_trial.state == "failed" else f"gave {values!r}"
+            raise DataError(f"a trial is told once, but trial {current_trial.number} {outcome} already")
+        return current_trial
 
     def _append(self, params: Params) -> Trial:
         self._trials.append(Trial(len(self._trials), params))
@@ -363,7 +364,7 @@ class StudyRecord:
         return 1.0 if self.direction == "maximize" else -1.0
 
     def _finish(self, trial: Trial | int, state: State, value: float | None, **fields: Any) -> Trial:
-        own = self._running(trial)
-        self._curves.stopping_forecasts.pop(own.number, None)
-        self._trials[own.number] = own.with_fields(state=state, value=value, **fields)
-        return self._trials[own.number]
+        current_trial = self._running(trial)
+        self._curves.stopping_forecasts.pop(current_trial.number, None)
+        self._trials[current_trial.number] = current_trial.with_fields(state=state, value=value, **fields)
+        return self._trials[current_trial.number]

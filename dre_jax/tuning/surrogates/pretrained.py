@@ -43,8 +43,8 @@ def pretrained_search(estimator: Any, space: Space | None, scoring: Any) -> tupl
             return space, None
         rule = f"a search without a space is for the models {', '.join(FAMILIES)}"
         raise ConfigError(f"{rule}, but got {type(estimator).__name__}: pass a space")
-    if space is None and (own := _set_values(model)):
-        rule = f"the default space of {model.family.name} includes what the estimator sets, {', '.join(own)}"
+    if space is None and (preset_values := _set_values(model)):
+        rule = f"the default space of {model.family.name} includes what the estimator sets, {', '.join(preset_values)}"
         warnings.warn(f"{rule}: pass a space to keep these values", DataWarning, stacklevel=2)
     default = prefixed_space(model.family.space, model.prefix)
     if space is not None and default.mismatches(space):
@@ -77,8 +77,8 @@ def score_name(scoring: Any) -> str:
 
 def _set_values(model: KnownModel) -> list[str]:
     """Returns the hyperparameters of the default space that an estimator has other values of than its class."""
-    own, default = model.estimator.get_params(), model.kind().get_params()
-    return [f"{name}={own[name]!r}" for name in model.family.space if own[name] != default[name]]
+    params, default = model.estimator.get_params(), model.kind().get_params()
+    return [f"{name}={params[name]!r}" for name in model.family.space if params[name] != default[name]]
 
 
 def with_prefix(surrogate: Surrogate, prefix: str) -> Surrogate:

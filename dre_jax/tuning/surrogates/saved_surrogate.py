@@ -48,7 +48,8 @@ def checkpoint_extra(
 def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
     """Returns the fields of the surrogate in a checkpoint; arguments and errors as in `Surrogate.load`."""
     checkpoint = load_fitted(Path(folder))
-    parts = _own_fields(folder, checkpoint) if "tuning" in checkpoint.extra else _data_fields(folder, checkpoint, space)
+    is_surrogate = "tuning" in checkpoint.extra
+    parts = _saved_fields(folder, checkpoint) if is_surrogate else _data_fields(folder, checkpoint, space)
     if space is not None:
         parts["space"].require_encodes(space)
     return {
@@ -61,7 +62,7 @@ def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
     }
 
 
-def _own_fields(folder: _Path, checkpoint: FittedMethod) -> dict[str, Any]:
+def _saved_fields(folder: _Path, checkpoint: FittedMethod) -> dict[str, Any]:
     """Returns the space, the start design, the direction and the past studies that `Surrogate.save` wrote."""
     try:
         content, arrays = checkpoint.extra["tuning"], checkpoint.extra_arrays

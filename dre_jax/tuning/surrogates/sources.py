@@ -165,11 +165,11 @@ class Sources:
         if not self.studies:
             raise DataError("a plot needs past studies, but the surrogate holds none")
         looks = {True: (COLOURS[0], "o"), None: ("#8C8C8C", "s"), False: (COLOURS[1], "X")}
-        past = sorted(self.studies[:most], key=lambda one: one.agreement)
+        past = sorted(self.studies[:most], key=lambda source: source.agreement)
         with new_figure((7.6, 1.8 + 0.17 * max(len(past), 6)), *paths) as figure:
             panels = figure.subplots(1, 2 if self.past_weights else 1, squeeze=False)[0]
             for helped, (colour, marker) in looks.items():
-                rows = [i for i, one in enumerate(past) if one.helped is helped]
+                rows = [i for i, source in enumerate(past) if source.helped is helped]
                 errors = [min(past[i].agreement_error, 9.0) for i in rows]
                 look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "elinewidth": 1.2}
                 panels[0].errorbar([past[i].agreement for i in rows], rows, xerr=errors, label=_ANSWERS[helped], **look)
@@ -258,7 +258,7 @@ def weighted_studies(names: Sequence[str], comparison: Comparison) -> tuple[Sour
     weights = np.exp(log_weight - np.logaddexp.reduce([0.0, *log_weight]))
     fields = zip(names, weights, comparison.agreement, comparison.agreement_error, gain, strict=True)
     studies = [SourceStudy(name, *map(float, numbers)) for name, *numbers in fields]
-    return tuple(sorted(studies, key=lambda one: (-round(one.weight, 2), -one.agreement)))
+    return tuple(sorted(studies, key=lambda source: (-round(source.weight, 2), -source.agreement)))
 
 
 def _encode_trials(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -50,11 +50,11 @@ def objectives_of(direction: str = "minimize", directions: Mapping[str, str] | N
     if not isinstance(directions, Mapping) or len(directions) < 2:
         rule = "directions must map the names of two or more objectives to 'minimize' or 'maximize'"
         raise ConfigError(f"{rule}, but got {directions!r}: pass direction= for one objective")
-    for name, each in directions.items():
+    for name, objective_direction in directions.items():
         if not isinstance(name, str):
             raise ConfigError(f"the name of an objective must be a string, but got {name!r}")
-        one_of(f"direction of {name!r}", each, DIRECTIONS)
-    return tuple(Objective(name, each) for name, each in directions.items())
+        one_of(f"direction of {name!r}", objective_direction, DIRECTIONS)
+    return tuple(Objective(name, objective_direction) for name, objective_direction in directions.items())
 
 
 def objectives_by_name(directions: Mapping[str, str | None]) -> Objectives:
@@ -82,8 +82,8 @@ def require_objectives(study: str, objectives: Objectives, expected: Mapping[str
     """Raises `DataError` if a study has other objectives than expected, or another direction where one is."""
     directions = dict(objectives)
     if directions.keys() != expected.keys():
-        own, others = (_names(mapping) for mapping in (directions, expected))
-        raise DataError(f"{study} must be a study of {others}, but is one of {own}")
+        study_names, expected_names = (_names(mapping) for mapping in (directions, expected))
+        raise DataError(f"{study} must be a study of {expected_names}, but is one of {study_names}")
     for name, direction in expected.items():
         if direction not in (None, directions[name]):
             of = f" of {name}" if len(objectives) > 1 else ""
@@ -100,7 +100,7 @@ def find_objective(objectives: Objectives, name: str | None) -> Objective:
 
     Raises `ConfigError` for another name, and for None if there are several.
     """
-    names: list[str | None] = [each.name for each in objectives] if len(objectives) > 1 else [None]
+    names: list[str | None] = [objective.name for objective in objectives] if len(objectives) > 1 else [None]
     if name not in names:
         rule = f"the objectives of this study are {', '.join(map(repr, names))}"
         raise ConfigError(f"{rule}, but got objective={name!r}")
@@ -120,15 +120,18 @@ def objective_values(values: Any, objectives: Objectives) -> dict[str, float]:
         return {objectives[0].name: objective_value(values)}
     by_name = _by_objective(values, objectives)
     if by_name is None:
-        names = ", ".join(repr(each.name) for each in objectives)
+        names = ", ".join(repr(objective.name) for objective in objectives)
         rule = f"the values of a trial must map the objectives {names} to numbers, or be as many in this order"
         raise DataError(f"{rule}, but got {values!r}")
-    return {each.name: objective_value(by_name[each.name], f"the value of {each.name!r}") for each in objectives}
+    return {
+        objective.name: objective_value(by_name[objective.name], f"the value of {objective.name!r}")
+        for objective in objectives
+    }
 
 
 def _by_objective(values: Any, objectives: Objectives) -> Mapping[str, Any] | None:
     """Returns a mapping of the objectives to values, also from a sequence in their order; None for anything else."""
-    values, names = to_list(values), [each.name for each in objectives]
+    values, names = to_list(values), [objective.name for objective in objectives]
     if isinstance(values, (list, tuple)) and len(values) == len(names):
         return dict(zip(names, values, strict=True))
     return values if isinstance(values, Mapping) and values.keys() == set(names) else None
@@ -143,15 +146,15 @@ def reference_point(point: Any, objectives: Objectives) -> npt.NDArray[np.float6
         raise ConfigError(f"a reference point needs a study of several objectives, but got {point!r}")
     by_name = _by_objective(point, objectives)
     if by_name is None or not all(map(is_finite, by_name.values())):
-        names = ", ".join(repr(each.name) for each in objectives)
+        names = ", ".join(repr(objective.name) for objective in objectives)
         raise ConfigError(f"EngineConfig.reference_point must be finite numbers of {names}, but is {point!r}")
-    return np.array([each.sign * float(by_name[each.name]) for each in objectives])
+    return np.array([objective.sign * float(by_name[objective.name]) for objective in objectives])
 
 
 def responses_of(trial: Trial, objectives: Objectives) -> tuple[float, ...]:
     """Returns the values of a complete trial by objective, higher is better."""
-    values = trial._values or dict.fromkeys((each.name for each in objectives), trial.value)
-    return tuple(each.sign * (values.get(each.name) or 0.0) for each in objectives)
+    values = trial._values or dict.fromkeys((objective.name for objective in objectives), trial.value)
+    return tuple(objective.sign * (values.get(objective.name) or 0.0) for objective in objectives)
 
 
 def values_of(trials: Sequence[Trial], objectives: Objectives) -> npt.NDArray[np.float64]:

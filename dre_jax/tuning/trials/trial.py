@@ -114,13 +114,13 @@ class Trial:
 
     def report(self, value: float, step: float) -> None:
         """Reports an intermediate value of the running trial, of the objective's kind; see `Optimizer.report`."""
-        self._own_study().report(self, value, step)
+        self._require_study().report(self, value, step)
 
     def should_stop(self) -> bool:
         """Returns whether this trial will hardly become the best; see `Optimizer.should_stop`."""
-        return bool(self._own_study().should_stop(self))
+        return bool(self._require_study().should_stop(self))
 
-    def _own_study(self) -> Any:
+    def _require_study(self) -> Any:
         if self._study is None:
             raise DataError(f"trial {self.number} must be as `ask` returned it, to report values, but is a copy")
         return self._study
@@ -191,11 +191,11 @@ def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
         raise DataError(f"a trial must be as `ask` returned it, or its number, but got {trial!r}")
     if not 0 <= number < len(trials):
         raise DataError(f"a trial must be one of the {len(trials)} of this study, but got number {number}")
-    own = trials[number]
-    if isinstance(trial, Trial) and trial._params != own._params:
-        mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
+    current_trial = trials[number]
+    if isinstance(trial, Trial) and trial._params != current_trial._params:
+        mismatch = f"trial {number} is {current_trial.params!r}, not {trial.params!r}"
         raise DataError(f"a trial must be of this study, but {mismatch}")
-    return own
+    return current_trial
 
 
 def objective_value(value: Any, subject: str = "the value of a trial") -> float:
@@ -229,6 +229,8 @@ def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[st
             raise DataError(f"constraint {name!r} must be a finite number, but got {value!r}")
     study_values = next((trial._constraints for trial in trials if trial.state == "complete"), values)
     if study_values.keys() != values.keys():
-        names, own = (", ".join(map(repr, sorted(mapping))) or "none" for mapping in (study_values, values))
-        raise DataError(f"all trials of a study must have the same constraints, which are {names}, but got {own}")
+        names, received_names = (", ".join(map(repr, sorted(mapping))) or "none" for mapping in (study_values, values))
+        raise DataError(
+            f"all trials of a study must have the same constraints, which are {names}, but got {received_names}"
+        )
     return values

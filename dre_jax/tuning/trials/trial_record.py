@@ -112,8 +112,8 @@ def select_trials(responses: np.ndarray, room: int) -> np.ndarray:
     if len(responses) <= room:
         return np.arange(len(responses))
     top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
-    others = np.setdiff1d(np.arange(len(responses)), top)
-    return np.sort(np.concatenate([top, others[spaced_rows(len(others), room - len(top))]]))
+    other_rows = np.setdiff1d(np.arange(len(responses)), top)
+    return np.sort(np.concatenate([top, other_rows[spaced_rows(len(other_rows), room - len(top))]]))
 
 
 def history_of(

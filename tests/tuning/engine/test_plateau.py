@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate
-from dre_jax.tuning.engine.plateau import even_share, order_by_outcome
+from dre_jax.tuning.engine.plateau import order_by_outcome, space_filling_share
 from tests.known_methods import Valued
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
 
 def share_of(*values):
-    return even_share(np.array([values], float).T)
+    return space_filling_share(np.array([values], float).T)
 
 
 class TestEvenShare:
@@ -35,8 +35,8 @@ class TestEvenShare:
         assert share_of(*values) == (0.5 if values[:1] == values[2:] else 0.0)
 
     def test_one_objective_with_information_is_enough(self):
-        assert even_share(np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 4.0]])) == 0.0
-        assert even_share(np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])) == 1.0
+        assert space_filling_share(np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 4.0]])) == 0.0
+        assert space_filling_share(np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])) == 1.0
 
 
 def test_points_near_failures_come_last():
