@@ -89,8 +89,8 @@ def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
     times = [timing.suggestion_times(name, out, **task) for name in results]
     summary = write_results_and_report(results, out, at)
     columns = {
-        "fit, s": ["-" if each.fit is None else f"{each.fit:.1f}" for each in times],
-        "ms a suggestion": [f"{1e3 * each.warm:.1f}" for each in times],
+        "fit, s": ["-" if method_times.fit is None else f"{method_times.fit:.1f}" for method_times in times],
+        "ms a suggestion": [f"{1e3 * method_times.warm:.1f}" for method_times in times],
     }
     heading, table = over_spaces(summary, columns)
     tables = [(f"{summary['title']}\n{heading}", table)]

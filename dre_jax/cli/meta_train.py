@@ -150,11 +150,11 @@ class MetaTrain(options.OnDevices):
         """
         sources = {"data": self.data, **{f"from-{name}": getattr(self, f"from_{name}") for name in _BUILT_IN}}
         sources["from"] = self.from_reader
-        given = {f"--{name}": str(source) for name, source in sources.items() if source is not None}
-        if len(given) != 1:
+        source_options = {f"--{name}": str(source) for name, source in sources.items() if source is not None}
+        if len(source_options) != 1:
             rule = f"past tasks come from one of {', '.join(f'--{name}' for name in sources)}"
-            raise ConfigError(f"{rule}, but got {' and '.join(given) or 'none'}")
-        ((label, source),) = given.items()
+            raise ConfigError(f"{rule}, but got {' and '.join(source_options) or 'none'}")
+        ((label, source),) = source_options.items()
         further = {"direction": self.direction, "task": self.task, "value": self.value}
         more = {name: text or None for name, text in further.items() if text is not None}
         if label == "--data" and not more and self.space_file is None:

@@ -58,8 +58,8 @@ def command(kind: type[Command]) -> Callable[..., None]:
       >>> command(SayHello)(name="world")
       hello, world
     """
-    hints, own = get_type_hints(kind, include_extras=True), get_annotations(kind)
-    options = sorted(fields(kind), key=lambda field: field.name not in own)  # type: ignore[arg-type]
+    hints, class_annotations = get_type_hints(kind, include_extras=True), get_annotations(kind)
+    options = sorted(fields(kind), key=lambda field: field.name not in class_annotations)  # type: ignore[arg-type]
     defaults = {field.name: Parameter.empty if field.default is MISSING else field.default for field in options}
 
     def run(**values: Any) -> None:

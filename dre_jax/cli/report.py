@@ -157,7 +157,7 @@ def _tests(summary: Mapping[str, Any]) -> Table:
 
 def _similar_pairs(methods: Sequence[str], tests: Mapping[str, Any]) -> str:
     alpha, p = tests["alpha"], tests["wilcoxon_p"]
-    pairs = [f"{one} and {two}" for one, two in combinations(methods, 2) if p[one][two] > alpha]
+    pairs = [f"{first} and {second}" for first, second in combinations(methods, 2) if p[first][second] > alpha]
     more = f", and {len(pairs) - _MAX_PAIRS} more" if len(pairs) > _MAX_PAIRS else ""
     return (", ".join(pairs[:_MAX_PAIRS]) or "none") + more
 

@@ -292,7 +292,7 @@ class Tune:
         """Draws the trials beside the study, and prints where all is saved."""
         from dre_jax.tuning.past.optuna_studies import address_without_password
 
-        place = self.study if self.storage is None else address_without_password(self.storage)
+        location = self.study if self.storage is None else address_without_password(self.storage)
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = self.study.with_name(f"{self.study.name}.png")
         try:
@@ -305,10 +305,10 @@ class Tune:
             else:
                 write(plot_history(optimizer.trials, objectives[0].direction), picture)
         except Exception as error:  # of the file system or matplotlib: the study is complete without a picture
-            print(f"tune: saved in {place}")
+            print(f"tune: saved in {location}")
             print(f"tune: no picture: {error}", file=sys.stderr)
         else:
-            print(f"tune: saved in {place}, picture {picture}")
+            print(f"tune: saved in {location}, picture {picture}")
 
 
 def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str]) -> dict[str, str | None]:

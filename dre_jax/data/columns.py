@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dre_jax.data.files import existing_json, place, read_json
+from dre_jax.data.files import existing_json, location, read_json
 from dre_jax.errors import DataError
 
 DESCRIPTORS = "meta-dataset-descriptors"
@@ -88,7 +88,7 @@ def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any
         columns_of(descriptor)
     except (KeyError, TypeError, AttributeError) as error:
         rule = "a descriptor must have variables, variables_order and variables_to_apply_log"
-        raise DataError(f"{place(path, space)}: {rule}, but: {error!r}") from error
+        raise DataError(f"{location(path, space)}: {rule}, but: {error!r}") from error
     return dict(descriptor)
 
 

@@ -23,10 +23,10 @@ from dre_jax.data.streams import check_stream, is_stream, kind_of, open_stream
 from dre_jax.errors import DataError
 
 
-def place(path: Path, space: str | None = None, dataset: str | None = None) -> str:
+def location(path: Path, space: str | None = None, dataset: str | None = None) -> str:
     """The start of a message about a part of a file.
 
-    >>> place(Path("d.json"), "svm", "wine")
+    >>> location(Path("d.json"), "svm", "wine")
     "d.json: space 'svm', dataset 'wine'"
     """
     parts = [f"{word} {name!r}" for word, name in (("space", space), ("dataset", dataset)) if name is not None]
@@ -224,11 +224,11 @@ def remove_left_over(path: str | os.PathLike[str]) -> None:
 
 def check_folder(path: str | os.PathLike[str]) -> None:
     """Raises `DataError` unless a folder can be made, or be written where it is there; makes none."""
-    place = Path(os.path.abspath(path))
+    folder = Path(os.path.abspath(path))
     with _write_errors(Path(path)):
-        while not os.path.lexists(place):
-            place = place.parent
-        tempfile.TemporaryFile(dir=place).close()
+        while not os.path.lexists(folder):
+            folder = folder.parent
+        tempfile.TemporaryFile(dir=folder).close()
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:

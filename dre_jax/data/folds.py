@@ -81,13 +81,13 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
         if is_training.any():
             entries[f"{i}/{split}"] = replace(task, X=task.X[is_training], y=task.y[is_training])
     table = build_table(entries)
-    place = {name: i for i, name in enumerate(entries)}
+    index_by_name = {name: i for i, name in enumerate(entries)}
     groups = min(folds, max(count, 1))
     if by_rows:
         names = [[f"{i}/{split}" for i in range(count)] for split in splits]
     else:
         names = [[str(i) for i in range(count) if i % groups != j % groups] for j in range(folds)]
-    training_tasks = [[place[name] for name in some if name in place] for some in names]
+    training_tasks = [[index_by_name[name] for name in fold if name in index_by_name] for fold in names]
     start, size = np.asarray(table.start), np.asarray(table.size)
     random = np.random.default_rng(0)
     orders = [sort_task(task).order for task in tasks.values()] if by_rows else []
@@ -97,10 +97,10 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
         for h in range(histories):
             i = held_out_tasks[h % len(held_out_tasks)]
             if by_rows:
-                one = _halved_history(_training_half(orders[i], split), rows, random)
+                history = _halved_history(_training_half(orders[i], split), rows, random)
             else:
-                one = _history(int(size[i]), rows, random, best=h // len(held_out_tasks) % 2 == 0)
-            samples.append((start[i] + one[0], one[1], one[2], np.int32(i)))
+                history = _history(int(size[i]), rows, random, best=h // len(held_out_tasks) % 2 == 0)
+            samples.append((start[i] + history[0], history[1], history[2], np.int32(i)))
     parts = [np.stack(part).reshape(folds, histories, *np.shape(part[0])) for part in zip(*samples, strict=True)]
     slots = min(rows, -(-max(task.n_rows for task in tasks.values()) // 4) * 4)
     parts = [*(part[..., :slots] for part in parts[:3]), parts[3]]
@@ -123,9 +123,9 @@ def _training_half(order: npt.NDArray[np.int64], split: int) -> Mask:
 def _spans(start: npt.NDArray[np.int32], size: npt.NDArray[np.int32], tasks: Sequence[Sequence[int]]) -> TaskSpans:
     """Returns the spans of selected tasks, with one slot for each task of the table; empty slots have no rows."""
     starts, sizes = (np.zeros((len(tasks), len(start)), np.int32) for _ in range(2))
-    for j, one in enumerate(tasks):
-        starts[j, : len(one)], sizes[j, : len(one)] = start[list(one)], size[list(one)]
-    return TaskSpans(*jax.device_put((starts, sizes, np.array([len(one) for one in tasks], np.int32))))
+    for j, indices in enumerate(tasks):
+        starts[j, : len(indices)], sizes[j, : len(indices)] = start[list(indices)], size[list(indices)]
+    return TaskSpans(*jax.device_put((starts, sizes, np.array([len(indices) for indices in tasks], np.int32))))
 
 
 def _history(

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 from dre_jax.checks import one_of
 from dre_jax.data import checks
 from dre_jax.data.columns import DESCRIPTORS, Column, columns_of, read_descriptor
-from dre_jax.data.files import atomic_writer, find_json, make_folder, place
+from dre_jax.data.files import atomic_writer, find_json, location, make_folder
 from dre_jax.data.raw_columns import COLUMNS, fix_columns
 from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task
 from dre_jax.data.table_files import read_objects, read_tables
@@ -147,7 +147,7 @@ def read_columns(folder: str | os.PathLike[str], space: str, n_columns: int) -> 
         return None
     columns = columns_of(descriptor)
     if len(columns) != n_columns:
-        where = place(Path(folder) / f"{DESCRIPTORS}.json", space)
+        where = location(Path(folder) / f"{DESCRIPTORS}.json", space)
         raise DataError(
             f"{where}: a descriptor must list the {n_columns} columns of the tables, but lists {len(columns)}"
         )
@@ -156,7 +156,7 @@ def read_columns(folder: str | os.PathLike[str], space: str, n_columns: int) -> 
 
 def _read_tasks(path: Path, space: str) -> dict[str, Task]:
     tables = read_tables(path).get(space, {})
-    return {name: Task(name, *checks.table(value, place(path, space, name))) for name, value in tables.items()}
+    return {name: Task(name, *checks.table(value, location(path, space, name))) for name, value in tables.items()}
 
 
 def _check_columns(space: str, paths: dict[str, list[Path]], tasks: dict[Path, dict[str, Task]]) -> None:
@@ -164,7 +164,7 @@ def _check_columns(space: str, paths: dict[str, list[Path]], tasks: dict[Path, d
     first_split, _, first = everything[0]
     for _, path, task in everything:
         if task.n_columns != first.n_columns:
-            where = place(path, space, task.name)
+            where = location(path, space, task.name)
             like = f"{first.n_columns} like dataset {first.name!r} of the {first_split} split"
             raise DataError(
                 f"{where}: X must have as many columns in the whole space, {like}, but has {task.n_columns}"
@@ -174,7 +174,7 @@ def _check_columns(space: str, paths: dict[str, list[Path]], tasks: dict[Path, d
 def _read_designs(path: Path, space: str, tables: dict[str, Task], *, complete: bool) -> Designs:
     designs: Designs = {}
     for name, seeds in read_objects(path).get(space, {}).items():
-        where = place(path, space, name)
+        where = location(path, space, name)
         if name in tables:
             n_rows = tables[name].n_rows
             designs[name] = {s: checks.design_rows(rows, n_rows, f"{where}, seed {s!r}") for s, rows in seeds.items()}
@@ -206,7 +206,7 @@ def _write(path: Path, content: Mapping[str, Mapping[str, Any]]) -> None:
         stream.write(b"{")
         for index, (name, datasets) in enumerate(content.items()):
             stream.write(f"{',' if index else ''}{json.dumps(name)}:{{".encode())
-            _write_datasets(stream, datasets, place(path, name))
+            _write_datasets(stream, datasets, location(path, name))
             stream.write(b"}")
         stream.write(b"}\n")
 
@@ -260,7 +260,7 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
             datasets.setdefault(space, {}).update(dict.fromkeys(tables))
             if space not in columns:
                 first = next(iter(tables))
-                columns[space] = checks.table(tables[first], place(path, space, first))[0].shape[1]
+                columns[space] = checks.table(tables[first], location(path, space, first))[0].shape[1]
     designs = read_objects(find_json(folder, DESIGNS))
     return {
         space: Outline(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.data.checks import is_number, show
-from dre_jax.data.files import place, read_json, write_json
+from dre_jax.data.files import location, read_json, write_json
 from dre_jax.errors import DataError, DataWarning
 
 Trace = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ def read_results(path: str | os.PathLike[str]) -> Results:
     traces: dict[str, dict[str, dict[str, Trace]]] = {}
     empty, falling = [], []
     for space, dataset, seed, value in _entries(path, content):
-        where = f"{place(path, space, dataset)}, seed {seed!r}"
+        where = f"{location(path, space, dataset)}, seed {seed!r}"
         trace = _numbers(value, where)
         if np.isnan(trace).all():
             empty.append(where)
@@ -87,7 +87,7 @@ def write_results(path: str | os.PathLike[str], results: Results) -> None:
     """
     content: dict[str, Any] = {META: dict(results.meta)} if results.meta else {}
     for space, dataset, seed, trace in results.runs():
-        where = f"{place(Path(path), space, dataset)}, seed {seed!r}"
+        where = f"{location(Path(path), space, dataset)}, seed {seed!r}"
         _check_name(space, where)
         check_trace(trace, where)
         content.setdefault(space, {}).setdefault(dataset, {})[seed] = trace.tolist()
@@ -154,8 +154,8 @@ def _refuse(wrong: npt.NDArray[np.bool_], trace: Trace, where: str, rule: str) -
 
 def _entries(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
     for space, datasets in content.items():
-        for dataset, seeds in _object(datasets, place(path, space)).items():
-            for seed, value in _object(seeds, place(path, space, dataset)).items():
+        for dataset, seeds in _object(datasets, location(path, space)).items():
+            for seed, value in _object(seeds, location(path, space, dataset)).items():
                 yield space, dataset, seed, value
 
 
@@ -175,6 +175,6 @@ def _numbers(value: Any, where: str) -> Trace:
     return np.array(value, dtype=np.float64)
 
 
-def _warn(places: list[str], what: str) -> None:
-    if places:
-        warnings.warn(f"{places[0]}: {what} ({len(places)} such runs in this file)", DataWarning, stacklevel=3)
+def _warn(locations: list[str], what: str) -> None:
+    if locations:
+        warnings.warn(f"{locations[0]}: {what} ({len(locations)} such runs in this file)", DataWarning, stacklevel=3)

@@ -101,7 +101,7 @@ class SearchSpace:
         if self.columns is None:
             return np.zeros(len(first), bool), first
         varies = np.any([(table != first).any(axis=0) for table in tables], axis=0)
-        varied_parents = {column.parent for column, one in zip(self.columns, varies, strict=True) if one}
+        varied_parents = {column.parent for column, is_varied in zip(self.columns, varies, strict=True) if is_varied}
         return np.array([column.parent not in varied_parents for column in self.columns]), first
 
     def tasks(self) -> Iterator[tuple[str, Task]]:

@@ -70,12 +70,12 @@ def open_stream(path: str | os.PathLike[str]) -> BinaryIO:
 
 def _open_number(path: str | os.PathLike[str]) -> int | None:
     """Returns the number of the open file that a path such as /dev/stdout names; None for any other path."""
-    place = Path(path)
+    link = Path(path)
     for _ in range(_MAX_LINKS):
-        folder = os.path.realpath(place.parent)
-        if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd") and place.name.isdigit():
-            return int(place.name)
-        if not os.path.islink(place):
+        folder = os.path.realpath(link.parent)
+        if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd") and link.name.isdigit():
+            return int(link.name)
+        if not os.path.islink(link):
             return None
-        place = Path(folder, os.readlink(place))
+        link = Path(folder, os.readlink(link))
     return None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.data import checks
-from dre_jax.data.files import atomic_writer, place, read_json, stamp
+from dre_jax.data.files import atomic_writer, location, read_json, stamp
 from dre_jax.errors import DataError
 
 Table = dict[str, Any]
@@ -44,9 +44,9 @@ def read_objects(path: str | os.PathLike[str]) -> dict[str, dict[str, dict[str, 
     content: dict[str, Any] = read_json(path, _as_arrays)
     _check_object(content, str(path))
     for space, datasets in content.items():
-        _check_object(datasets, place(path, space))
+        _check_object(datasets, location(path, space))
         for name, value in datasets.items():
-            _check_object(value, place(path, space, name))
+            _check_object(value, location(path, space, name))
     return content
 
 
@@ -60,7 +60,7 @@ def _read(path: Path, source: tuple[int, ...] | None) -> Tables:
         content = read_objects(path)
         for space, datasets in content.items():
             for name, value in datasets.items():
-                checks.table(value, place(path, space, name))
+                checks.table(value, location(path, space, name))
         with contextlib.suppress(DataError):
             _convert(converted, source, content)
         tables = _open_converted(converted, source) or content  # so that one search space is in memory at a time

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.functions.program import ProgramConfig, Searches, advance, no_progress
-from dre_jax.functions.search_file import FinishedSearch, Place
+from dre_jax.functions.search_file import FinishedSearch, SearchId
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.suggest.precision import precision_of, with_precision
@@ -35,15 +35,15 @@ class SearchBlocks:
     noise_key: Array
     n_trials: int
 
-    def run(self, places: Sequence[Place]) -> Iterator[list[tuple[Place, FinishedSearch]]]:
+    def run(self, search_ids: Sequence[SearchId]) -> Iterator[list[tuple[SearchId, FinishedSearch]]]:
         """Yields the searches of blocks as these are finished.
 
         Raises `ConfigError` if the method's values of all candidates are NaN.
         """
-        if not places:
+        if not search_ids:
             return
         with suggestion_runtime:
-            for finished in run_blocks(self.program.mesh, places, self._parts(), self._run_block):
+            for finished in run_blocks(self.program.mesh, search_ids, self._parts(), self._run_block):
                 if finished is None:
                     raise undefined_values(self.program.study.method)
                 yield finished
@@ -63,37 +63,40 @@ class SearchBlocks:
         return parts
 
     def _run_block(
-        self, places: Sequence[Place], size: int, parts: Sequence[_Part], count: int
-    ) -> list[tuple[Place, FinishedSearch]] | None:
+        self, search_ids: Sequence[SearchId], size: int, parts: Sequence[_Part], count: int
+    ) -> list[tuple[SearchId, FinishedSearch]] | None:
         """Returns finished searches, for `run_blocks`; None if the method's values were NaN."""
         study, mesh = self.program.study, self.program.mesh
-        padded = [*places, *[places[-1]] * (size - len(places))]
+        padded = [*search_ids, *[search_ids[-1]] * (size - len(search_ids))]
         with precision_of(study.method) as dtype:
             progress = no_progress(self.program, self._capacity, size, dtype)
-            own = self._searches(padded, dtype), progress
-            params, (searches, progress) = put(mesh, with_precision(self.params, dtype), own)
+            block = self._searches(padded, dtype), progress
+            params, (searches, progress) = put(mesh, with_precision(self.params, dtype), block)
             for capacity, start, stop in parts:
                 bounds, _ = put(mesh, tuple(np.array([count, start, stop], np.int32)), ())
                 progress = advance(self.program, params, searches, progress, *bounds, capacity=capacity)
             points, values, is_undefined = jax.device_get((progress.points, progress.values, progress.is_undefined))
-        if is_undefined[: len(places)].any():
+        if is_undefined[: len(search_ids)].any():
             return None
         arrays = (np.asarray(array, np.float64)[:, : self.n_trials] for array in (points, values))
-        return [(place, FinishedSearch(*one)) for place, one in zip(places, zip(*arrays, strict=True), strict=False)]
+        return [
+            (search_id, FinishedSearch(*search_arrays))
+            for search_id, search_arrays in zip(search_ids, zip(*arrays, strict=True), strict=False)
+        ]
 
-    def _searches(self, places: Sequence[Place], dtype: Any) -> Searches:
-        numbers, seeds = np.array([task for task, _ in places]), [seed for _, seed in places]
+    def _searches(self, search_ids: Sequence[SearchId], dtype: Any) -> Searches:
+        numbers, seeds = np.array([task for task, _ in search_ids]), [seed for _, seed in search_ids]
         distinct, space = list(dict.fromkeys(seeds)), self.program.objective.space
         words = [candidate_words(self.program.study, seed, range(self._capacity)) for seed in distinct]
         of_seeds = study_designs(space, self.surrogate, distinct, dtype), stack_words(words)
         rows = np.array([distinct.index(seed) for seed in seeds])
-        design, even = jax.tree.map(lambda a: a[rows], of_seeds)
+        design, search_words = jax.tree.map(lambda a: a[rows], of_seeds)
 
         def fold(task: Array, seed: Array) -> Array:
             return jax.random.fold_in(jax.random.fold_in(self.noise_key, task), seed)
 
         noise_keys = jax.vmap(fold)(jnp.asarray(numbers, jnp.uint32), jnp.asarray(seeds, jnp.uint32))
-        return Searches(jax.tree.map(lambda a: a[numbers], self.tasks), design, even, noise_keys)
+        return Searches(jax.tree.map(lambda a: a[numbers], self.tasks), design, search_words, noise_keys)
 
 
 class _Part(NamedTuple):

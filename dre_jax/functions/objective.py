@@ -46,7 +46,10 @@ class Objective:
         if self.takes_point:
             return point.astype(dtype)
         values = dict(zip(self.space.sequence, self.space.layout.values(point, jnp), strict=True))
-        kinds = {name: jnp.int32 if isinstance(one, (Categorical, Int)) else dtype for name, one in self.space.items()}
+        kinds = {
+            name: jnp.int32 if isinstance(parameter, (Categorical, Int)) else dtype
+            for name, parameter in self.space.items()
+        }
         return {name: values[name].astype(kinds[name]) for name in self.space}
 
     def check(self, task: Any, key: Array) -> str:
@@ -68,7 +71,7 @@ class Objective:
             raise ConfigError(f"{rule} calls the host (a callback or a print)")
         outputs = traced.out_avals
         if len(outputs) != 1 or outputs[0].shape or not _is_real(outputs[0].dtype):
-            shown = ", ".join(f"{one.dtype}{list(one.shape)}" for one in outputs)
+            shown = ", ".join(f"{output.dtype}{list(output.shape)}" for output in outputs)
             raise ConfigError(f"{rule} returns {shown or 'nothing'}")
         return digest(text.encode(), *traced.consts)
 

@@ -154,15 +154,15 @@ def optimize_functions(
         "tasks": digest(*jax.tree.leaves(tasks), jax.random.key_data(noise_key)),
     }
     file = SearchFile(None if path is None else Path(path), origin)
-    places = [(task, seed) for task in range(n_tasks) for seed in seeds]
-    missing = [place for place in places if place not in file.finished]
-    with Bar("searches", len(places), quiet=quiet, start=len(places) - len(missing)) as bar:
+    search_ids = [(task, seed) for task in range(n_tasks) for seed in seeds]
+    missing = [search_id for search_id in search_ids if search_id not in file.finished]
+    with Bar("searches", len(search_ids), quiet=quiet, start=len(search_ids) - len(missing)) as bar:
         for finished in search.run(missing):
             file.add(finished)
             bar.advance_to(len(file.finished))
     shape = n_tasks, len(seeds), n_trials
-    points = np.array([file.finished[place].points for place in places]).reshape(*shape, len(space))
-    values = np.array([file.finished[place].values for place in places]).reshape(shape)
+    points = np.array([file.finished[search_id].points for search_id in search_ids]).reshape(*shape, len(space))
+    values = np.array([file.finished[search_id].values for search_id in search_ids]).reshape(shape)
     return FunctionSearches(points, values, best_so_far(values, direction))
 
 

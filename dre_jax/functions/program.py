@@ -45,7 +45,7 @@ class Searches(NamedTuple):
 
     task: Any
     design: StudyDesign
-    even: ScrambledWords
+    candidate_words: ScrambledWords
     """Of the candidates of C trials."""
     noise_key: Array
 
@@ -65,13 +65,13 @@ class Progress(NamedTuple):
 def no_progress(config: ProgramConfig, capacity: int, n_searches: int, dtype: Any) -> Progress:
     """Returns searches without trials, which have room for C of them."""
     n_parts = len(config.objective.space)
-    one = Progress(
+    progress = Progress(
         empty_state(capacity, capacity, n_parts, dtype),
         jnp.zeros((capacity, n_parts), dtype),
         jnp.full(capacity, jnp.nan, dtype),
         jnp.bool_(False),
     )
-    return jax.tree.map(lambda a: jnp.broadcast_to(a, (n_searches, *a.shape)), one)
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (n_searches, *a.shape)), progress)
 
 
 def advance(*args: Any, **kwargs: Any) -> Progress:
@@ -102,10 +102,10 @@ def _advance(
     history, are static.
     """
 
-    def one(params: Any, search: Searches, progress: Progress) -> Progress:
+    def advance_search(params: Any, search: Searches, progress: Progress) -> Progress:
         return lax.fori_loop(start, stop, partial(_take_batch, config, params, search, capacity), progress)
 
-    result: Progress = map_studies(one, config.mesh, params, searches, progress, count)
+    result: Progress = map_studies(advance_search, config.mesh, params, searches, progress, count)
     return result
 
 
@@ -113,8 +113,8 @@ def _take_batch(
     config: ProgramConfig, params: Any, search: Searches, capacity: int, i: Array, progress: Progress
 ) -> Progress:
     def suggest(state: StudyState, number: Array) -> tuple[StudyState, tuple[Array, Array]]:
-        even = ScrambledWords(*(words[number] for words in search.even))
-        point, is_undefined = next_point(config.study, params, state, search.design, even, number, capacity)
+        candidate_words = ScrambledWords(*(words[number] for words in search.candidate_words))
+        point, is_undefined = next_point(config.study, params, state, search.design, candidate_words, number, capacity)
         return add_pending(state, point), (point, is_undefined)
 
     numbers = i * config.batch + jnp.arange(config.batch, dtype=jnp.int32)

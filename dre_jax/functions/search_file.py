@@ -22,7 +22,7 @@ class FinishedSearch(NamedTuple):
     """f64[T], NaN where a trial failed."""
 
 
-Place = tuple[int, int]
+SearchId = tuple[int, int]
 """Number of the task, and the seed."""
 
 
@@ -35,7 +35,7 @@ class SearchFile:
     def __init__(self, path: Path | None, origin: Mapping[str, Any]) -> None:
         """Opens the file, or begins it. Raises `DataError` if it has other searches."""
         self._path = path
-        self.finished: dict[Place, FinishedSearch] = {}
+        self.finished: dict[SearchId, FinishedSearch] = {}
         if path is None:
             return
         make_folder(path.parent)
@@ -47,24 +47,24 @@ class SearchFile:
             return
         if len(whole) < len(lines):
             write_text(path, "".join(whole))
-        own, theirs = json.loads(json.dumps(origin)), _read(path, whole[0])
-        different = [name for name in own if own[name] != theirs.get(name)]
+        expected, saved = json.loads(json.dumps(origin)), _read(path, whole[0])
+        different = [name for name in expected if expected[name] != saved.get(name)]
         if different:
             rule = "must hold searches of this call, but differs in"
             raise DataError(f"{path} {rule} {', '.join(different)}: choose another file")
         for line in whole[1:]:
             row = _read(path, line)
-            one = FinishedSearch(*(np.array(row[name], np.float64) for name in FinishedSearch._fields))
-            self.finished[row["task"], row["seed"]] = one
+            search = FinishedSearch(*(np.array(row[name], np.float64) for name in FinishedSearch._fields))
+            self.finished[row["task"], row["seed"]] = search
 
-    def add(self, searches: Iterable[tuple[Place, FinishedSearch]]) -> None:
+    def add(self, searches: Iterable[tuple[SearchId, FinishedSearch]]) -> None:
         """Adds finished searches. Raises `DataError` if the file cannot be written."""
         new = dict(searches)
         self.finished |= new
         if self._path is not None:
             rows = (
-                {"task": task, "seed": seed, "points": one.points.tolist(), "values": one.values.tolist()}
-                for (task, seed), one in new.items()
+                {"task": task, "seed": seed, "points": search.points.tolist(), "values": search.values.tolist()}
+                for (task, seed), search in new.items()
             )
             append_text(self._path, "".join(json.dumps(row) + "\n" for row in rows))
 

@@ -27,7 +27,7 @@ _LOG_SCALE_PRIOR = (2.0, 1.5)
 """Mean and standard deviation of the Gaussian prior of the log signal variance: labels have a pattern."""
 _SHORTER = 1.0
 """By which the prior mean of the log length scales is below that of regression: boundaries are local."""
-_LENGTH_OF_ONE_LABEL = 0.3
+_SINGLE_LABEL_LENGTH = 0.3
 """Length scale, in units of the square root of the number of columns, of labels that are equal and so tell none."""
 _CERTAIN = 50.0
 """Log odds."""
@@ -170,11 +170,11 @@ def fit_classifier(x: Array, labels: Array, where: Array) -> GPParams:
         return replace(params, log_scale=params.log_scale + mean)
 
     best = maximise_from_starts(FITTING, objective, start_at, clip_hyperparameters, x)
-    local = math.log(_LENGTH_OF_ONE_LABEL) + 0.5 * math.log(x.shape[-1])
-    return replace(best, log_length=jnp.where(_has_both(labels, where), best.log_length, local))
+    local = math.log(_SINGLE_LABEL_LENGTH) + 0.5 * math.log(x.shape[-1])
+    return replace(best, log_length=jnp.where(_has_both_labels(labels, where), best.log_length, local))
 
 
-def _has_both(labels: Array, where: Array) -> Array:
+def _has_both_labels(labels: Array, where: Array) -> Array:
     return jnp.any(where & (labels > 0.0)) & jnp.any(where & (labels < 0.0))
 
 
@@ -200,7 +200,7 @@ def condition_classifier(params: GPParams, x: Array, labels: Array, where: Array
     hypotheses = jnp.stack([covariance, jnp.full_like(covariance, _CONSTANT_VAR)])
     modes = jax.vmap(find_mode, in_axes=(0, None, None))(hypotheses, labels, where)
     evidence, gradient = jax.vmap(_evidence_at)(modes), modes.likelihood.gradient
-    log_odds = jnp.where(_has_both(labels, where), evidence[0] - evidence[1] - 1.0, _CERTAIN)
+    log_odds = jnp.where(_has_both_labels(labels, where), evidence[0] - evidence[1] - 1.0, _CERTAIN)
     rate = jax.scipy.special.log_ndtr(_CONSTANT_VAR * jnp.sum(gradient[1]))
     return Classifier(params, gradient[0], log_odds, rate)
 
@@ -213,7 +213,7 @@ def log_probability(classifier: Classifier, x: Array, new: Array) -> Array:
     variance there.
     """
     cross = latent_covariance(classifier.params, x, new)
-    by_place = jax.scipy.special.log_ndtr(matmul(classifier.weights, cross))
+    by_signal = jax.scipy.special.log_ndtr(matmul(classifier.weights, cross))
     log_odds = classifier.log_odds
     by_chance = jax.nn.log_sigmoid(-log_odds) + classifier.log_rate
-    return jnp.logaddexp(jax.nn.log_sigmoid(log_odds) + by_place, by_chance)
+    return jnp.logaddexp(jax.nn.log_sigmoid(log_odds) + by_signal, by_chance)

@@ -21,7 +21,7 @@ def _sequential_on_cpu(raw: Callable[..., Array]) -> Callable[..., Array]:
     """Returns the function with a batching rule that loops over the batch on a CPU, once for nested batches."""
 
     def loop(*args: Array) -> Array:
-        return lax.map(lambda one: raw(*one), args)
+        return lax.map(lambda arguments: raw(*arguments), args)
 
     single = custom_vmap(raw)
     batch = custom_vmap(partial(lax.platform_dependent, cpu=loop, default=jax.vmap(raw)))

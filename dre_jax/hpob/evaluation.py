@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
-from dre_jax.data.files import check_target, existing_json, make_folder, place, remove_left_over, stamp
+from dre_jax.data.files import check_target, existing_json, location, make_folder, remove_left_over, stamp
 from dre_jax.data.hpob import Outline, files_of
 from dre_jax.errors import ConfigError, DataError, MethodError, import_extra
 from dre_jax.hpob.compiled_runs import CompiledRunner, ContinuousRunner
@@ -178,7 +178,7 @@ class Evaluation:
             raise DataError(f"{self.out} holds another evaluation ({differences}); give another file or remove it")
         for space, dataset, seed, trace in results.runs():
             if len(trace) != self.plan.trials + 1:
-                run = f"{place(self.out, space, dataset)}, seed {seed!r}"
+                run = f"{location(self.out, space, dataset)}, seed {seed!r}"
                 raise DataError(f"{run}: a run must have {self.plan.trials} trials, but has {len(trace) - 1}")
         return replace(results, meta={**meta_saved, "backends": with_backend(meta_saved.get("backends", []))})
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.data import checks
-from dre_jax.data.files import find_json, place
+from dre_jax.data.files import find_json, location
 from dre_jax.data.hpob import DESIGNS, files_of, outline
 from dre_jax.data.table_files import read_objects, read_tables
 from dre_jax.errors import ConfigError, DataError
@@ -52,7 +52,7 @@ class LazySpaces(Mapping[str, Datasets]):
             datasets: Datasets = {}
             for path in self._paths:
                 for name, value in read_tables(path).get(space, {}).items():
-                    checks.table(value, place(path, space, name))
+                    checks.table(value, location(path, space, name))
                     arrays = value.items()
                     datasets[name] = {key: x.tolist() if isinstance(x, np.ndarray) else x for key, x in arrays}
             self._read[space] = datasets

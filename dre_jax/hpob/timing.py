@@ -43,8 +43,8 @@ def suggestion_times(method: str, out: Path, *, data: str = BUNDLED, space: str 
       space: search space.
       split: whose first task.
     """
-    place = [] if (data, space) == (BUNDLED, SPACE) else [Path(data).name, space]
-    path = out / "times" / f"{'-'.join([method.replace('/', '-'), *place])}.json"
+    suffix = [] if (data, space) == (BUNDLED, SPACE) else [Path(data).name, space]
+    path = out / "times" / f"{'-'.join([method.replace('/', '-'), *suffix])}.json"
     if not path.exists():
         make_folder(path.parent)
         # A process of its own: methods share programs, and the second to be timed would find them compiled.

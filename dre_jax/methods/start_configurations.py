@@ -40,8 +40,8 @@ def _thin_task(task: Task, random: np.random.Generator) -> Task:
     if task.n_rows <= _MOST_ROWS:
         return task
     order = np.argsort(-task.y, kind="stable")
-    others = random.choice(order[_BEST_ROWS:], _MOST_ROWS - _BEST_ROWS, replace=False)
-    rows = np.concatenate([order[:_BEST_ROWS], others])
+    other_rows = random.choice(order[_BEST_ROWS:], _MOST_ROWS - _BEST_ROWS, replace=False)
+    rows = np.concatenate([order[:_BEST_ROWS], other_rows])
     return Task(task.name, task.X[rows], task.y[rows])
 
 

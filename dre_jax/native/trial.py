@@ -70,9 +70,9 @@ _MEAN, _LOSS = 1.1, 6.5
 def _one_step() -> tuple[float, float]:
     """Returns the first moment of the last kernel, and the loss, of one scorer without a deep set on two rows."""
     scorers = _array([[[1.0, 0.0, 2.0, 1.0]], [[0.0] * 4], [[0.0] * 4]])
-    nothing, rows, both = _array([[[[0]]]], np.int32), _array([[[[0, 1]]]], np.int32), _array([[[[True, True]]]], bool)
+    nothing, rows, where = _array([[[[0]]]], np.int32), _array([[[[0, 1]]]], np.int32), _array([[[[True, True]]]], bool)
     response, weight = _array([[[[1.0, 4.0]]]]), _array([[[[1.0, 1.0]]]])
-    lists = Lists(nothing, nothing > 0, _array([[[[0.0]]]]), rows, response, both, weight, rows, rows)
+    lists = Lists(nothing, nothing > 0, _array([[[[0.0]]]]), rows, response, where, weight, rows, rows)
     scorers, _, losses = train_steps(
         scorers,
         _array(np.zeros((3, 1, 0))),

@@ -141,9 +141,11 @@ def _update_inverse(inverse: Array, is_identity: Array, step: Array, change: Arr
     scale = jnp.where(is_identity, curvature / jnp.where(has_curvature, squares, 1.0), 1.0)
     inverse = inverse * scale[:, None, None]
     product = _product(inverse, change)
-    both = step[:, :, None] * product[:, None, :] + product[:, :, None] * step[:, None, :]
+    cross_terms = step[:, :, None] * product[:, None, :] + product[:, :, None] * step[:, None, :]
     factor = (1.0 + _dot(change, product) / curvature) / curvature
-    update = inverse - both / curvature[:, None, None] + factor[:, None, None] * step[:, :, None] * step[:, None, :]
+    update = (
+        inverse - cross_terms / curvature[:, None, None] + factor[:, None, None] * step[:, :, None] * step[:, None, :]
+    )
     is_updated = has_curvature & jnp.all(jnp.isfinite(update), axis=(1, 2))
     return jnp.where(is_updated[:, None, None], update, inverse / scale[:, None, None]), is_identity & ~is_updated
 
@@ -157,6 +159,6 @@ def _dot(a: Array, b: Array) -> Array:
     return jnp.sum(a * b, axis=1)
 
 
-def _select(where: Array, one: _Search, other: _Search) -> _Search:
+def _select(where: Array, first: _Search, second: _Search) -> _Search:
     """Returns the first search where bool[S] holds, the second elsewhere."""
-    return jax.tree.map(lambda a, b: jnp.where(where.reshape(-1, *[1] * (a.ndim - 1)), a, b), one, other)
+    return jax.tree.map(lambda a, b: jnp.where(where.reshape(-1, *[1] * (a.ndim - 1)), a, b), first, second)

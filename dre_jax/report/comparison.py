@@ -144,9 +144,13 @@ class Comparison(NamedTuple):
         """
         one_of("the method", method, self.methods)
         regret = self.rounded_regret()[:, :, trial]
-        own = regret[self.methods.index(method)]
+        method_regret = regret[self.methods.index(method)]
         return {
-            name: WinTieLoss(int((own < other).sum()), int((own == other).sum()), int((own > other).sum()))
+            name: WinTieLoss(
+                int((method_regret < other).sum()),
+                int((method_regret == other).sum()),
+                int((method_regret > other).sum()),
+            )
             for name, other in zip(self.methods, regret, strict=True)
             if name != method
         }

@@ -70,20 +70,22 @@ def _split(argument: str | os.PathLike[str]) -> tuple[str | None, str | os.PathL
 
 
 def _names(read: Sequence[tuple[str | None, ResultFile]]) -> list[str]:
-    preferred_names = [name or _own_name(file) for name, file in read]
+    preferred_names = [name or _method_name(file) for name, file in read]
     often = Counter(preferred_names)
     names = [
-        name or (own if often[own] == 1 else _stem(file.path))
-        for (name, file), own in zip(read, preferred_names, strict=True)
+        name or (preferred_name if often[preferred_name] == 1 else _stem(file.path))
+        for (name, file), preferred_name in zip(read, preferred_names, strict=True)
     ]
     for name, count in Counter(names).items():
         if count > 1:
-            paths = ", ".join(str(file.path) for own, (_, file) in zip(names, read, strict=True) if own == name)
+            paths = ", ".join(
+                str(file.path) for other_name, (_, file) in zip(names, read, strict=True) if other_name == name
+            )
             raise ConfigError(f"methods must have different names (give NAME=FILE), but {name!r} is that of {paths}")
     return names
 
 
-def _own_name(file: ResultFile) -> str:
+def _method_name(file: ResultFile) -> str:
     name = file.results.meta.get("method")
     return name if isinstance(name, str) and name.strip() else _stem(file.path)
 
@@ -92,7 +94,8 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".json")
 
 
-_OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method has a protocol of its own
+_METHOD_FIELDS = ("trials", "method")
+"""Fields in which methods may differ: runs are cut, and a host method has a protocol of its own."""
 
 
 def warn_of_differences(files: Mapping[str, ResultFile], comparison: Comparison) -> None:
@@ -101,7 +104,9 @@ def warn_of_differences(files: Mapping[str, ResultFile], comparison: Comparison)
     for name, file in files.items():
         protocol = file.results.meta.get("protocol")
         if isinstance(protocol, Mapping):
-            description = ", ".join(f"{key} {value}" for key, value in sorted(protocol.items()) if key not in _OWN)
+            description = ", ".join(
+                f"{key} {value}" for key, value in sorted(protocol.items()) if key not in _METHOD_FIELDS
+            )
             protocols.setdefault(description, []).append(name)
     groups = "; ".join(f"{', '.join(names)}: {protocol}" for protocol, names in protocols.items())
     differences = [f"the methods follow different protocols: {groups}"] if len(protocols) > 1 else []
@@ -120,7 +125,7 @@ def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[s
     return {name: read_results(path) for name, path in paths.items()}
 
 
-def published_files(folder: str | os.PathLike[str], own: Mapping[str, Results]) -> dict[str, ResultFile]:
+def published_files(folder: str | os.PathLike[str], user_results: Mapping[str, Results]) -> dict[str, ResultFile]:
     """Returns the runs of a user's results by published methods that have all of them, by the method's name.
 
     ``folder`` holds files of `PUBLISHED`. Results of a continuous search are compared with methods of that protocol.
@@ -128,11 +133,11 @@ def published_files(folder: str | os.PathLike[str], own: Mapping[str, Results]) 
     Raises `DataError` as `read_published`, or if no method has all runs; warns of the methods that lack some, which are
     left out.
     """
-    is_continuous = any("continuous" in str(results.meta.get("protocol")) for results in own.values())
+    is_continuous = any("continuous" in str(results.meta.get("protocol")) for results in user_results.values())
     all_results = read_published(folder, "continuous" if is_continuous else "discrete")
-    runs = {run[:3] for results in own.values() for run in results.runs()}
+    runs = {run[:3] for results in user_results.values() for run in results.runs()}
     lacking = {name: len(runs - {run[:3] for run in results.runs()}) for name, results in all_results.items()}
-    complete = [name for name, count in lacking.items() if not count and name not in own]
+    complete = [name for name, count in lacking.items() if not count and name not in user_results]
     if left_out := [f"{name} lacks {count}" for name, count in lacking.items() if count]:
         text = f"published methods without all {pluralize(len(runs), 'run')} are left out: {', '.join(left_out)}"
         if not complete:

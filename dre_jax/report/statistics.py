@@ -137,7 +137,7 @@ def _pairwise(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return p
 
 
-def signed_rank(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
+def signed_rank(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float:
     """Two-sided p-value of Wilcoxon's signed-rank test on f64[n] pairs, equal to 8 decimals or not.
 
     Absolute differences are ranked together, zeros included and ties with their mean rank; then the zeros are left out
@@ -152,7 +152,7 @@ def signed_rank(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) ->
     0.25
     """
     # In whole units of the last decimal: equal differences are then equal in floating point as well.
-    differences = np.round(one * 10.0**DECIMALS) - np.round(other * 10.0**DECIMALS)
+    differences = np.round(x * 10.0**DECIMALS) - np.round(y * 10.0**DECIMALS)
     differs = differences != 0
     double_rank = np.rint(2 * stats.rankdata(np.abs(differences))).astype(np.int64)[differs]  # whole numbers
     if not double_rank.size:

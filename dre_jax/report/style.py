@@ -63,7 +63,7 @@ def display_name(name: str, longest: int = LONGEST) -> str:
 
 
 @contextlib.contextmanager
-def own_settings(more: dict[Any, Any]) -> Iterator[None]:
+def fixed_settings(more: dict[Any, Any]) -> Iterator[None]:
     """Matplotlib's defaults whatever the user's settings, names taken literally, and SVG that is always the same."""
     import matplotlib
 
@@ -86,7 +86,7 @@ def new_figure(size: tuple[float, float], *paths: Path, **settings: Any) -> Iter
     """Yields a figure of `size` inches to draw in, with more of Matplotlib's settings, and writes it as `write`."""
     from matplotlib.figure import Figure
 
-    with own_settings(settings):
+    with fixed_settings(settings):
         figure = Figure(figsize=size, layout="constrained")
         yield figure
     write(figure, *paths, **settings)
@@ -101,6 +101,6 @@ def write(figure: Figure, *paths: Path, **settings: Any) -> None:
 
 def write_to(file: BinaryIO, figure: Figure, kind: str = "png", **settings: Any) -> None:
     """Writes a figure to an open file, as ``png`` or ``svg``."""
-    with own_settings(settings):
+    with fixed_settings(settings):
         figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
     figure.set_layout_engine("none")  # stays as the first file has it: that takes half of the time

@@ -103,7 +103,7 @@ class KeptPrograms:
                 path = folder / _FOLDER / hashlib.sha256(f"{text} {_surroundings()}".encode()).hexdigest()
         if path is not None:
             with contextlib.suppress(Exception):  # absent, damaged, or of another machine or user: compiled again
-                _check_own(path)
+                _check_owner(path)
                 payload, out_structure, shapes = pickle.loads(path.read_bytes())
                 result = jax.tree.unflatten(out_structure, map(_shape_of, shapes))
                 _load_lapack()
@@ -113,7 +113,7 @@ class KeptPrograms:
             if self._purpose:
                 report_progress(f"compiling {self._purpose}, which takes seconds and is kept for later processes")
         traced = self._jitted.trace(**static, **dynamic)
-        shapes = [(one.shape, one.dtype, one.weak_type) for one in jax.tree.leaves(traced.out_info)]
+        shapes = [(output.shape, output.dtype, output.weak_type) for output in jax.tree.leaves(traced.out_info)]
         result = jax.tree.unflatten(jax.tree.structure(traced.out_info), map(_shape_of, shapes))
         return _Entry(run(_compile, traced.lower(), path, shapes), result)
 
@@ -230,7 +230,7 @@ def _installation() -> str:
     return f"{state} {versions} {platform.machine()} {platform.processor()} {sorted(features)} {jax.device_count()}"
 
 
-def _check_own(path: Path) -> None:
+def _check_owner(path: Path) -> None:
     """Raises `PermissionError` for a file of another user, since a program is code."""
     if hasattr(os, "getuid") and path.stat().st_uid != os.getuid():
         raise PermissionError(path)

@@ -122,8 +122,8 @@ def log_mixture_improvement(log_weight: Array, means: Array, variances: Array, i
     observation's noise. The improvement of one Gaussian with the moments of the mixture differs: a component of little
     weight and another mean increases the variance everywhere.
     """
-    each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise[:, None])
-    return jax.nn.logsumexp(log_weight[:, None] + each, axis=0)
+    log_improvements = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise[:, None])
+    return jax.nn.logsumexp(log_weight[:, None] + log_improvements, axis=0)
 
 
 def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:

@@ -260,9 +260,9 @@ def _run_items(
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """Yields the traces of some tasks of a group, which are one compiled call; all else is NumPy's work."""
     tasks = [sort_task(item.task) for item in items]
-    places = [np.argsort(task.order) for task in tasks]
+    ranks = [np.argsort(task.order) for task in tasks]
     starts = [[item.designs[seed] for seed in group.seeds] for item in items]
-    designs = np.array([place[np.array(rows)] for place, rows in zip(places, starts, strict=True)], np.int32)
+    designs = np.array([rank[np.array(rows)] for rank, rows in zip(ranks, starts, strict=True)], np.int32)
     seed_ids = [run_id(seed) for seed in group.seeds]
     run_ids = np.array([[(run_id(item.name), seed_id) for seed_id in seed_ids] for item in items], np.uint32)
     key_data = np.stack([item.key_data for item in items])

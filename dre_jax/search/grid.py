@@ -114,28 +114,28 @@ def grid(method: Method, params: Any, runs: GridRuns, counts: Array, config: Gri
     """
     options = config.n_trials, config.stop_at_optimum, config.side_by_side, config.single_loop
 
-    def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
+    def run_design(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
         return run(method, params, task, design, key, *options)
 
-    own = config.params_by_task
+    by_task = config.params_by_task
 
     def side_by_side(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
         del counts
-        of_a_task = jax.vmap(one_run, in_axes=(None, None, 0, 0))
-        return jax.vmap(of_a_task, in_axes=(0 if own else None, 0, 0, 0))(params, tables, designs, keys)
+        of_a_task = jax.vmap(run_design, in_axes=(None, None, 0, 0))
+        return jax.vmap(of_a_task, in_axes=(0 if by_task else None, 0, 0, 0))(params, tables, designs, keys)
 
-    def one_by_one(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
-        def one_task(params: Any, task: SearchTask, designs: Array, keys: Array) -> Array:
-            return _map_in_turn(partial(one_run, params, task), counts[0, 0, 1], (config.n_trials,), designs, keys)
+    def in_turn(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
+        def run_task(params: Any, task: SearchTask, designs: Array, keys: Array) -> Array:
+            return _map_in_turn(partial(run_design, params, task), counts[0, 0, 1], (config.n_trials,), designs, keys)
 
         shape = (designs.shape[1], config.n_trials)
-        if own:
-            return _map_in_turn(one_task, counts[0, 0, 0], shape, params, tables, designs, keys)
-        return _map_in_turn(partial(one_task, params), counts[0, 0, 0], shape, tables, designs, keys)
+        if by_task:
+            return _map_in_turn(run_task, counts[0, 0, 0], shape, params, tables, designs, keys)
+        return _map_in_turn(partial(run_task, params), counts[0, 0, 0], shape, tables, designs, keys)
 
     def on_a_device(params: Any, runs: GridRuns, counts: Array) -> Array:
         keys = run_keys(runs.key_data, runs.run_ids, config.key_impl)
-        return (side_by_side if config.side_by_side else one_by_one)(params, runs.tables, runs.designs, keys, counts)
+        return (side_by_side if config.side_by_side else in_turn)(params, runs.tables, runs.designs, keys, counts)
 
     in_specs = _specs(config)
     return jax.shard_map(on_a_device, mesh=config.mesh, in_specs=in_specs, out_specs=in_specs[2], check_vma=False)(
@@ -148,7 +148,7 @@ def run_keys(key_data: Array, run_ids: Array, impl: Any = None) -> Array:
 
     def run_key(key: Array, ids: Array) -> Array:
         # A loop, because the generator is unrolled into two hundred operations wherever it is called.
-        return lax.scan(lambda key, one: (jax.random.fold_in(key, one), None), key, ids)[0]
+        return lax.scan(lambda key, number: (jax.random.fold_in(key, number), None), key, ids)[0]
 
     by_run = jax.vmap(jax.vmap(run_key, in_axes=(None, 0)))
     return by_run(jax.random.wrap_key_data(key_data, impl=impl), run_ids)

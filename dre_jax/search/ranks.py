@@ -28,8 +28,8 @@ def mean_tie_ranks(scores: Array, where: Array) -> Array:
 
 def _ascending_keys(x: Array) -> Array:
     """Returns integers in the order of the floats, with equal zeros and NaN last: a CPU sorts them faster."""
-    one_zero = jnp.where(x == 0.0, 0.0, jnp.where(jnp.isnan(x), jnp.nan, x))
-    bits = jax.lax.bitcast_convert_type(one_zero, jnp.int32)
+    unsigned_zeros = jnp.where(x == 0.0, 0.0, jnp.where(jnp.isnan(x), jnp.nan, x))
+    bits = jax.lax.bitcast_convert_type(unsigned_zeros, jnp.int32)
     return bits ^ ((bits >> 31) & jnp.int32(0x7FFFFFFF))
 
 

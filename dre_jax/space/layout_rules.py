@@ -84,15 +84,16 @@ class Linear:
         """
         least: Any = 0.0
         most: Any = 0.0
-        own = dict(self.weights)[i]
+        coefficient = dict(self.weights)[i]
         for j, weight in self.weights:
             if j != i:
-                one, other = (xp.where(active[j], weight * end, 0.0) for end in ends[j])
-                least, most = least + (one if weight > 0 else other), most + (other if weight > 0 else one)
-        bounds = (self.low - most) / own, (self.high - least) / own
-        lower, upper = bounds if own > 0 else bounds[::-1]
-        lower = part.neighbour(lower, 1.0, xp, or_equal=not (self.strict and own < 0))
-        upper = part.neighbour(upper, -1.0, xp, or_equal=not (self.strict and own > 0))
+                from_low, from_high = (xp.where(active[j], weight * end, 0.0) for end in ends[j])
+                least = least + (from_low if weight > 0 else from_high)
+                most = most + (from_high if weight > 0 else from_low)
+        bounds = (self.low - most) / coefficient, (self.high - least) / coefficient
+        lower, upper = bounds if coefficient > 0 else bounds[::-1]
+        lower = part.neighbour(lower, 1.0, xp, or_equal=not (self.strict and coefficient < 0))
+        upper = part.neighbour(upper, -1.0, xp, or_equal=not (self.strict and coefficient > 0))
         applies = self.applies(active)
         return xp.where(applies, lower, -np.inf), xp.where(applies, upper, np.inf)
 
@@ -131,10 +132,10 @@ class Table:
         """Returns the distances f[..., n] of coordinates from all rows: sums over the active hyperparameters."""
         total: Any = 0.0
         for i, column in zip(self.positions, self.coordinates(parts).T, strict=True):
-            own, is_missing = middles[i][..., None], np.isnan(column)
-            shape = (1,) * (own.ndim - 1) + (-1,)
-            rows = xp.asarray(np.where(is_missing, 1e3, column), own.dtype).reshape(shape)
-            distance = xp.abs(own - rows)
+            middle, is_missing = middles[i][..., None], np.isnan(column)
+            shape = (1,) * (middle.ndim - 1) + (-1,)
+            rows = xp.asarray(np.where(is_missing, 1e3, column), middle.dtype).reshape(shape)
+            distance = xp.abs(middle - rows)
             if getattr(parts[i], "ordered", True) is False:
                 distance = xp.where(distance > _SAME, xp.maximum(distance, 1.0), distance)
             if is_fixed is not None:

@@ -65,7 +65,7 @@ def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = No
             continue
         active, values = layout.active(points), layout.values(points)
         is_left, rest = rule.applies(active), rule.low - rule.total(values, active)
-        for i, weight in sorted(rule.weights, key=lambda one: -sequence.index(one[0])):
+        for i, weight in sorted(rule.weights, key=lambda item: -sequence.index(item[0])):
             if fixed is None or np.isnan(fixed[i]):
                 part = cast(Number, layout.parts[i])
                 value, (low, high) = values[i] + rest / weight, part.ends

@@ -128,7 +128,7 @@ class StepNumbers(NamedTuple):
 
 def draw_step_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Any) -> StepNumbers:
     """Draws the random numbers of one round of steps before a trial of some number."""
-    width_key, change_key, one_key, step_key, level_key = jax.random.split(key, 5)
+    width_key, change_key, coin_key, step_key, level_key = jax.random.split(key, 5)
     shape = (config.steps, n_parts)
     changed = jnp.where(trial < config.bold, jnp.asarray(0.5, dtype), jnp.asarray(config.changed, dtype))
     return StepNumbers(
@@ -136,7 +136,7 @@ def draw_step_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Ar
         jax.random.normal(step_key, shape, dtype),
         jax.random.uniform(level_key, shape, dtype),
         jax.random.bernoulli(change_key, changed, shape),
-        jax.random.uniform(one_key, shape, dtype),
+        jax.random.uniform(coin_key, shape, dtype),
     )
 
 
@@ -159,7 +159,7 @@ def steps_from(
     new = jnp.where(jnp.asarray(layout.is_unordered)[None, :], numbers.anywhere, near)
     active = jnp.stack(layout.active(start, jnp), axis=-1)
     coin = jnp.where(active, numbers.coin, -1.0)
-    one = coin == jnp.max(coin, axis=1, keepdims=True)
+    has_largest_coin = coin == jnp.max(coin, axis=1, keepdims=True)
     # The old coordinate of a hyperparameter that becomes active has no meaning, so the new one is uniform.
     start = jnp.where(active, start, numbers.anywhere)
-    return jnp.where((numbers.is_changed | one) & active, new, start)
+    return jnp.where((numbers.is_changed | has_largest_coin) & active, new, start)

@@ -112,8 +112,8 @@ def log_expected_excess(predictions: Components, thresholds: Array) -> Array:
     log_weight, mean, deviation = predictions
     finite = jnp.isfinite(thresholds)
     t = jnp.where(finite, thresholds, 0.0)[None, :, None]
-    each = log_expected_improvement(-mean[:, None, :], deviation[:, None, :], -t)
-    return jnp.where(finite[None, :], jax.nn.logsumexp(log_weight[None, None] + each, axis=2), _NOTHING)
+    log_improvements = log_expected_improvement(-mean[:, None, :], deviation[:, None, :], -t)
+    return jnp.where(finite[None, :], jax.nn.logsumexp(log_weight[None, None] + log_improvements, axis=2), _NOTHING)
 
 
 def log_hypervolume_improvement(boxes: Boxes, log_excess: Array) -> Array:

@@ -51,7 +51,7 @@ class SuggestionInputs(NamedTuple):
     """What the method's `fit` returned."""
     trials: TrialRecord
     """The trials so far."""
-    even: Array
+    sobol_points: Array
     """f[even, P], points drawn evenly; see `dre_jax.space.sobol`. Their precision is that of the suggestion."""
     key: Array
     """The run's PRNG key."""
@@ -101,14 +101,15 @@ def propose(
     inputs: SuggestionInputs,
     n: int = 1,
 ) -> Proposals:
-    """Returns the K points that a method values most, in the precision of ``inputs.even``.
+    """Returns the K points that a method values most, in the precision of ``inputs.sobol_points``.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
     is random search. All but the inputs are static.
     """
     trials = inputs.trials
     # A program of its own, as it is the same for histories of all sizes.
-    method_key, steps, coins = _draw_numbers(config, layout.n_parts, inputs.even.dtype, inputs.key, inputs.number)
+    dtype = inputs.sobol_points.dtype
+    method_key, steps, coins = _draw_numbers(config, layout.n_parts, dtype, inputs.key, inputs.number)
     # Another one, as it does not depend on the candidates and their weights.
     arrays = inputs.params, trials.history, trials.points, trials.pending
     posterior = condition_on_trials(method, layout, config.pending_strategy, *arrays, method_key)
@@ -160,7 +161,7 @@ class _Round(NamedTuple):
 
     points: Array
     values: Array
-    is_even: Array
+    is_sobol: Array
     parents: Array
     n_parents: Array
     is_undefined: Array
@@ -180,12 +181,13 @@ def _draw_rounds(
     coins: Array,
 ) -> _Round:
     """Returns the candidates after the last round."""
-    trials, even, fixed_values, weights = inputs.trials, inputs.even, inputs.fixed_values, inputs.weights
+    trials, sobol_points = inputs.trials, inputs.sobol_points
+    fixed_values, weights = inputs.fixed_values, inputs.weights
     is_weighted = any(weight is not None for weight in weights)
     is_log = weighting.values_are_logarithms(method, sample=config.pending_strategy == "draw")
     rate = _valuation(method, config, inputs.params, posterior, method_key)
-    points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
-    is_even = jnp.arange(len(points)) < config.even
+    points = jnp.concatenate([sobol_points, jnp.zeros((config.steps, layout.n_parts), sobol_points.dtype)])
+    is_sobol = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)
     count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
 
@@ -197,7 +199,7 @@ def _draw_rounds(
         else:
             points = carry.points
         points = _to_rules(layout, _fix_coordinates(points, fixed_values), fixed_values)
-        is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
+        is_sobol = carry.is_sobol & (jnp.arange(len(points)) < config.even)
         points = canonicalize(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
         values = rate(candidates)
@@ -208,13 +210,14 @@ def _draw_rounds(
         if is_weighted:
             scale = None if is_log else weighting.value_scale(values, candidates.where)
             values = _weigh(layout, weights, values, scale, points) + weighting.tie_noise(values, coins)
-        order = jnp.lexsort((coins, is_even, values))[::-1]
+        order = jnp.lexsort((coins, is_sobol, values))[::-1]
         points = points[order]
         parents, n_parents = points[: config.sources], jnp.int32(config.sources)
-        return _Round(points, values[order], is_even[order], parents, n_parents, has_no_value, scale), None
+        return _Round(points, values[order], is_sobol[order], parents, n_parents, has_no_value, scale), None
 
-    scale = None if is_log or not is_weighted else jnp.ones((), even.dtype)
-    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, jnp.bool_(False), scale)
+    scale = None if is_log or not is_weighted else jnp.ones((), sobol_points.dtype)
+    values = jnp.zeros(len(points), sobol_points.dtype)
+    first = _Round(points, values, is_sobol, parents, count, jnp.bool_(False), scale)
     # A loop, so that the method is compiled once.
     return jax.lax.scan(draw_round, first, (steps, coins))[0]
 
@@ -298,9 +301,9 @@ def _may_be_proposed(layout: SpaceLayout, points: Array, trials: TrialRecord) ->
 def _is_new(points: Array, trials: TrialRecord) -> Array:
     """Returns which points f[N, P] are neither evaluated, nor pending, nor to be avoided, bool[N]."""
     radius = jnp.concatenate([jnp.where(trials.history.where | trials.pending, 1e-6, -1.0), trials.radius])
-    others = jnp.concatenate([trials.points, trials.avoid])
+    excluded_points = jnp.concatenate([trials.points, trials.avoid])
 
-    def one(point: Array) -> Array:
-        return jnp.all(jnp.max(jnp.abs(point[None] - others), axis=-1) > radius)
+    def is_new(point: Array) -> Array:
+        return jnp.all(jnp.max(jnp.abs(point[None] - excluded_points), axis=-1) > radius)
 
-    return jax.vmap(one)(points)
+    return jax.vmap(is_new)(points)

@@ -126,8 +126,9 @@ class Suggester:
             none, nowhere = np.zeros(history.where.shape, bool), np.zeros((0, layout.n_parts), dtype)
             record = history, history.x, none, nowhere, np.zeros(0, dtype)
             points = sobol_points(config.even, layout.n_parts, seed).astype(dtype)
-            params, record, even = jax.device_put((with_precision(self._params, dtype), record, points), self._device)
-            inputs = SuggestionInputs(params, TrialRecord(*record), even, self._key, trial)
+            arrays = with_precision(self._params, dtype), record, points
+            params, record, points = jax.device_put(arrays, self._device)
+            inputs = SuggestionInputs(params, TrialRecord(*record), points, self._key, trial)
             search = partial(propose, self._method, layout, config)
             compile_ahead(search, inputs)
             proposals = search(inputs)

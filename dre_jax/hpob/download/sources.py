@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from dre_jax.data import checks
-from dre_jax.data.files import place
+from dre_jax.data.files import location
 from dre_jax.data.hpob import DESIGNS, outline
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.hpob.continuous import read_ranges
@@ -43,7 +43,7 @@ def check_tables(folder: Path) -> str:
     for space in tests.values():
         for dataset, seeds in space.seeds.items():
             if len(seeds) != N_DESIGNS:
-                where = place(folder, space.name, dataset)
+                where = location(folder, space.name, dataset)
                 raise DataError(f"{where}: a test task must have {N_DESIGNS} initial designs, but has {len(seeds)}")
     tasks = " / ".join(str(count) for count in n_tasks.values())
     return f"{N_SPACES} search spaces, {tasks} tasks for training / validation / test, {N_DESIGNS} initial designs"

@@ -86,11 +86,11 @@ def potential(config: MLPConfig, prior: PriorConfig, x: Array, y: Array, where: 
 def predict_networks(config: MLPConfig, prior: PriorConfig, samples: Array, x: Array) -> tuple[Array, Array]:
     """Returns the means f[S, n] at f[n, D], and the noise variances f[S, 1], of sampled networks f[S, P]."""
 
-    def one(z: Array) -> tuple[Array, Array]:
+    def network_outputs(z: Array) -> tuple[Array, Array]:
         params, log_noise = network_at(config, prior, x.shape[-1], z)
         return apply(config, params, x)[:, 0], jnp.exp(log_noise)[None]
 
-    return jax.vmap(one)(samples)
+    return jax.vmap(network_outputs)(samples)
 
 
 Gradient = Callable[[Array], Array]
@@ -150,8 +150,8 @@ class Chain(NamedTuple):
 
 def start_chain(position: Array) -> Chain:
     """Returns a chain without momentum, whose statistics are all one."""
-    one = jnp.ones_like(position)
-    return Chain(position, jnp.zeros_like(position), Scales(one, one, one))
+    ones = jnp.ones_like(position)
+    return Chain(position, jnp.zeros_like(position), Scales(ones, ones, ones))
 
 
 def adapt_scales(scales: Scales, gradient: Array) -> Scales:
@@ -183,12 +183,12 @@ def run_chain(
     """Runs the chain for a number of steps."""
     shape, dtype = chain.position.shape, chain.position.dtype
 
-    def one(chain: Chain, noise: Array) -> tuple[Chain, None]:
+    def step(chain: Chain, noise: Array) -> tuple[Chain, None]:
         return take_step(config, chain, gradient_of(chain.position), noise, adapting=adapting), None
 
     def block(chain: Chain, i: Array | int, size: int) -> Chain:
         noise = jax.random.normal(jax.random.fold_in(key, i), (size, *shape), dtype)
-        return lax.scan(one, chain, noise)[0]
+        return lax.scan(step, chain, noise)[0]
 
     blocks, remainder = divmod(steps, _NOISE_AT_ONCE)
     if blocks:
@@ -199,13 +199,13 @@ def run_chain(
 def sample_chain(config: SGHMCConfig, gradient_of: Gradient, position: Array, key: Array) -> tuple[Array, Chain]:
     """Returns positions f[samples, P] after burn-in of a chain that starts at f[P], and the final chain."""
 
-    def one_sample(chain: Chain, key: Array) -> tuple[Chain, Array]:
+    def keep_sample(chain: Chain, key: Array) -> tuple[Chain, Array]:
         chain = run_chain(config, gradient_of, chain, key, config.keep_every, adapting=False)
         return chain, chain.position
 
     burn_key, key = jax.random.split(key)
     chain = run_chain(config, gradient_of, start_chain(position), burn_key, config.burn_in, adapting=True)
-    chain, positions = lax.scan(one_sample, chain, jax.random.split(key, config.samples))
+    chain, positions = lax.scan(keep_sample, chain, jax.random.split(key, config.samples))
     return positions, chain
 
 

@@ -69,8 +69,8 @@ def choose_rows(meta: SearchSpace, n: int, key: Array) -> tuple[npt.NDArray[np.f
     configurations, ids, counts = np.unique(x, axis=0, return_inverse=True, return_counts=True)
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
     chosen = np.lexsort((random.random(len(counts)), -counts))[:n]
-    owners = np.split(np.isin(ids.ravel(), chosen), np.cumsum([task.n_rows for task in tasks])[:-1])
-    return configurations[chosen], gather_rows(meta, [np.sort(np.argsort(~own, kind="stable")[:n]) for own in owners])
+    masks = np.split(np.isin(ids.ravel(), chosen), np.cumsum([task.n_rows for task in tasks])[:-1])
+    return configurations[chosen], gather_rows(meta, [np.sort(np.argsort(~mask, kind="stable")[:n]) for mask in masks])
 
 
 def past_moments(anchors: np.ndarray, xs: np.ndarray, ys: np.ndarray, wheres: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -135,10 +135,12 @@ class EmpiricalGP(Checked):
         incumbent = jnp.where(jnp.isfinite(best), -best, 0.0)
 
         def improvement(hypothesis: Array) -> tuple[Array, Array]:
-            own, length, noise = hypothesis
-            observed = add_noise(matrix + own * _matern(x, x, length), noise, where)
+            task_variance, length, noise = hypothesis
+            observed = add_noise(matrix + task_variance * _matern(x, x, length), noise, where)
             process = condition_student_t(observed, residual, where, DEGREES_OF_FREEDOM)
-            shift, new_variance = process.predict(cross + own * _matern(x, new, length), variance + own)
+            shift, new_variance = process.predict(
+                cross + task_variance * _matern(x, new, length), variance + task_variance
+            )
             return process.log_density, log_expected_improvement(-new_mean - shift, jnp.sqrt(new_variance), incumbent)
 
         densities, improvements = jax.lax.map(improvement, jnp.asarray(GRID))

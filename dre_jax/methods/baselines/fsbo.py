@@ -102,8 +102,8 @@ def draw_batches(
     if landmarks:
         # A history may be short: the deep set gets a random number of random rows of the support.
         most = jax.random.randint(keep_key, (*shape, 1), 1, config.support + 1)
-        place = jnp.argsort(jax.random.bits(order_key, rows.support.shape, jnp.uint32), axis=-1)
-        is_member = rows.support_where & (place < most)
+        permutation = jnp.argsort(jax.random.bits(order_key, rows.support.shape, jnp.uint32), axis=-1)
+        is_member = rows.support_where & (permutation < most)
         support_where = jnp.where(jnp.any(is_member, axis=-1, keepdims=True), is_member, rows.support_where)
         rows = rows._replace(support_where=support_where)
     y = jnp.where(rows.query_where, table.response[rows.query], 0.0)

@@ -45,17 +45,17 @@ class RGPE(FromSources, ByResponse):
         self, params: SourceProcesses, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
         """Returns the weighted predictions of all Gaussian processes."""
-        own = fit_gp(self.fitting, history.x, y, history.where)
-        losses = self.losses(params, own, history, y, key)
+        process = fit_gp(self.fitting, history.x, y, history.where)
+        losses = self.losses(params, process, history, y, key)
         weights = ranking_weights(losses, self.guard)
         means, variances = predict_sources(params, candidates.x)
-        own_mean, own_variance = gp_posterior(own, history.x, y, history.where, candidates.x)
-        mean = matmul(weights[:-1], means) + weights[-1] * own_mean
-        return mean, matmul(weights[:-1] ** 2, variances) + weights[-1] ** 2 * own_variance
+        process_mean, process_variance = gp_posterior(process, history.x, y, history.where, candidates.x)
+        mean = matmul(weights[:-1], means) + weights[-1] * process_mean
+        return mean, matmul(weights[:-1] ** 2, variances) + weights[-1] ** 2 * process_variance
 
-    def losses(self, params: SourceProcesses, own: GPParams, history: History, y: Array, key: Array) -> Array:
+    def losses(self, params: SourceProcesses, process: GPParams, history: History, y: Array, key: Array) -> Array:
         """Samples shares of misranked pairs, f32[sources + 1, S]; the task at hand is last."""
-        source_key, own_key = jax.random.split(key)
+        source_key, process_key = jax.random.split(key)
         n, n_sources = y.shape[0], params.x.shape[0]
         # Slots in front: slot j draws the same whatever the capacity.
         noise = jax.random.normal(source_key, (n, n_sources, self.samples), y.dtype)
@@ -68,8 +68,8 @@ class RGPE(FromSources, ByResponse):
             return misranked_share((mean[:, None] + matmul(lower, noise)).T, history.level, history.where)
 
         source_shares = jax.vmap(sample_share, in_axes=(0, 1))(params, noise)
-        signal, noises = jax.random.normal(own_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
-        samples = sample_leave_one_out(own, history.x, y, history.where, signal, noises)
+        signal, noises = jax.random.normal(process_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
+        samples = sample_leave_one_out(process, history.x, y, history.where, signal, noises)
         return jnp.concatenate([source_shares, misranked_share_left_out(samples, history.level, history.where)[None]])
 
 
@@ -83,8 +83,8 @@ def ranking_weights(losses: Array, guard: float) -> Array:
     dilutes = dilutes.at[-1].set(False)
     usable_losses = jnp.where(dilutes[:, None], jnp.inf, losses)
     least = (usable_losses == jnp.min(usable_losses, axis=0)[None]).astype(losses.dtype)
-    own = jnp.zeros_like(least).at[-1].set(1.0)
-    wins = jnp.where(least[-1:] > 0, own, least / jnp.sum(least, axis=0)[None])
+    new_task_wins = jnp.zeros_like(least).at[-1].set(1.0)
+    wins = jnp.where(least[-1:] > 0, new_task_wins, least / jnp.sum(least, axis=0)[None])
     return jnp.mean(wins, axis=1)
 
 

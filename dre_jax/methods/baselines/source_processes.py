@@ -104,11 +104,11 @@ def predict_means(sources: SourceProcesses, x: Array) -> Array:
     """Returns the mean of every source's signal, which costs much less than the variance; f32[m, D] -> f32[S, m]."""
 
     def predict_rows(rows: Array) -> Array:
-        def one(source: SourceProcesses) -> Array:
+        def predict_mean(source: SourceProcesses) -> Array:
             cross = signal_covariance(source.params, source.x, rows)
             return matmul(source.gp.weights, jnp.where(source.gp.where[:, None], cross, 0.0))
 
-        return jax.vmap(one)(sources).T
+        return jax.vmap(predict_mean)(sources).T
 
     return by_blocks(predict_rows, x).T
 

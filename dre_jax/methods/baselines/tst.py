@@ -43,11 +43,11 @@ class TST(FromSources, ByResponse):
         self, params: SourceProcesses, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
         """Returns the weighted mean of all Gaussian processes, and the variance of the task's own process."""
-        own = fit_gp(self.fitting, history.x, y, history.where)
+        process = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
-        own_mean, variance = gp_posterior(own, history.x, y, history.where, candidates.x)
+        process_mean, variance = gp_posterior(process, history.x, y, history.where, candidates.x)
         source_mean = matmul(weights[:-1], predict_means(params, candidates.x))
-        return (source_mean + weights[-1] * own_mean) / jnp.sum(weights), variance
+        return (source_mean + weights[-1] * process_mean) / jnp.sum(weights), variance
 
 
 def source_weights(sources: SourceProcesses, history: History, bandwidth: float) -> Array:
@@ -66,9 +66,9 @@ class TAF(FromSources):
     def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
         """Returns the log of the weighted improvements, which distinguishes small improvements late in a run."""
         y = standardise(history.response, history.where).y
-        own = fit_gp(self.fitting, history.x, y, history.where)
+        process = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
-        mean, variance = gp_posterior(own, history.x, y, history.where, candidates.x)
+        mean, variance = gp_posterior(process, history.x, y, history.where, candidates.x)
         best = best_response(y, history.where)
         log_ei = log_expected_improvement(-mean, jnp.sqrt(variance), jnp.where(jnp.isfinite(best), -best, 0.0))
         source_improvement = matmul(weights[:-1], predicted_improvements(params, history, candidates.x))

@@ -198,6 +198,6 @@ def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[st
         fields |= {fact: facts[fact] for fact in ("key", "fingerprint")}
         check_same_training(folder, fields, {**saved_fields, **record.facts}, meta.columns, record.columns)
         return True
-    others = {path: value for path, value in fields.items() if path.split(".")[0] not in ("model", "training")}
-    check_same_training(folder, others, saved_fields)
+    compared_fields = {path: value for path, value in fields.items() if path.split(".")[0] not in ("model", "training")}
+    check_same_training(folder, compared_fields, saved_fields)
     return False

@@ -54,8 +54,8 @@ class HostTable:
         self._order, self._level = np.empty(n_rows, np.int32), np.empty(n_rows, np.int32)
         self._response = np.empty(n_rows, np.float32)
         for task, start, size in zip(tasks.values(), self.start, self.size, strict=True):
-            own = slice(start, start + size)
-            self._order[own], self._response[own], self._level[own] = sort_responses(task.y)
+            rows = slice(start, start + size)
+            self._order[rows], self._response[rows], self._level[rows] = sort_responses(task.y)
 
     def gather(self, rows: ListRows) -> GatheredRows:
         """Returns the rows of lists as NumPy arrays; all rows of a list belong to one task."""

@@ -152,8 +152,8 @@ def stack_tables(tasks_of_spaces: Sequence[Mapping[str, Task]]) -> TaskTable:
     def stack(*leaves: Any) -> np.ndarray:
         result = np.zeros((len(leaves), *map(max, zip(*map(np.shape, leaves), strict=True))), leaves[0].dtype)
         for i, leaf in enumerate(leaves):
-            own: tuple[Any, ...] = (i, *map(slice, leaf.shape))
-            result[own] = leaf
+            index: tuple[Any, ...] = (i, *map(slice, leaf.shape))
+            result[index] = leaf
         return result
 
     return jax.device_put(jax.tree.map(stack, *tables))

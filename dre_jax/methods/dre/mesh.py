@@ -38,8 +38,8 @@ def mesh_for(model: ModelConfig, lists_per_step: int) -> Mesh | None:
 
 def _carry_spec(model: ModelConfig) -> tuple[EnsembleParams, Moments]:
     """Returns the partition of parameters and moments: by member, and a shared deep set on all devices."""
-    one = EnsembleParams(P(MEMBERS), P() if model.context == "shared" else P(MEMBERS))
-    return one, Moments(one, one)
+    spec = EnsembleParams(P(MEMBERS), P() if model.context == "shared" else P(MEMBERS))
+    return spec, Moments(spec, spec)
 
 
 def lists_spec(own_lists: bool) -> P:

@@ -65,10 +65,10 @@ def train_side_by_side(
 ) -> tuple[TrainState, Array]:
     """Does `train` for several search spaces, in front of tables and states; losses are f32[spaces, n_steps]."""
 
-    def one(table: TaskTable, state: TrainState) -> tuple[TrainState, Array]:
+    def train_space(table: TaskTable, state: TrainState) -> tuple[TrainState, Array]:
         return train(model, config, table, state, key, n_steps)
 
-    return jax.vmap(one)(tables, states)
+    return jax.vmap(train_space)(tables, states)
 
 
 def _do_steps(

@@ -102,11 +102,11 @@ class StreamedFeed:
         """
         for step, count in portions:
             shape = count, *self._lists
-            yield _place(partial(self._part, step, shape), shape, self._sharding)
+            yield _put_parts(partial(self._part, step, shape), shape, self._sharding)
 
     def _part(self, step: int, shape: tuple[int, ...], part: tuple[slice, ...]) -> GatheredRows:
         """Returns the rows of a part of the lists of steps from ``step`` on, whose dimensions are ``shape``."""
-        bounds = [one.indices(n)[:2] for one, n in zip(part[1:], shape[1:], strict=True)]
+        bounds = [dimension.indices(n)[:2] for dimension, n in zip(part[1:], shape[1:], strict=True)]
         first, sizes = [np.int32(low) for low, _ in bounds], tuple(high - low for low, high in bounds)
         steps, steps_per_read = np.arange(step, step + shape[0], dtype=np.int32), max(1, LISTS_AT_ONCE // prod(sizes))
 
@@ -163,7 +163,7 @@ def _evaluation_rows(spans: TaskSpans, key: Array, model: ModelConfig, config: M
     return sample_lists(spans, evaluation_bits(model, config, key), n_support=config.n_support)
 
 
-def _place(
+def _put_parts(
     part: Callable[[tuple[slice, ...]], GatheredRows], shape: tuple[int, ...], sharding: NamedSharding | None
 ) -> GatheredRows:
     """Returns an array of parts on the devices of this process, sharded over all devices."""

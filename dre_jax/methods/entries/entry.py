@@ -92,13 +92,13 @@ class Entry:
             function of its capabilities.
           TypeError: for a host method.
         """
-        own: Any = self.default if learned is None else learned
-        if own is None:
+        configuration: Any = self.default if learned is None else learned
+        if configuration is None:
             raise TypeError(f"{self.name} is a host method")
         if not isinstance(settings or {}, Mapping):
             raise ConfigError(f"{self.name}: settings must map fields to values, but got {settings!r}")
         fields = self._fields(settings or {})
-        method: Method = configure(own, fields, name=self.name, short=self.options)
+        method: Method = configure(configuration, fields, name=self.name, short=self.options)
         check_capabilities(method, self.name)
         fixed_paths = [path for path in fields if not any(f"{path}.".startswith(f"{free}.") for free in self.free)]
         if learned is not None and fixed_paths:

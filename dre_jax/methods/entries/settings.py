@@ -169,14 +169,14 @@ def _read(kind: Any, value: Any) -> Any:
     if kind is Any:
         return _literal(value) if text else value
     if get_origin(kind) in (Union, UnionType):
-        for one in arguments:
+        for alternative in arguments:
             with contextlib.suppress(*_NOT_OF_THE_TYPE):
-                return _read(one, value)
+                return _read(alternative, value)
         raise ValueError
     if get_origin(kind) is tuple:
         items = [part.strip() for part in value.split(",") if part.strip()] if text else list(value)
         kinds = arguments[:1] * len(items) if arguments[-1] is ... else arguments
-        return tuple(_read(one, item) for one, item in zip(kinds, items, strict=True))
+        return tuple(_read(item_kind, item) for item_kind, item in zip(kinds, items, strict=True))
     if get_origin(kind) is Literal and value in arguments:
         return value
     if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):

@@ -37,10 +37,10 @@ def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
     ``origin`` is the result's file or folder; see `dre_jax.methods.dre.backends.provenance.with_backend`.
     """
     mine = backend()
-    others = [" on ".join(one.values()) for one in backends if one != mine]
-    if others:
+    other_backends = [" on ".join(record.values()) for record in backends if record != mine]
+    if other_backends:
         here = " on ".join(mine.values())
-        message = f"{origin} was computed by {', '.join(others)}, and goes on by {here}: rounding may differ"
+        message = f"{origin} was computed by {', '.join(other_backends)}, and goes on by {here}: rounding may differ"
         warnings.warn(message, DataWarning, stacklevel=3)
 
 

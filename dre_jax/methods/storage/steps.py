@@ -209,6 +209,6 @@ def _check_digests(folder: Path) -> None:
     except (OSError, DataError, TypeError, AttributeError) as error:
         raise CheckpointError(f"cannot read {folder}: {str(error)[:300]}") from error
     if changed_files:
-        others = [path for path in folder.parent.iterdir() if path.name.isdigit() and path != folder]
-        remedy = f"; remove {folder} to use the step before" if others else ""
+        other_steps = [path for path in folder.parent.iterdir() if path.name.isdigit() and path != folder]
+        remedy = f"; remove {folder} to use the step before" if other_steps else ""
         raise CheckpointError(f"{folder / changed_files[0]} is damaged: it is not as it was written{remedy}")

@@ -64,10 +64,10 @@ def _optional_fields(tree: Any, path: str = "") -> Iterator[str]:
     defaults = getattr(tree, "_field_defaults", {})
     fields = tree._asdict() if hasattr(tree, "_asdict") else tree if isinstance(tree, Mapping) else {}
     for name, child in fields.items():
-        own_path = f"{path}.{name}" if path else str(name)
+        child_path = f"{path}.{name}" if path else str(name)
         if defaults.get(name, child) is None:
-            yield own_path
-        yield from _optional_fields(child, own_path)
+            yield child_path
+        yield from _optional_fields(child, child_path)
 
 
 def array_shapes(arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dre_jax.report.style import own_settings
+from dre_jax.report.style import fixed_settings
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.space.space import Space
 from dre_jax.tuning.figures.importance import drawn_study, shares_of
@@ -46,7 +46,7 @@ def _figure(plot: Callable[..., Any], study: Study, **options: Any) -> Figure:
     """Returns the figure of one of Optuna's plots, which changes no setting of matplotlib and stays out of pyplot."""
     from matplotlib import pyplot as plt
 
-    with own_settings({"figure.constrained_layout.use": True}), warnings.catch_warnings():
+    with fixed_settings({"figure.constrained_layout.use": True}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the plots are experimental
         plot(study, **options)
         figure = plt.gcf()

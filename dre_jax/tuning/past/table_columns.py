@@ -41,8 +41,8 @@ class TableColumns:
     def constraints(self) -> dict[str, int]:
         """The columns of constraints by name; a column of lists is called ""."""
         return {
-            name.removeprefix(prefix): places[0]
-            for name, places in self.other_columns.items()
+            name.removeprefix(prefix): indices[0]
+            for name, indices in self.other_columns.items()
             for prefix in (*_CONSTRAINTS, _CONSTRAINT_LIST)
             if name.startswith(prefix) and (prefix != _CONSTRAINT_LIST or name == prefix)
         }
@@ -78,7 +78,7 @@ def find_columns(headers: Iterable[Any], space: Space, renamed: Mapping[str, str
         name: prefixed[name] if name in prefixed else plain[name] for name in space if name in (prefixed | plain)
     }
     return TableColumns(
-        hyperparameters, {name: places for name, places in plain.items() if hyperparameters.get(name) != places}
+        hyperparameters, {name: indices for name, indices in plain.items() if hyperparameters.get(name) != indices}
     )
 
 

@@ -145,7 +145,7 @@ def _read(
     default_cost = None if outcomes is None else columns.exported_cost
     cost_name = default_cost if cost is None else cost
     costs = [None] * len(values) if cost_name is None else cells(columns.other_columns[cost_name][0])
-    params = {name: cells(places[0]) for name, places in columns.hyperparameters.items()}
+    params = {name: cells(indices[0]) for name, indices in columns.hyperparameters.items()}
     constraints = {name: cells(index) for name, index in columns.constraints.items()}
     lengths = [len(column) for column in (names, values, costs, *params.values(), *constraints.values())]
     if len(set(lengths)) > 1:
@@ -183,12 +183,12 @@ def _check_columns(
     ):
         raise DataError(f"{source}: {duplicate!r} must be a column of its own, but is a hyperparameter")
     for name in (*required_names, *space):
-        places = (
+        indices = (
             columns.other_columns.get(name, []) if name in required_names else columns.hyperparameters.get(name, [])
         )
-        if len(places) > 1:
-            raise DataError(f"{source}: a column must occur once, but {name!r} occurs {len(places)} times")
-        if not places and (name in required_names or name not in absent):
+        if len(indices) > 1:
+            raise DataError(f"{source}: a column must occur once, but {name!r} occurs {len(indices)} times")
+        if not indices and (name in required_names or name not in absent):
             hint = ""
             if name == "task":
                 hint = ": task=None (--task '') reads the table as the trials of one study"

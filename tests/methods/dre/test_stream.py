@@ -28,7 +28,7 @@ def space(make_space):
 @pytest.fixture
 def alive(monkeypatch):
     """How many portions' rows were there at once, at most."""
-    most, rows, place = [0], [], stream._place
+    most, rows, place = [0], [], stream._put_parts
 
     def placed(*arguments):
         result = place(*arguments)
@@ -36,7 +36,7 @@ def alive(monkeypatch):
         most[0] = max(most[0], sum(one() is not None for one in rows))
         return result
 
-    monkeypatch.setattr(stream, "_place", placed)
+    monkeypatch.setattr(stream, "_put_parts", placed)
     return most
 
 

@@ -71,8 +71,8 @@ def take_steps(
     scorers = jnp.stack([_pack(tree.scorers, scorer_names, members=True) for tree in trees])
     deep_sets = jnp.zeros((3, 1, 0), x.dtype)
     if params.deep_set is not None:
-        own = model.context == "own"
-        deep_sets = jnp.stack([_pack(tree.deep_set, deep_set_names, members=own) for tree in trees])
+        by_member = model.context == "own"
+        deep_sets = jnp.stack([_pack(tree.deep_set, deep_set_names, members=by_member) for tree in trees])
     scorers, deep_sets, losses = native.train_steps(
         scorers,
         deep_sets,

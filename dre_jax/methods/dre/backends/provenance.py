@@ -13,7 +13,7 @@ def backend(*, decide: bool = True) -> dict[str, str]:
 
     Without ``decide``, it is XLA until something of this process has asked for a kernel, which takes seconds to build.
     """
-    labels = (one.label(decide) for one in BACKENDS)
+    labels = (candidate.label(decide) for candidate in BACKENDS)
     return {"steps": next(filter(None, labels), "xla"), "device": jax.devices()[0].device_kind}
 
 

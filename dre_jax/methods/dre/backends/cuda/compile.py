@@ -23,8 +23,8 @@ class CompileError(RuntimeError):
 
 def source(plan: Plan, *, device: bool = True) -> str:
     """Returns the kernel's C++ for a plan; without ``device``, the GPU's instructions are not defined."""
-    first, *others = [(_FOLDER / name).read_text() for name in _FILES]
-    return "\n".join([*([first] if device else []), plan.constants, *others])
+    first, *parts = [(_FOLDER / name).read_text() for name in _FILES]
+    return "\n".join([*([first] if device else []), plan.constants, *parts])
 
 
 def fingerprint() -> str:

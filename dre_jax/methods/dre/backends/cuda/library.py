@@ -37,15 +37,15 @@ def open_library(driver: str, platform: str, ordinals: Sequence[int] = (0,)) -> 
     if missing := library.dre_jax_open_driver(driver.encode()):
         raise OSError(f"the CUDA driver cannot be used: {missing.decode()}")
     jax.ffi.register_ffi_target(CALL, jax.ffi.pycapsule(library.DreJaxCudaSteps), platform=platform)
-    each = [_limits(library, ordinal) for ordinal in ordinals]
-    architectures = sorted({limits.architecture for limits in each})
+    device_limits = [_limits(library, ordinal) for ordinal in ordinals]
+    architectures = sorted({limits.architecture for limits in device_limits})
     if len(architectures) > 1:
         names = ", ".join(f"{number / 10:.1f}" for number in architectures)
         raise ValueError(
             f"the GPUs of a process must have one compute capability, but have {names}: set CUDA_VISIBLE_DEVICES"
         )
     _ordinals[:] = ordinals
-    return Limits(*map(min, zip(*each, strict=True)))
+    return Limits(*map(min, zip(*device_limits, strict=True)))
 
 
 def _limits(library: ctypes.CDLL, ordinal: int) -> Limits:

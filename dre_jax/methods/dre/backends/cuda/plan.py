@@ -49,8 +49,8 @@ class Plan:
     constants: str
     """C++ that stands in front of the kernel."""
     parts: tuple[Part, ...]
-    """The parts of the parameters, in the order of their places."""
-    places: tuple[int, ...]
+    """The parts of the parameters, in the order of their positions."""
+    positions: tuple[int, ...]
     """First float of each part in global memory; rows of matrices and vectors have `stride` floats."""
     stride: int
     parameters: int
@@ -207,17 +207,17 @@ class _Draft:
         return sorted(parts_of(self.model, self.sizes.columns), key=lambda part: part.is_vector)
 
     @property
-    def places(self) -> list[int]:
+    def positions(self) -> list[int]:
         heights = [1 if part.is_vector else round_up(part.size, 8) for part in self.parts]
         return [0, *accumulate(height * self.stride for height in heights)]
 
     @property
-    def place(self) -> dict[str, int]:
-        return {part.name: place for part, place in zip(self.parts, self.places, strict=False)}
+    def position_by_name(self) -> dict[str, int]:
+        return {part.name: position for part, position in zip(self.parts, self.positions, strict=False)}
 
     @property
     def matrices(self) -> int:
-        return next(place for part, place in zip(self.parts, self.places, strict=False) if part.is_vector)
+        return next(position for part, position in zip(self.parts, self.positions, strict=False) if part.is_vector)
 
     def _owned_by_pieces(self, inputs: int, outputs: int, warps: int) -> int:
         """Returns the weights of a thread of a matrix, as `Pieces` in optimiser.cuh."""
@@ -253,10 +253,10 @@ class _Draft:
     @property
     def shared_arrays(self) -> list[tuple[str, str, int]]:
         """Type, name and length of the arrays in shared memory, all of four bytes an element."""
-        small, stride, rows = self.places[-1] - self.matrices, self.stride, self.support
+        small, stride, rows = self.positions[-1] - self.matrices, self.stride, self.support
         chain = len(self.chain)
         return [
-            ("float", "w", self.places[-1]),
+            ("float", "w", self.positions[-1]),
             ("float", "h", self.buffers * self.query * stride if self.activations_shared else 4),
             ("float", "x", self.query * self.x_stride),
             ("float", "xs", 2 * rows * self.x_stride if self.deep else 4),
@@ -299,7 +299,7 @@ class _Draft:
     @property
     def exchanged(self) -> int:
         """Floats that a block of a group shows to the others: gradients of all its parameters, and the loss."""
-        small = self.places[-1] - self.matrices
+        small = self.positions[-1] - self.matrices
         return sum(self.owned.values()) * self.threads + small + 32
 
     def blocks_beside(self, limits: Limits) -> int:
@@ -311,9 +311,9 @@ class _Draft:
         return Plan(
             constants="\n".join(self._constants(self.blocks_beside(limits))),
             parts=tuple(self.parts),
-            places=tuple(self.places[:-1]),
+            positions=tuple(self.positions[:-1]),
             stride=self.stride,
-            parameters=self.places[-1],
+            parameters=self.positions[-1],
             x_stride=self.x_stride,
             threads=self.threads,
             shared_bytes=self.shared_bytes,
@@ -323,14 +323,14 @@ class _Draft:
         )
 
     def _constants(self, blocks: int) -> Iterator[str]:
-        place, owned, chain = self.place, self.owned, self.chain
-        places_owned = dict(zip(owned, [0, *accumulate(owned.values())], strict=False))
+        positions, owned, chain = self.position_by_name, self.owned, self.chain
+        owned_positions = dict(zip(owned, [0, *accumulate(owned.values())], strict=False))
 
         def vectors(name: str) -> int:
-            return place[name] - self.matrices
+            return positions[name] - self.matrices
 
         layers = range(len(self.hidden))
-        phi_at = [place[f"phi_{i}_kernel{'_x' if i == 0 else ''}"] for i in range(len(self.phi))] if self.deep else [0]
+        phi_at = [positions[f"phi_{i}_kernel{'' if i else '_x'}"] for i in range(len(self.phi))] if self.deep else [0]
         yield from _numbers(
             WARPS=self.warps,
             THREADS=self.threads,
@@ -356,8 +356,8 @@ class _Draft:
             DEEP_WIDTH=self.phi[max(0, self.phi_rows - 1)],
             CHAIN=len(chain),
             MATRICES=self.matrices,
-            SMALL=self.places[-1] - self.matrices,
-            PARAMETERS=self.places[-1],
+            SMALL=self.positions[-1] - self.matrices,
+            PARAMETERS=self.positions[-1],
             OUT_AT=vectors("out_kernel"),
             OUT_BIAS_AT=vectors("out_bias"),
             RESPONSE_AT=vectors("phi_0_kernel_response") if self.deep else 0,
@@ -370,19 +370,19 @@ class _Draft:
         )
         yield from _arrays(
             HIDDEN=self.hidden,
-            HIDDEN_AT=[place[f"hidden_{i}_kernel{'_x' if i == 0 else ''}"] for i in layers],
+            HIDDEN_AT=[positions[f"hidden_{i}_kernel{'_x' if i == 0 else ''}"] for i in layers],
             HIDDEN_BIAS_AT=[vectors(f"hidden_{i}_bias") for i in layers],
-            HIDDEN_OWNED_AT=[places_owned[f"hidden_{i}"] for i in layers],
+            HIDDEN_OWNED_AT=[owned_positions[f"hidden_{i}"] for i in layers],
             PHI=self.phi,
             PHI_AT=phi_at,
             PHI_BIAS_AT=[vectors(f"phi_{i}_bias") for i in range(len(self.phi))] if self.deep else [0],
-            PHI_OWNED_AT=[places_owned[f"phi_{i}"] for i in range(self.phi_rows)] or [0],
+            PHI_OWNED_AT=[owned_positions[f"phi_{i}"] for i in range(self.phi_rows)] or [0],
             CHAIN_IN=[layer[0] for layer in chain] or [8],
             CHAIN_OUT=[layer[1] for layer in chain] or [8],
-            CHAIN_AT=[place[layer[2]] for layer in chain] or [0],
+            CHAIN_AT=[positions[layer[2]] for layer in chain] or [0],
             CHAIN_BIAS_AT=[vectors(layer[3]) for layer in chain] or [0],
             CHAIN_RELU=[int(layer[4]) for layer in chain] or [0],
-            CHAIN_OWNED_AT=[places_owned[f"chain_{i}"] for i in range(len(chain))] or [0],
+            CHAIN_OWNED_AT=[owned_positions[f"chain_{i}"] for i in range(len(chain))] or [0],
         )
         yield "struct Shared {"
         yield from (f"  {kind} {name}[{length}];" for kind, name, length in self.shared_arrays)

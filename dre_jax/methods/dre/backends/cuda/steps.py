@@ -68,8 +68,8 @@ def take_steps(
         *sizes,
     )
     problem = x, response, start, lists, sizes
-    one_run = jax.tree.map(lambda a: a[None], (arrays, problem))
-    new_params, first, second, losses = (a[0] for a in _launcher(launch, 1)(*one_run))
+    batched = jax.tree.map(lambda a: a[None], (arrays, problem))
+    new_params, first, second, losses = (a[0] for a in _launcher(launch, 1)(*batched))
     if params_only:
         return (unpack(plan, new_params, params), moments), jnp.zeros((sizes.size.shape[0], model.members))
     return (unpack(plan, new_params, params), Moments(*(unpack(plan, a, params) for a in (first, second)))), losses
@@ -145,12 +145,12 @@ def _call(launch: _Launch, plan: Plan, number: int, runs: int, arrays: tuple[Arr
 def pack(plan: Plan, params: EnsembleParams, members: int) -> Array:
     """Returns parameters as rows of the kernel's layout, f32[members, parameters]; a shared deep set in every row."""
     rows = list[Array]()
-    for part, next_place in zip(plan.parts, (*plan.places[1:], plan.parameters), strict=True):
+    for part, next_position in zip(plan.parts, (*plan.positions[1:], plan.parameters), strict=True):
         leaf = jnp.asarray(getattr(params, part.tree)[part.leaf])
         if plan.shares_deep_set and part.tree == "deep_set":
             leaf = jnp.broadcast_to(leaf[None], (members, *leaf.shape))
         leaf = leaf.reshape(members, -1, part.width)[:, part.start : part.start + part.size]
-        height = (next_place - plan.places[len(rows)]) // plan.stride
+        height = (next_position - plan.positions[len(rows)]) // plan.stride
         padding = (0, 0), (0, height - part.size), (0, plan.stride - part.width)
         rows.append(jnp.pad(leaf, padding).reshape(members, -1))
     return jnp.concatenate(rows, axis=1)
@@ -160,9 +160,9 @@ def unpack(plan: Plan, rows: Array, like: EnsembleParams) -> EnsembleParams:
     """Returns the inverse of `pack`, with the shapes of a tree."""
     members = rows.shape[0]
     pieces: dict[tuple[str, str], list[Array]] = {}
-    for part, place in zip(plan.parts, plan.places, strict=True):
+    for part, position in zip(plan.parts, plan.positions, strict=True):
         size = (round_up(part.size, 8) if not part.is_vector else 1) * plan.stride
-        piece = rows[:, place : place + size].reshape(members, -1, plan.stride)[:, : part.size, : part.width]
+        piece = rows[:, position : position + size].reshape(members, -1, plan.stride)[:, : part.size, : part.width]
         pieces.setdefault((part.tree, part.leaf), []).append((part.start, piece))  # type: ignore[arg-type]
 
     def leaf(tree: str, name: str, old: Array) -> Array:

@@ -23,9 +23,9 @@ def member_losses(
     """Returns the mean loss f32[M] of each member over its own lists [M, B], or over those of all members, [1, B]."""
 
     def member_loss(params: EnsembleParams, lists: SampledLists) -> Array:
-        def scores(one: SampledLists) -> Array:
-            support = Support(x[one.support], response[one.support], one.support_where)
-            return member_scores(model, params, support, x[one.query])
+        def scores(member_lists: SampledLists) -> Array:
+            support = Support(x[member_lists.support], response[member_lists.support], member_lists.support_where)
+            return member_scores(model, params, support, x[member_lists.query])
 
         return jnp.mean(LOSSES[loss].fn(jax.vmap(scores)(lists), lists.ranked_list))
 
@@ -56,9 +56,9 @@ def take_steps(
         lists, size = inputs
 
         def total(params: EnsembleParams) -> tuple[Array, Array]:
-            each = member_losses(model, loss, x, response, params, lists)
+            losses = member_losses(model, loss, x, response, params, lists)
             # The sum over members: each member sees the gradient of its own loss.
-            return jnp.sum(each), each
+            return jnp.sum(losses), losses
 
         gradient, losses = average(jax.grad(total, has_aux=True)(params))
         return apply_gradient(params, gradient, moments, size), losses
