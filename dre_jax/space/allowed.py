@@ -28,7 +28,7 @@ class Allowed:
         for, is inactive there.
 
     Raises:
-      ConfigError: without rows, for too many, or for one that is no mapping.
+      ConfigError: without rows, for too many rows, or for a row that is not a mapping.
 
     Example:
       >>> rule = Allowed([{"cores": 4, "memory": 16.0}, {"cores": 8, "memory": 64.0}])
@@ -69,7 +69,7 @@ class Allowed:
         return f"{', '.join(self.names)} in one of {len(self.rows)} rows"
 
     def allows(self, params: Mapping[str, Any]) -> bool:
-        """Returns whether a configuration satisfies the rule; it does without all the hyperparameters of the rule."""
+        """Returns whether a configuration satisfies the rule; one with none of the rule's hyperparameters does."""
         return self._row_of(params) is not None
 
     def exact(self, params: dict[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Any]:

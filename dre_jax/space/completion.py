@@ -24,7 +24,7 @@ def coordinates_of(space: Space, values: Mapping[str, Any]) -> np.ndarray:
 
 
 def fix_coordinates(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
-    """Returns a point f64[P] with the coordinates that are fixed, those that are not NaN."""
+    """Returns a point f64[P] with the fixed coordinates, those other than NaN."""
     return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
 
 

@@ -10,7 +10,7 @@ from dre_jax.space.scalars import Choice, is_choice, is_finite, make_fields_plai
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers between two bounds, without these: a condition on a number.
+    """The numbers strictly between two bounds: a condition on a number.
 
     Args:
       above: lower bound; None for none.
@@ -38,7 +38,7 @@ class Interval:
 
 
 Conditions = tuple[tuple[str, tuple[Choice, ...] | Interval], ...]
-"""Names of other hyperparameters, and the values of each for which one is active."""
+"""Values of other hyperparameters, by name, for which a hyperparameter is active."""
 
 
 def conditions_of(when: Any) -> Conditions | tuple[Conditions, ...]:

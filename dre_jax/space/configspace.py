@@ -2,7 +2,7 @@
 
 Bounds, logarithms, choices, their order, default values, conditions, forbidden combinations and the order of two
 numbers carry over. Prior distributions, weights and notes of ConfigSpace are left out, and so are likely values of this
-library. A rule that only one of the two has is refused.
+library. A rule that only one of the two libraries has is refused.
 """
 
 import functools
@@ -29,8 +29,7 @@ def from_configspace(config_space: Any) -> Space:
 
     Raises:
       ConfigError: for anything else, a forbidden range or equality of two numbers, a condition on one value of a real
-        number, or a choice that is no text, number, truth value or None; the
-        message names it.
+        number, or a choice that is not a text, number, truth value or None; the message names it.
       MissingExtraError: without ConfigSpace.
 
     Example:
@@ -128,7 +127,7 @@ def _join_alternatives(left: list[_Conditions], right: list[_Conditions]) -> lis
 
 
 def _intersection(left: _Values, right: _Values) -> Any:
-    """Returns the values of one parent that are in both, intervals or values, None if there are none."""
+    """Returns the values of a parent that both conditions allow, an interval or choices; None if there are none."""
     if isinstance(left, Interval) and isinstance(right, Interval):
         above = [bound for bound in (left.above, right.above) if bound is not None]
         below = [bound for bound in (left.below, right.below) if bound is not None]

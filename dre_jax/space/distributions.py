@@ -36,7 +36,7 @@ class Distributions:
 
     space: Space
     objects: Mapping[str, Mapping[Choice, Any]]
-    """By hyperparameter, what a choice stands for, if it is not itself a choice."""
+    """The value of each choice, by hyperparameter, for values that cannot be choices themselves."""
     names: Mapping[str, str]
     """Names of the parameters by hyperparameter, where they differ: of dictionaries that share a name."""
     is_alternative: bool
@@ -54,9 +54,9 @@ class Distributions:
 def distributions_of(space: Space | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Distributions:
     """Returns a search space from a description, which may be that of `RandomizedSearchCV` or `GridSearchCV`.
 
-    By name it has a `Float`, `Int` or `Categorical`, a list of values, or a distribution of SciPy; a list of such
-    mappings is a choice of one of them. ``uniform``, ``loguniform`` and ``randint`` give ranges. Any other distribution
-    gives the range between its quantiles 0.001 and 0.999, searched evenly.
+    The description maps names to a `Float`, `Int` or `Categorical`, a list of values, or a distribution of SciPy. A
+    list of such mappings is a choice of one of them. ``uniform``, ``loguniform`` and ``randint`` give ranges. Any other
+    distribution gives the range between its quantiles 0.001 and 0.999, searched evenly.
 
     Raises `ConfigError` for anything else.
     """

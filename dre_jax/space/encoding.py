@@ -94,8 +94,8 @@ def layout_part(
 ) -> Number | Level:
     """Returns the coordinate of a hyperparameter and its encoding.
 
-    ``theirs`` is the hyperparameter of the space that encodes it, of whose values it may have a part, ``position`` that
-    of columns by name; of the alternatives one must hold for it to be active.
+    ``theirs`` is the hyperparameter of the encoding space, which may have more values. ``position`` has the positions
+    of columns by name. One of the alternatives must hold for the hyperparameter to be active.
     """
     columns = tuple(position[column.name] for column in columns_of(name, theirs, code))
     if isinstance(parameter, Categorical):

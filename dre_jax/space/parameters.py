@@ -54,13 +54,13 @@ class Float(_Parameter):
       step: distance of the values from `low` on; None for all real numbers. With ``log``, what the logarithm gives is
         rounded to these values.
       when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`, or an `Interval`
-        of a number. Of a list of such mappings, one must hold.
+        of a number. With a list of such mappings, one must hold.
       likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.engine.beliefs`.
       default: value of the first configuration that is evaluated; None for none.
 
     Raises:
-      ConfigError: for bounds that are upside down or not finite, a log bound that is not positive, a step that is, or a
-        likely range or default that is not in the range.
+      ConfigError: for bounds that are upside down or not finite, a log bound or a step that is not positive, or a
+        likely range or default outside of the range.
 
     Warns:
       DataWarning: if the range is no multiple of the step; the upper bound is then the last value.
@@ -142,8 +142,8 @@ class Categorical(_Parameter):
       default: choice of the first configuration that is evaluated; `...` for none, as None may be a choice.
 
     Raises:
-      ConfigError: without choices, for one that occurs twice, or one of another type; for a likely or default choice
-        that is none.
+      ConfigError: without choices, or for a choice that occurs twice or has another type; for a likely or default value
+        that is not a choice.
 
     Example:
       >>> Categorical(["rbf", "poly"]).choices

@@ -22,7 +22,7 @@ class Forbidden:
     """Values that no configuration has together.
 
     Args:
-      values: values by name, one or a sequence of them, of categoricals and whole numbers.
+      values: a value or a sequence of values by name, of categoricals and whole numbers.
 
     Raises:
       ConfigError: for values that are no mapping, or empty.
@@ -52,7 +52,7 @@ class Forbidden:
         return "not " + " with ".join(f"{name} in {list(values)!r}" for name, values in self.values)
 
     def allows(self, params: Mapping[str, Any]) -> bool:
-        """Returns whether a configuration satisfies the rule; it does without all the hyperparameters of the rule."""
+        """Returns whether a configuration satisfies the rule; one that lacks a hyperparameter of the rule does."""
         return not all(name in params and params[name] in values for name, values in self.values)
 
     def checked(self, parameters: Mapping[str, Parameter]) -> Forbidden:
@@ -77,8 +77,8 @@ class Less:
     """A number that is less than another one where both are active.
 
     Args:
-      smaller: name of the one.
-      larger: name of the other.
+      smaller: name of the smaller number.
+      larger: name of the larger number.
       or_equal: whether both may be equal.
 
     Example:
@@ -99,7 +99,7 @@ class Less:
         return f"{self.smaller} {'<=' if self.or_equal else '<'} {self.larger}"
 
     def allows(self, params: Mapping[str, Any]) -> bool:
-        """Returns whether a configuration satisfies the rule; it does without both numbers."""
+        """Returns whether a configuration satisfies the rule; one that lacks either number does."""
         if self.smaller not in params or self.larger not in params:
             return True
         smaller, larger = params[self.smaller], params[self.larger]

@@ -69,12 +69,12 @@ class Space(Mapping[str, Parameter]):
           parameters: hyperparameters by name.
           codes: encodings other than the default ones, as those of existing meta-datasets.
           order: names of all columns, if they do not follow the order of the hyperparameters.
-          rules: what configurations must satisfy beside: `dre_jax.tuning.Forbidden`, `Less`, `Sum` and `Allowed`.
+          rules: further rules of configurations: `dre_jax.tuning.Forbidden`, `Less`, `Sum` and `Allowed`.
 
         Raises:
-          ConfigError: for an empty space, a name that is none, a condition on a hyperparameter that is not there, has
-            no such value, has no levels, or depends on itself, a rule that is not about the hyperparameters, rules
-            that nothing satisfies, or default values that a rule forbids.
+          ConfigError: for an empty space, or an invalid name. For a condition on a hyperparameter that is not in the
+            space, has no such value, has no levels, or depends on itself. For a rule that is not about the
+            hyperparameters, rules that nothing satisfies, or default values that a rule forbids.
         """
         if not isinstance(parameters, Mapping) or not parameters:
             raise ConfigError(f"a space must map at least one name to a hyperparameter, but got {parameters!r}")
@@ -155,11 +155,11 @@ class Space(Mapping[str, Parameter]):
         return SpaceLayout(tuple(parts), len(target.columns), rules)
 
     def code(self, name: str) -> Code:
-        """The encoding of a hyperparameter."""
+        """Returns the encoding of a hyperparameter."""
         return self.codes[name] if name in self.codes else default_code(self._parameters[name])
 
     def check(self, params: Mapping[str, Any]) -> Params:
-        """A configuration with values of the declared types, in the space's order.
+        """Returns a configuration with values of the declared types, in the space's order.
 
         Raises:
           DataError: for a hyperparameter that is unknown, missing or inactive, or a value that it does not take; the
@@ -241,7 +241,7 @@ class Space(Mapping[str, Parameter]):
             raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
 
     def encode(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
-        """The columns f64[D] of a configuration. Raises `DataError` as `check` does."""
+        """Returns the columns f64[D] of a configuration. Raises `DataError` as `check` does."""
         return self.encode_rows([self.check_values(params)])[0]
 
     def encode_rows(self, configurations: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.float64]:

@@ -29,7 +29,7 @@ class Sum:
       equals: the sum, in place of bounds.
 
     Raises:
-      ConfigError: for names that are no list, a name twice, a factor or bound that is no number, or no bound.
+      ConfigError: for names that are not a list, a repeated name, a factor or bound that is not a number, or no bound.
 
     Example:
       >>> str(Sum(["a", "b"], at_most=1.0)), str(Sum({"a": 1, "b": 2.5, "c": 1}, equals=10))
@@ -81,7 +81,7 @@ class Sum:
         return text if self.at_most is None else f"{text} <= {self.at_most!r}"
 
     def allows(self, params: Mapping[str, Any]) -> bool:
-        """Returns whether a configuration satisfies the rule; it does without all the hyperparameters of the rule."""
+        """Returns whether a configuration satisfies the rule; one with none of the rule's hyperparameters does."""
         excess, scale = self._excess(params)
         return abs(excess) <= _TOLERANCE * scale
 

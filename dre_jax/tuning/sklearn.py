@@ -74,14 +74,14 @@ class DRESearchCV(BaseSearchCV):
 
         Args:
           estimator: the estimator to tune.
-          space: its parameters, by the names of `set_params`: a space, or what `RandomizedSearchCV` takes, lists and
-            distributions of SciPy or a list of such dictionaries, see `distributions_of`; None for the surrogate's, or
-            the default space of a model in `dre_jax.tuning.pretrained.FAMILIES`.
+          space: its parameters by the names of `set_params`: a space, or what `RandomizedSearchCV` takes, such as lists
+            and distributions of SciPy, or a list of such dictionaries (see `distributions_of`). None for the
+            surrogate's space, or the default space of a model in `dre_jax.tuning.pretrained.FAMILIES`.
           surrogate: knowledge of past tasks, of the direction "maximize", which all scores of scikit-learn have. By
             default a shipped one of the model, for the score or the nearest metric, if it knows the space; None for
             none. After `fit`, `surrogate_` is the one in use.
           n_iter: number of configurations.
-          batch: number of configurations that are suggested, and evaluated in parallel with `n_jobs`, at once.
+          batch: number of configurations that are suggested at once, and evaluated in parallel by `n_jobs`.
           config: settings of the engine.
           random_state: a seed, a `numpy.random.RandomState`, or None.
           scoring: see `RandomizedSearchCV`, as for all following arguments. The search maximises the metric that
@@ -167,7 +167,7 @@ class DRESearchCV(BaseSearchCV):
             results.update(self._format_results(*self._format_arguments))
 
     def _space_and_surrogate(self, space: Space | None) -> tuple[Space | None, Surrogate | None]:
-        """Returns what is searched, and with which knowledge. Raises `ConfigError` if there is no space."""
+        """Returns the search space and the surrogate. Raises `ConfigError` if there is no space."""
         scoring = self.scoring
         if isinstance(scoring, Mapping | list | tuple | set):
             name = self.refit if isinstance(self.refit, str) else next(iter(scoring), None)
@@ -181,7 +181,7 @@ class DRESearchCV(BaseSearchCV):
     def _format_results(
         self, candidate_params: list[Params], n_splits: int, out: list[dict[str, Any]], more_results: Any = None
     ) -> Any:
-        """Adds the configurations whose fits all failed, which scikit-learn refuses to score, in their places."""
+        """Inserts the configurations whose fits all failed, which scikit-learn refuses to score."""
         self._format_arguments = candidate_params, n_splits, out, more_results
         candidates, fits = iter(candidate_params), iter(out)
         all_candidates: list[Params] = []

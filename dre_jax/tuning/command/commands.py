@@ -50,8 +50,8 @@ class Command:
     ) -> None:
         """Starts the process, without a shell and without input.
 
-        The time limit is in seconds. ``metrics`` name the values, see `read_value`; without any, it is the only value.
-        The output is in `LOGS.out` and `LOGS.err`. For the curve see `curve_pattern`.
+        The time limit is in seconds. ``metrics`` name the values; without metrics, the output has a single value (see
+        `read_value`). The output is in `LOGS.out` and `LOGS.err`. For the curve see `curve_pattern`.
 
         Raises `ConfigError` if the process cannot be started, and `DataError` if its output cannot be written.
         """
@@ -147,7 +147,7 @@ class Command:
 
 
 def check_program(program: str | None) -> None:
-    """Raises `ConfigError` for a program that cannot be started; None stands for any."""
+    """Raises `ConfigError` for a program that cannot be started; None is any program."""
     if program is not None and shutil.which(program) is None:
         is_there = os.path.dirname(program) and os.path.exists(program)
         raise _cannot_start(program, os.strerror(errno.EACCES if is_there else errno.ENOENT))

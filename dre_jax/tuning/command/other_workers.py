@@ -14,7 +14,7 @@ WORKER, ALIVE = "dre_jax:worker", "dre_jax:alive"
 
 
 class OtherWorkers:
-    """What a process has seen of the running trials of others."""
+    """Signs of life of the running trials of other processes, as this process has seen them."""
 
     def __init__(self, worker: Mapping[str, Any]) -> None:
         """Begins without trials; ``worker`` is the identity of this process."""
@@ -42,7 +42,7 @@ class OtherWorkers:
         return self._is_of_another(trial) and is_lost(worker, self._sign(trial), self._longest_trial)
 
     def may_be_lost(self, trial: FrozenTrial) -> bool:
-        """Returns whether nothing says yet that the process of a running trial lives, nor that it is lost."""
+        """Returns whether it is still unknown if the process of a running trial lives or is lost."""
         if trial.number in self._gave_signs or not self._is_of_another(trial):
             return False
         return 0.0 <= self.seconds_until_lost(trial) < math.inf and not is_of_this_machine(trial.user_attrs.get(WORKER))

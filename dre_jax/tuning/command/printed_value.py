@@ -15,7 +15,7 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 _PLAIN = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _GROUPED_NUMBER = r"\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,}"  # one group alone may be a decimal comma
 _NUMBER = rf"[+-]?(?:{_GROUPED_NUMBER}|{_PLAIN}|(?i:inf(?:inity)?|nan))"
-# A number that is part of something else is none: 19:05, 10/10, 0,35, 1.2.3, 12ms, 2024-01-02.
+# A number that is part of something else does not count: 19:05, 10/10, 0,35, 1.2.3, 12ms, 2024-01-02.
 _END = r"(?![\w/*^]|[.,:][\w]|-\S|\+(?!/?-))"
 _ONE_NUMBER = re.compile(rf"(?:\[\s*({_NUMBER})\s*\]|\(\s*({_NUMBER})\s*\)|({_NUMBER}){_END})")
 _ALONE = re.compile(rf"(?:({_NUMBER})|[+-]?[\d.,]*\d[\d.,]*)\.?\s*%?")
@@ -77,10 +77,10 @@ def read_value(output: str, metric: str | None = None) -> PrintedValue:
 
 
 def curve_pattern(text: str) -> re.Pattern[str]:
-    r"""Returns the pattern of lines that report a step and a value, its two groups, or those named `step` and `value`.
+    r"""Returns the pattern of lines that report a step and a value: its two groups, or the groups `step` and `value`.
 
     Raises:
-      ConfigError: for text that is no regular expression with two groups.
+      ConfigError: for text that is not a regular expression with two groups.
 
     Example:
       >>> read_reports("step 3: loss 0.41\nsaved\n", curve_pattern(r"step (\d+): loss (\S+)"))
@@ -163,7 +163,7 @@ def _several(entries: Sequence[_Entry]) -> PrintedValue:
 
 
 def _entries(text: str) -> Iterator[_Entry]:
-    """Yields what may be a value if no metric is named."""
+    """Yields candidates for the value if no metric is named."""
     for piece in _pieces(text):
         if isinstance(piece, dict):
             if VALUE in piece:
@@ -183,7 +183,7 @@ def _entries(text: str) -> Iterator[_Entry]:
 
 
 def _pieces(text: str) -> Iterator[str | dict[str, Any]]:
-    """Yields the lines of a text, and in place of the lines of a JSON object the object."""
+    """Yields the lines of a text; a JSON object replaces its lines."""
     lines = text.splitlines(keepends=True)
     decoder = json.JSONDecoder()
     position = object_end = 0
@@ -231,7 +231,7 @@ def _json_number(value: object) -> float | None:
 
 
 def _number(line: str, start: int) -> float | None:
-    """Returns the number at a position of a line; None if there is not one number."""
+    """Returns the number at a position of a line; None if no single number is there."""
     match = _ONE_NUMBER.match(line, start)
     return None if match is None else float(next(filter(None, match.groups())).replace(",", ""))
 

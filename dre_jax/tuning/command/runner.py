@@ -50,7 +50,7 @@ class Progress(NamedTuple):
 
 
 class FileOptimizer(Optimizer):
-    """The study of a file whose trials are commands, as those of a `SharedStudy` are."""
+    """A study in a file whose trials are commands, with the interface of a `SharedStudy`."""
 
     path: Path
 
@@ -89,11 +89,11 @@ def study_in_file(
     directions: Mapping[str, str | None] = MappingProxyType({VALUE: None}),
     seed: int | None = None,
 ) -> Iterator[FileOptimizer]:
-    """Yields the study in a file, or a new one if there is no file; only this process uses the file meanwhile.
+    """Yields the study in a file, or a new study; no other process can use the file meanwhile.
 
     Temporary files of writers that were killed are removed. Directions are by metric, "value" for a single one; None
-    takes the study's, "minimize" for a new one. No seed takes the study's, 0 for a new one. For the surrogate see
-    `Optimizer.load`.
+    takes the study's direction, or "minimize" for a new study. Without a seed, the study's is used, or 0 for a new
+    study. For the surrogate see `Optimizer.load`.
 
     Raises `DataError` if another process uses the file, if it cannot be written, is not a complete study, or is of
     another space, metrics, directions or seed.
@@ -105,7 +105,7 @@ def study_in_file(
         return FileOptimizer(space, value_or_mapping(surrogates), **direction_arguments(objectives), seed=seed or 0)
 
     if not path.exists():
-        new_study()  # what is wrong with it is said before there is a folder
+        new_study()  # raises before a folder is made
         make_folder(path.parent)
     check_target(path, streams=False)
     with file_in_use(path):
@@ -136,8 +136,9 @@ def run_trials(
 ) -> Generator[Progress]:
     """Runs one command per trial until the study has enough trials; the end of the loop or process ends the commands.
 
-    Running trials of an interrupted study are run again first. Those of a shared study are given back when the loop is
-    interrupted, and run again once their process is lost; the run does not end before it is known which are.
+    Running trials of an interrupted study run again first. If the loop is interrupted, a shared study gives its running
+    trials back to all processes. The run does not end while the process of a running trial may be lost, as the trial
+    would run again.
 
     Args:
       study: is written before a command starts, and after it has ended.

@@ -39,9 +39,9 @@ _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.
 class SharedStudy:
     """A study of a storage, for `dre_jax.tuning.command.runner.run_trials`.
 
-    A trial of a process that has ended without a result, or has given no sign of life for a time, is told as failed,
-    and its configuration runs again, `MAX_ATTEMPTS` times at most. It is no failure for the model of failures, except
-    for the last time. A trial that another process has ended is passed over.
+    A process is lost if it ended without a result, or has given no sign of life for some time. Its trial is then told
+    as failed, and the configuration runs again, at most `MAX_ATTEMPTS` times. The model of failures ignores all of
+    these trials but the last. A trial that another process has ended is passed over.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class SharedStudy:
 
         Directions are by metric, "value" for a single one; None takes the study's, "minimize" for a new one.
         Suggestions of this process are random unless it has a seed. After ``silence`` seconds without a sign of life,
-        other processes count this one as lost; by default after ten minutes, or three times the longest trial so far,
-        if that is shorter, and half a minute at least.
+        other processes count this one as lost. By default, that is three times the longest trial so far, but at least
+        half a minute and at most ten minutes.
 
         Raises `ConfigError` for a silence that is not positive, and `DataError` for a storage that cannot be used, or a
         study of another space, objectives or direction.
@@ -108,12 +108,12 @@ class SharedStudy:
 
     @property
     def n_started(self) -> int:
-        """Number of trials that have started, without those that run again or will."""
+        """Number of trials that have started. A lost trial whose configuration runs again does not count."""
         return len(self.trials) - self._n_again
 
     @property
     def awaited(self) -> str:
-        """Which trials of other processes may be lost, and until when that is open: a part of a line, or nothing."""
+        """A phrase that names the trials whose processes may be lost, and when that is decided; empty without any."""
         self.trials  # noqa: B018 - reads the storage
         if not (trials := self._awaited_trials):
             return ""
@@ -135,7 +135,7 @@ class SharedStudy:
         return cast(Trial, self.ask_unless(lambda: False))
 
     def ask_unless(self, is_late: Callable[[], bool]) -> Trial | None:
-        """Returns the next trial; None, and its configuration waits, if it is late once the trial is suggested."""
+        """Returns the next trial; None if it is late once the trial is suggested, whose configuration then waits."""
         with storage_errors(self._address, _STORAGE_ERRORS):
             self._retry_lost()
             while True:
@@ -181,7 +181,7 @@ class SharedStudy:
         return self.tell(trial, None)
 
     def give_back(self) -> None:
-        """Lets any process run the running trials of this one again, for when it is interrupted."""
+        """Lets any process run the running trials of this one again, after an interruption."""
         while self._running_trials:
             number, _ = self._running_trials.popitem()
             with contextlib.suppress(
@@ -192,7 +192,7 @@ class SharedStudy:
                     self._run_again(trial, trial.user_attrs.get(_ATTEMPT, 1))
 
     def gain_is_below(self, threshold: float) -> bool:
-        """Refuses: raises `ConfigError`, as each process knows its own suggestions only."""
+        """Raises `ConfigError`: each process knows only its own suggestions."""
         raise ConfigError("a study that processes share has no limit of the expected gain: pass a study file")
 
     def write(self) -> None:

@@ -37,7 +37,7 @@ class Template(NamedTuple):
     """
 
     arguments: tuple[tuple[Piece, ...], ...]
-    """Each in pieces; the first is the program."""
+    """The arguments in pieces; the first is the program."""
     space: Space
 
     @property
@@ -49,8 +49,8 @@ class Template(NamedTuple):
     def fill(self, params: Params, number: int, worker: int = 0) -> list[str]:
         """Returns the arguments of a trial's command.
 
-        An argument that names an inactive hyperparameter is left out. So is the flag before it: an argument that starts
-        with `-` and names nothing, unless the one left out is a flag itself, as `--lr={lr}`.
+        An argument that names an inactive hyperparameter is left out. The flag before it is left out too, unless the
+        argument is a flag itself, such as `--lr={lr}`. A flag starts with `-` and names no hyperparameter.
         """
         trial_values = {ALL: json.dumps(params), NUMBER: str(number), WORKER: str(worker)}
         texts = [self._fill_argument(pieces, params, trial_values) for pieces in self.arguments]

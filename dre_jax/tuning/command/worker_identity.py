@@ -1,8 +1,8 @@
 """Who runs a trial of a shared study, and whether that process is lost.
 
 Host names and process numbers repeat: in containers of one host name, on cloned machines, after a restart. An identity
-is therefore drawn at random. Whether a process still exists is asked only of those with the same boot and the same
-process numbers (a Linux namespace); everywhere else, its signs of life say so.
+is therefore drawn at random. A worker looks up whether a process still exists only if both have the same boot and the
+same process numbers (a Linux namespace). Otherwise, signs of life decide.
 """
 
 import math
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 SILENCE = 600.0
 """Seconds without a sign of life after which the process of a running trial counts as lost, by default."""
 LEAST_SILENCE, _LONGEST_TRIALS = 30.0, 3.0
-"""By default, it is that many times the longest trial so far where that is shorter, and at least so many seconds."""
+"""Multiple of the longest trial so far that replaces `SILENCE` where it is shorter, and its minimum in seconds."""
 _SELDOM, _SIGNS = 30.0, 4.0
 _START, _STATE = 21, 2  # fields of /proc/PID/stat, from 0
 
@@ -34,7 +34,7 @@ class SignOfLife(NamedTuple):
 def new_worker(silence: float | None) -> dict[str, Any]:
     """Returns the identity of this process, which counts as lost after so many seconds without a sign of life.
 
-    Without a number these are `SILENCE`, and fewer where trials are short.
+    Without a number, the time is `SILENCE`, or less where trials are short.
 
     Example:
       >>> new_worker(600.0)["id"] == new_worker(600.0)["id"]
@@ -96,7 +96,7 @@ def _has_ended(worker: Mapping[str, Any]) -> bool:
 
 
 def _machine() -> str | None:
-    """Returns what the processes have in common that see each other by their numbers; None if it is unknown."""
+    """Returns the boot and the namespace that processes share if they see each other's numbers; None if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"

@@ -15,7 +15,7 @@ from dre_jax.runtime import devices
 from dre_jax.search.batch import ExecutionConfig, runs_side_by_side
 
 STUDIES = "studies"
-_STUDIES_PER_CORE, _STUDIES_PER_DEVICE = 16, 512  # studies of a call: on a core, and on each other device
+_STUDIES_PER_CORE, _STUDIES_PER_DEVICE = 16, 512  # of one call
 
 P = TypeVar("P")
 S = TypeVar("S")
@@ -65,8 +65,8 @@ def run_blocks(
     """Yields the results of blocks of studies as these are finished.
 
     ``parts`` of the work on a study are programs. ``run`` gets the studies of a block, the size that they are padded
-    to, the parts, and how many of the studies are worked on. Where blocks share cores, it is called for none of them
-    first, which compiles its programs: two threads that need a program would both compile it.
+    to, the parts, and how many of the studies are worked on. Where blocks share cores, ``run`` is first called for no
+    studies, which compiles its programs: two threads that need a program would both compile it.
     """
     workers, most = (devices.cores(), _STUDIES_PER_CORE) if mesh is None else (1, _STUDIES_PER_DEVICE * mesh.size)
     n_blocks = -(-len(studies) // most)

@@ -24,7 +24,7 @@ from dre_jax.tuning.engine.plateau import order_by_outcome
 from dre_jax.tuning.trials.responses import clip_responses
 
 _IDENTICAL = 1e-9  # configurations whose numbers differ by less are one
-_PROPOSALS = 8  # of which the first that is new counts: the search itself proposes no old ones
+_PROPOSALS = 8  # the first new one counts; the search itself proposes no old ones
 _MAX_ENUMERATION = 4096
 
 
@@ -34,13 +34,13 @@ class StudyConfig:
 
     method: Method
     layout: SpaceLayout
-    """Of the space, without rules."""
+    """Layout of the space, without rules."""
     encoding: SpaceLayout
-    """The same with the columns that the method knows."""
+    """The same layout with the columns that the method knows."""
     candidates: CandidateConfig
     has_past: bool
     n_start: int
-    """Number of initial trials, the rest of which are points of the sequence that fills the space."""
+    """Number of initial trials. After the points of the design, they are points of the space-filling sequence."""
     failed_radius: float
 
     @cached_property
@@ -53,7 +53,7 @@ class StudyState(NamedTuple):
     """The trials of a study."""
 
     points: Array
-    """f[C, P]: of the trials with a value, then of the pending ones."""
+    """f[C, P]: points of the trials with a value, then of the pending trials."""
     responses: Array
     """f[C], higher is better."""
     n: Array
@@ -71,9 +71,9 @@ class StudyDesign(NamedTuple):
     initial: Array
     """f[I, P]: points of the first trials, such as those of a surrogate's start design."""
     n_initial: Array
-    """i32: how many of them there are."""
+    """i32: number of these points."""
     sequence: ScrambledWords
-    """Of the Sobol sequences that fill the space, those of each block of 256 trials in front."""
+    """Words of the Sobol sequences that fill the space, with the blocks of 256 trials in front."""
 
 
 class NextPoint(NamedTuple):
@@ -133,7 +133,7 @@ def next_point(
     number: Array,
     capacity: int,
 ) -> NextPoint:
-    """Returns the point that `Optimizer` evaluates in the trial of a number, with what is pending.
+    """Returns the point that `Optimizer` evaluates in the trial of a number, given the pending trials.
 
     ``candidate_words`` are the words of the trial's candidates. ``config`` and ``capacity`` are static. The
     slots of the history hold at least all trials with a value and the pending ones.
@@ -160,7 +160,7 @@ def next_point(
 
 
 class _Choice(NamedTuple):
-    """What the method values most, f[P], and whether there is anything new."""
+    """The new point f[P] that the method values most, if there is one."""
 
     point: Array
     is_new: Array
@@ -211,7 +211,7 @@ def _is_known(state: StudyState, points: Array) -> Array:
 def _next_space_filling_point(
     config: StudyConfig, state: StudyState, where: Array, design: StudyDesign, number: Array, avoids_failures: Array
 ) -> Array:
-    """Returns the first new point of the sequence that fills the space; of a small space, any new one if there is.
+    """Returns the first new point of the space-filling sequence, or any new point of a small space.
 
     With ``avoids_failures``, points whose nearest trial failed come last.
     """

@@ -15,14 +15,14 @@ from dre_jax.tuning.compiled.study import NextPoint, StudyConfig, StudyDesign, S
 
 
 class StudySuggestion(NamedTuple):
-    """What a suggestion reads of a study."""
+    """The part of a study that a suggestion reads."""
 
     state: StudyState
     design: StudyDesign
     candidate_words: ScrambledWords
-    """Of the candidates of this trial."""
+    """Sobol words of this trial's candidates."""
     number: Array
-    """i32: of the trial."""
+    """i32: number of the trial."""
 
 
 @jit_with_less_effort("config", "mesh")
@@ -31,7 +31,7 @@ def suggest_points(
 ) -> NextPoint:
     """Returns the next points of B studies, whose histories have a size.
 
-    Of these, ``count`` are wanted; the others are padding.
+    The first ``count`` studies are wanted; the others are padding.
     """
     n, capacity, n_parts = studies.state.points.shape
 

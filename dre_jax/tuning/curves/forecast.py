@@ -3,16 +3,16 @@
 The curves of a study are draws of one Gaussian process (`gaussian_processes`), whose prior is generic or learned from
 past studies (`priors`). The finished curves of the study weigh these priors by how well each predicts the last value of
 a curve that is left out, so that misleading past studies lose their weight. A trial is stopped if the probability that
-it becomes the best is below a bound times the gain of stopping it, which falls as fewer steps remain
-(`stopping_gains`). The surprise of a curve is -log of the least ratio of the probability that its beginnings gave to
-the event that the curve ends above the next lower one, and the gain: a trial that would have become the best is stopped
-only if the bound is above exp(-surprise). The bound is set so that this happens to a share `error` of the best trials,
-with surprises of a gamma distribution; its rate has a conjugate prior, which past studies inform.
+it becomes the best is below a bound times the gain of stopping it. The gain falls as fewer steps remain
+(`stopping_gains`). Each beginning of a curve gives a probability that the curve ends above the next lower one. The
+surprise of the curve is -log of the least ratio of that probability to the gain. A trial that would have become the
+best is stopped only if the bound is above exp(-surprise). The bound is set so that this happens to a share `error` of
+the best trials. Surprises have a gamma distribution, whose rate has a conjugate prior, which past studies inform.
 
-With past studies of the same kind, a trial is also stopped if more trials are ahead of it than were of the best trials
-of past studies at any step (`ranks`), with the same error, unless the finished curves contradict past studies, or the
-probability that it becomes the best is four times that of any trial. Ranks are the same in units and scales that the
-process fits badly.
+With past studies of the same kind, a trial is also stopped if more trials are ahead of it than ever were of the best
+trials of past studies (`ranks`), with the same error. Ranks do not count if the finished curves contradict past
+studies, or if the trial becomes the best with four times the probability of any trial. Ranks do not depend on units and
+scales, which the process may fit badly.
 """
 
 import math
@@ -44,13 +44,13 @@ _SURPRISE_COUNT, _SURPRISE, _SHAPE = 5.0, 5.0, 2.0
 _TRIALS = 15
 """Number of trials after which the bound falls with its square: the best trials of long studies are rarer."""
 _PAST_COUNT, _GENERIC_LOSS = 7.5, 0.5
-"""Number of surprises that those of past studies are worth, and what the prior without them loses by them."""
+"""Number of surprises that past studies are worth, and the share of its worth that the generic prior then loses."""
 _RISE_COUNT, _RISE, _RISE_SHAPE = 5.0, 0.15, 4.0
 """Number and mean of the rises of ranks that the prior is worth, and the shape of their gamma distribution."""
 _LEAST_RISE, _GREATEST_RISE, _LEAST_WEIGHT = 0.25, 0.4, 0.1
-"""Least rise of the best trial; ranks do not count from the greatest one on, and less below a weight of the past."""
+"""Least rise of the best trial; rise from which ranks do not count; weight of the past below which they count less."""
 _CHANCE, _MARGIN = 4.0, 1
-"""Greatest probability of the best, relative to that of any trial, of one that lags; curves ahead beside the share."""
+"""Multiple of any trial's probability to be the best below which a lagging trial stops; extra curves allowed ahead."""
 
 
 class Forecast(NamedTuple):
@@ -75,7 +75,7 @@ class CurveModel:
     """Posterior of the curves of a study."""
 
     def __init__(self, curves: Sequence[Curve], past: PastCurves | None = None, *, error: float = 0.05) -> None:
-        """Learns from finished curves; there are no forecasts with less than 6, or 3 with past studies.
+        """Learns from finished curves. Forecasts need at least 6 of them, or 3 with past studies.
 
         ``error`` is the share of best trials that may be stopped.
         """
@@ -146,7 +146,7 @@ class CurveModel:
 
 
 def _quantile(count: float, total: float, shape: float, error: float) -> float:
-    """Returns the value that a gamma variable exceeds with probability `error`, given ``count`` others of this sum."""
+    """Returns the value that a gamma variable exceeds with probability `error`, given the sum of ``count`` others."""
     from scipy.special import betaincinv  # importing it takes a tenth of a second
 
     fraction = betaincinv(shape, shape * count, 1.0 - error)  # of the sum of all variables and a new one

@@ -2,8 +2,8 @@
 
 Curves are draws of one Gaussian with unknown mean and covariance under their conjugate prior, the
 normal-inverse-Wishart distribution (Gelman et al., Bayesian Data Analysis, section 3.6). The predictive distribution of
-a curve is a multivariate Student-t, and so is that of its last value given the values before: a curve unlike the others
-has a wide one.
+a curve is a multivariate Student-t, and so is the distribution of its last value given the values before. It is wide
+for a curve unlike the others.
 """
 
 from typing import NamedTuple

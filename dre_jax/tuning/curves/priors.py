@@ -44,7 +44,7 @@ def generic_prior(steps: np.ndarray) -> CurvePrior:
 
 
 def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
-    """Returns the priors learned from responses f64[n, G] of past studies, two different ones of each at least."""
+    """Returns priors learned from the responses f64[n, G] of past studies, each with at least two different curves."""
     warped_curves = [fit_warp(curves).forward(curves) for curves in tasks]
     if not warped_curves:
         return PastPriors((), np.zeros(0), np.zeros((0, 2)))
@@ -84,7 +84,7 @@ def stopping_gains(steps: np.ndarray) -> np.ndarray:
 
 
 def surprises(tails: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """Returns -log of the least of the probabilities f64[n, G - 1] that parts of a curve gave, each over its gain."""
+    """Returns -log of the least ratio, over the beginnings of each curve, of probabilities f64[n, G - 1] to gains."""
     return -np.log(np.maximum((tails / gains).min(-1), 1e-300))
 
 

@@ -1,7 +1,7 @@
 """Ranks of learning curves: how far behind the best past trials were, and whether a running trial is farther.
 
-In a study of random trials, ranks do not depend on units, on the model or on the data. In one that converges, later
-trials are better than earlier ones; a trial is then better than most random ones although many others are ahead.
+In a study of random trials, ranks do not depend on units, on the model or on the data. In a study that converges, later
+trials are better than earlier ones: a trial can be better than most random trials although many others are ahead.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from dre_jax.tuning.past.curves import Curve
 
 
 def rank_rises(curves: np.ndarray) -> np.ndarray:
-    """Returns how much greater the share of better curves was, at most, than at the last step, f64[n] of f64[n, G]."""
+    """Returns by how much, at most, the share of better curves was above that at the last step, f64[n] of f64[n, G]."""
     shares = (curves[:, None, :] < curves).sum(1) / max(len(curves) - 1, 1)
     return np.asarray((shares - shares[:, -1:]).max(-1))
 
@@ -30,7 +30,7 @@ def lags(curve: Curve, curves: Sequence[Curve], share: float, margin: int) -> bo
 
 
 def _best_of(values: np.ndarray) -> float:
-    """Returns the k for which later values are to earlier ones like the best of k to one random value; at least 1."""
+    """Returns k >= 1: the best of k random values beats a value as often as a later value beats an earlier one."""
     later, earlier = np.tril_indices(len(values), -1)
     later, earlier = values[later], values[earlier]
     share = np.mean((later > earlier) + (later == earlier) / 2) if len(later) else 0.5

@@ -8,7 +8,7 @@ from dre_jax.tuning.past.curves import Curve
 
 _STEPS = 32
 _DECIMALS = 12
-"""Of a share: sums such as 0.1 + 0.2 are the step 0.3."""
+"""Decimals of a share, so that sums such as 0.1 + 0.2 are the step 0.3."""
 
 
 def last_step(curves: Sequence[Curve]) -> float:
@@ -29,7 +29,7 @@ def relative_curve(curve: Curve, horizon: float) -> Curve:
 
 
 def step_grid(curves: Sequence[Curve]) -> np.ndarray:
-    """Returns the steps of relative curves, f64[G]: all above 0, or of many at most 32, denser at the start.
+    """Returns the steps f64[G] of relative curves: all above 0, or 32 of more, denser at the start.
 
     Example:
       >>> step_grid([{0.0: 5.0, 0.25: 4.0, 1.0: 1.0}, {0.5: 2.0}])

@@ -166,9 +166,9 @@ def learn_cost(
 ) -> CostModel | None:
     """Returns the model of the finite costs; None for fewer than three, equal ones, or an exhausted budget.
 
-    With a model of past studies, one cost is enough. Costs f64[n] are NaN where unknown; ``left``, the remaining share
-    of the budget, 1 without one, is the power of the cost. The process is conditioned on ``max_trials`` of them at
-    most.
+    With a model of past studies, one cost is enough. Costs f64[n] are NaN where unknown. ``left`` is the remaining
+    share of the budget, 1 without a budget; it is the power of the cost. The process is conditioned on at most
+    ``max_trials`` costs.
     """
     is_known = np.isfinite(costs)
     logs = np.log(costs[is_known])

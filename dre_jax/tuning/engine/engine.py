@@ -131,13 +131,13 @@ class Engine:
         fixed: Mapping[str, Any] | None = None,
         has_further: bool = False,
     ) -> Suggestion:
-        """Returns the configuration to evaluate next, and what the method says of it.
+        """Returns the configuration to evaluate next, and the method's values for it.
 
-        The engine also learns from failed trials, and from the constraints of the others, where trials succeed and are
-        feasible; see `dre_jax.tuning.engine.feasibility`. Another number of the trial gives another suggestion.
-        ``pending`` are configurations that will be evaluated, beside those of running trials, and ``fixed`` values of
-        hyperparameters that are not searched in this trial. With ``has_further``, the suggestion has what else the
-        method values, unless these values are of a single draw. Configurations are encoded once, so a mapping must not
+        From failed trials and constraints, the engine learns where trials succeed and are feasible; see
+        `dre_jax.tuning.engine.feasibility`. Another number of the trial gives another suggestion. ``pending`` are
+        configurations that will be evaluated, beside those of running trials, and ``fixed`` values of hyperparameters
+        that are not searched in this trial. With ``has_further``, the suggestion has the other configurations that the
+        method values, unless it values them by a single draw. Configurations are encoded once, so a mapping must not
         change between calls.
 
         Raises `DataError` for configurations of another space, or NaN, and `ConfigError` if the method's values of all
@@ -156,7 +156,7 @@ class Engine:
         information = information_of(study.observations, study.points, values, has_past=has_past)
         fills_space = number % 4 < 4 * information.space_filling_share
         candidates, improvement, past_weight = None, None, None
-        # A trial that fills the space has the improvement that the method expects of another one.
+        # A trial that fills the space has the improvement that the method expects of its own best candidate.
         says_more = capabilities_of(self._method).improvement and not information.is_plateau
         if self._can_value(study.observations) and (says_more or not fills_space):
             left = share_left(self.config.budget, trials)
@@ -261,7 +261,7 @@ class Engine:
 
         ``is_coarse`` pads the points to avoid so that few programs are compiled.
         """
-        # With real numbers, of the best candidates hardly one is evaluated: they are compared later, as they are few.
+        # With real numbers, hardly any of the best candidates has been evaluated. They are few, and are compared later.
         is_finite, hidden = self._is_finite, self._hidden(study, rows)
         avoid = np.vstack([study.failed_points, hidden]) if is_finite else study.failed_points
         slots = coarse_capacity_for(len(avoid)) if is_coarse else capacity_for(len(avoid))
@@ -363,7 +363,7 @@ class Engine:
             return learn_past_cost(self._layout, self._past.studies, dtype)
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: Dtype) -> Any:
-        """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
+        """Returns the log weights f[P, K + 1] of likely values; None if no value is likely."""
         densities = self._log_densities
         if densities is None:
             return None

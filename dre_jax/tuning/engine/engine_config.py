@@ -13,7 +13,7 @@ from dre_jax.tuning.objectives.single import DEFAULT_METHOD, entry_without_past
 SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
 FIRST_CAPACITY = 32
-"""Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
+"""Slots of the shortest padded history: fewer would save milliseconds for one more program of a study."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +30,12 @@ class EngineConfig(Checked):
     """
 
     method: str = DEFAULT_METHOD
-    """What suggests without a surrogate: a method that learns from no past tasks, as "gp", "random" or "dkgp"."""
+    """The method that suggests without a surrogate: one that needs no past tasks, such as "gp", "random" or "dkgp"."""
     pending_strategy: PendingStrategy = "mean"
     """Stand-in for the responses of running trials: the min, mean or max of those so far (the constant liar), or what
-    the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
-    they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
-    a method averages (Thompson sampling), whether others run or not."""
+    the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none",
+    running trials have no stand-in, and are only not proposed again. With "draw", they have none either, and every
+    trial is the best by one model drawn from those that a method averages (Thompson sampling)."""
     max_history: AtLeastTwo[int] = 192
     """Maximum number of trials that a method gets, pending ones included: the best quarter, and others that are evenly
     spaced in time."""
@@ -48,8 +48,8 @@ class EngineConfig(Checked):
     stopping_error: Share[float] = 0.05
     """Share of the best trials that `Optimizer.should_stop` may stop."""
     budget: Positive[float] | None = None
-    """Total cost of the study, in the units of `Optimizer.tell(cost=)`: the cost of a trial counts less as this is
-    spent. By default it counts the same throughout."""
+    """Total cost of the study, in the units of `Optimizer.tell(cost=)`: the cost of a trial counts less as the budget
+    is spent. By default it counts the same throughout."""
     reference_point: Any = None
     """With several objectives, the worst values that count, which `Optimizer.hypervolume` is measured from: by name, or
     in the order of the directions. By default the worst values so far, and a tenth of the range."""

@@ -231,7 +231,7 @@ def _squash_outliers(constraint: Floats) -> Floats:
 
 
 def capped_responses(responses: Floats, feasible: Sequence[bool] | Mask) -> Floats:
-    """Returns responses f64[n], higher is better, of which the best is that of the best feasible trial.
+    """Returns responses f64[n], higher is better; the best one is that of the best feasible trial.
 
     The improvement is then one on this trial for every method. Better responses of infeasible trials become the next
     lower number. Without a feasible trial, the responses are unchanged.

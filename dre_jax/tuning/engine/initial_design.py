@@ -35,11 +35,11 @@ class InitialDesign:
     """The surrogate's start design; None without a surrogate."""
     seed: int
     log_densities: np.ndarray | None
-    """Of what is likely, see `dre_jax.tuning.engine.beliefs`; None ignores it."""
+    """Log densities of likely values, see `dre_jax.tuning.engine.beliefs`; None ignores beliefs."""
     n_start: int
     """Number of Sobol points that are evaluated first without a surrogate."""
     number: int
-    """Of the trial."""
+    """Number of the trial."""
     fixed_coordinates: np.ndarray
     """f64[P], see `coordinates_of`."""
 
@@ -90,14 +90,14 @@ class InitialDesign:
         return (self.space.params(points[row]) for row in rows)
 
     def other_configurations(self) -> Iterable[Params]:
-        """Returns configurations of the trial's Sobol points, then all of a space of few."""
+        """Returns configurations of the trial's Sobol points, then all configurations of a small space."""
         yield from self.sobol_configurations()
         if self.space.size <= _MAX_ENUMERATION:
             points = fix_coordinates(self.space.layout.all_points(), self.fixed_coordinates)
             yield from map(self.space.params, points[self.space.layout.is_allowed(points)])
 
     def _sobol_points(self, number: int) -> np.ndarray:
-        """Returns points of a scrambled Sobol sequence, the trial's first, of likely values for every other trial.
+        """Returns points of a scrambled Sobol sequence, the trial's first; every other trial has likely values.
 
         All trials share one sequence, so that they are spread evenly; another one follows after `SEQUENCE` trials.
         """

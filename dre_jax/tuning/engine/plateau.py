@@ -2,9 +2,9 @@
 
 While all values are equal (chance accuracy, a capped loss), an acquisition function consists of the posterior's
 deviation alone, which is greatest at the boundary: the search would try corners and edges. The same holds if one or two
-trials are worse than all others, since they only tell where not to search, and without past tasks if noise alone
-explains the values better than a signal (`dre_jax.tuning.engine.signal`). If one or two are better, or if most trials
-share the best value, every other pair of trials fills the space.
+trials are worse than all others, since they only tell where not to search. Without past tasks, it also holds if noise
+alone explains the values better than a signal (`dre_jax.tuning.engine.signal`). If one or two trials are better, or if
+most trials share the best value, every other pair of trials fills the space.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ Floats = npt.NDArray[np.float64]
 _ROUNDING = 1e-12
 """Relative size of differences that sums in another order leave."""
 _FEW = 2
-"""Trials that differ from all others, of which a model cannot tell noise from signal."""
+"""Number of trials with other values from which a model cannot tell a signal from noise."""
 _LONG = 20
-"""Trials without information, after which nothing is expected of the next."""
+"""Number of trials without information after which the search expects no improvement."""
 ENOUGH = 20
-"""Trials from which noise is told from a signal: of fewer, three waves in a coordinate look like noise."""
+"""Number of trials that tell a signal from noise: with fewer, three waves in a coordinate look like noise."""
 
 
 class Information(NamedTuple):
@@ -56,7 +56,7 @@ def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, h
     share = space_filling_share(values)
     is_noise = not share and not has_past and len(values) >= ENOUGH and not np.isnan(values).any()
     is_noise = is_noise and not any(has_signal(points, column) for column in values.T)
-    # What past tasks say remains while the values of this one say nothing.
+    # Past tasks still say where to search while the values of this one say nothing.
     filling_share = 1.0 if is_noise else min(share, 0.5 if has_past else 1.0)
     return Information(filling_share, is_plateau=share == 1.0, is_long=len(values) >= _LONG)
 
@@ -64,7 +64,7 @@ def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, h
 def space_filling_share(values: Floats) -> float:
     """Returns the share of the next trials that fill the space evenly: 1, 0.5 or 0.
 
-    Of n > 0 values f64[n, M] of M objectives, higher is better; one objective with information is enough.
+    The values f64[n, M], n > 0, are those of M objectives, higher is better. One objective with information is enough.
     """
     return min(map(_share_of_objective, values.T))
 
@@ -88,7 +88,7 @@ def share_of_counts(n: Any, n_equal: Any, is_best: Any, xp: Any = np) -> Any:
 
 
 def without_rounding(values: Any, xp: Any = np) -> Any:
-    """Returns values of which those that differ by rounding errors are equal; infinite ones do not count."""
+    """Returns values where those that differ only by rounding errors are equal; infinite values do not count."""
     finite = xp.isfinite(values)
     size = xp.max(xp.where(finite, xp.abs(values), 0.0))
     relative = values / xp.where(size > 0.0, size, 1.0)
@@ -101,7 +101,7 @@ def order_by_outcome(points: Any, trials: Any, succeeded: Any, failed: Any, radi
 
     Trials f[n, P] with a value that satisfy all constraints have succeeded; those that failed or violate constraints
     have failed; the others do not count. A point within the radius of a failure, in every coordinate, counts as one.
-    Without a success, only these come last. The order of points stays among both.
+    Without a success, only these points come last. Both groups keep their order.
     """
     apart = xp.abs(points[:, None] - trials[None])
 

@@ -85,7 +85,7 @@ class HistoryFit(NamedTuple):
     fitted_params: Any
     """What the method's `fit_history` returned."""
     noise_var: float
-    """The variance of the noise that the history has for known, on its scale, beside the errors of single trials."""
+    """Variance of the history's known noise, on its scale, beside the errors of single trials."""
     trials: tuple[Trial, ...] = ()
 
 
@@ -106,9 +106,9 @@ def fit_responses(
 
     The history has the responses f64[n] of the trials at points f64[n, P] on the scale.
 
-    A search can take noise for a signal of short length scales: it then explores more. Intervals would be too narrow.
-    ``estimate_noise`` therefore has the share of noise in the responses estimated (`noise_share`), without the method,
-    and passed to it as known. Otherwise, the program of the fit is that of suggestions.
+    A search that takes noise for a signal of short length scales only explores more, but intervals would be too narrow.
+    With ``estimate_noise``, `noise_share` therefore estimates the share of noise in the responses, and the method gets
+    it as known noise. Otherwise, the program of the fit is that of suggestions.
     """
     numbers, noise_var = scale.apply(responses), 0.0
     if estimate_noise and capabilities_of(method).heteroscedastic:

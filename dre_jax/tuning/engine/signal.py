@@ -22,7 +22,7 @@ from dre_jax.gp.student import log_t_density
 Floats = npt.NDArray[np.float64]
 
 LENGTHS = (0.15, 0.5, 1.5)
-"""Of all coordinates, in units of the square root of their number."""
+"""Length scales of all coordinates, in units of the square root of their number."""
 COORDINATE_LENGTHS = (0.07, 0.2, 0.7)
 SHARES = (0.5, 0.9, 0.99)
 NOISY_SHARES = (0.25, 0.5, 0.75, 0.9, 0.99)

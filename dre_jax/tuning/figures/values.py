@@ -66,7 +66,7 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
 
 
 def plot_front(trials: Sequence[Trial], front: Container[int], objectives: Objectives) -> Figure:
-    """Returns a figure of the first two objectives; ``front`` are numbers of the trials in the front of all."""
+    """Returns a figure of the first two objectives; ``front`` has the numbers of the trials in the front of all."""
     first, second = (objective.name for objective in objectives[:2])
     complete = [trial for trial in trials if trial.state == "complete"]
     values = np.array([[trial.values[first], trial.values[second]] for trial in complete], np.float64).reshape(-1, 2)
@@ -85,7 +85,7 @@ def plot_front(trials: Sequence[Trial], front: Container[int], objectives: Objec
 def plot_curves(trials: Sequence[Trial], best: Container[int], direction: str) -> Figure:
     """Returns a figure of the learning curves: a stopped trial ends with a cross, the best ones are dark.
 
-    Of the trials, some reported intermediate values; the worst reports are cut off.
+    Some of the trials reported intermediate values. The worst reports are cut off.
     """
     with new_figure(SIZE) as figure:
         axes = figure.add_subplot()

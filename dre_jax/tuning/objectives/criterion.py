@@ -12,15 +12,15 @@ from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objectives, reference_point
 
 Surrogates = Surrogate | Mapping[str, Surrogate | None] | None
-"""Of a study: that of its only objective, or by objective."""
+"""The surrogates of a study: that of its only objective, or a mapping by objective."""
 Criterion = SingleObjective | SeveralObjectives
 
 
 def surrogates_by_objective(surrogate: Any, objectives: Objectives) -> dict[str, Surrogate | None]:
     """Returns a surrogate, or None, for each objective, from a mapping of some, or the surrogate of the only one.
 
-    Raises `ConfigError` if there is no mapping for several objectives, or one with other names, or what is no
-    surrogate, and `DataError` if a surrogate's direction is not that of its objective.
+    Raises `ConfigError` for several objectives without a mapping, a mapping with other names, or a value that is not a
+    surrogate. Raises `DataError` if a surrogate's direction is not that of its objective.
     """
     directions, is_single = dict(objectives), len(objectives) == 1
     if surrogate is None or (is_single and not isinstance(surrogate, Mapping)):
@@ -41,7 +41,7 @@ def surrogates_by_objective(surrogate: Any, objectives: Objectives) -> dict[str,
 
 
 def search_space(space: Any, surrogates: Mapping[str, Surrogate | None]) -> Space:
-    """Returns the space of a search: one, of a mapping, or for None that of a surrogate.
+    """Returns the space of a search from a space or a mapping; None takes that of a surrogate.
 
     Raises `ConfigError` for anything else.
     """
@@ -63,14 +63,14 @@ def criterion_of(
     """Returns the criterion of one objective or several, which name the surrogates.
 
     Args:
-      objectives: of the search.
-      surrogates: by objective.
+      objectives: the objectives of the search.
+      surrogates: the surrogates by objective.
       alone: the method of objectives without a surrogate.
       pending_strategy: stand-in for running trials, of several objectives.
       reference: worst values that count, of several objectives; None for the worst so far.
 
     Raises:
-      ConfigError: for a reference of another number of objectives, and as `SeveralObjectives`.
+      ConfigError: for a reference of another number of objectives; and as `SeveralObjectives`.
     """
     parts = {
         objective.name: SingleObjective(surrogates[objective.name], objective.direction, alone)

@@ -43,7 +43,7 @@ def _crowding_distance(values: Floats) -> Floats:
 
 
 def unit_values(values: Floats) -> Floats:
-    """Returns values f64[n, M] of which each objective has the range [0, 1], without far outliers or infinities."""
+    """Returns values f64[n, M] with the range [0, 1] in each objective, without far outliers or infinities."""
     return np.stack([unit_scale(clip_responses(column)) for column in values.T], axis=1)
 
 
@@ -62,8 +62,8 @@ def unit_reference(values: Floats, reference: Floats) -> Floats:
 def has_diverged(values: Floats) -> npt.NDArray[np.bool_]:
     """Returns which of n trials have a value f64[n, M] that no process explains: infinitely bad, or nearly so.
 
-    The bound of an objective is 10,000 times as far below the median of its finite values as the best is above it. None
-    has if fewer than two others are left.
+    The bound of an objective is 10,000 times as far below the median of its finite values as the best is above it. No
+    trial has such a value if fewer than two others would be left.
 
     Example:
       >>> has_diverged(np.array([[1.0, 5.0], [3.0, -np.inf], [2.0, 4.0], [-1e200, 3.0], [0.0, 0.0]])).tolist()

@@ -86,10 +86,10 @@ class SeveralObjectives:
         raise ConfigError("predictions are of one objective")
 
     def set_diverged_apart(self, study: EncodedTrials) -> EncodedTrials:
-        """Returns the trials with those of a diverged value as failed ones, where the model of failures learns of them.
+        """Returns the trials with diverged ones as failed ones, so that the model of failures learns from them.
 
-        The front has no use for a trial of which one objective is infinite, however good the others are, and the
-        process of that objective would take the value, where its neighbours are good, for noise everywhere.
+        The front cannot use a trial with one infinite objective, however good the others are. The process of that
+        objective would take an infinite value among good neighbours for noise everywhere.
         """
         mask = has_diverged(values_of(study.observations, self.objectives).reshape(-1, len(self.parts)))
         return with_failed(study, mask) if mask.any() else study

@@ -84,7 +84,7 @@ def _learn_rules(
     """
     present = [numbers for numbers in (*complete, *pruned) if name in numbers]
     absent = [numbers for numbers in complete if name not in numbers]
-    # The objective suggests what another hyperparameter depends on before, and in more trials.
+    # The objective suggests a parent before its child, and in more trials.
     latest = list(present[-1])
     earlier_names = reversed(latest[: latest.index(name)])
     learned_names = [parent for parent in earlier_names if parent in distributions]
@@ -102,7 +102,7 @@ def _learn_rules(
 def _alternatives_by_choice(
     present: Sequence[Numbers], absent: Sequence[Numbers], choices: Sequence[str], numeric: Sequence[str]
 ) -> Iterator[list[Conjunction]]:
-    """Yields conditions of their own for each value of a categorical, for all categoricals that have these."""
+    """Yields alternatives with one condition for each value of a categorical, for every categorical that has these."""
     for parent in choices:
         other_names = [other for other in (*choices, *numeric) if other != parent]
         rules: list[Conjunction | None] = []
@@ -121,7 +121,7 @@ def _learn_conjunction(
 ) -> Conjunction | None:
     """Returns conditions on some of the parents that hold for all of ``present`` and for none of ``absent``, or None.
 
-    The next condition is that which excludes most trials; of several, that of the first parent.
+    Each step adds the condition that excludes most trials; of equal ones, that of the first parent.
     """
     conjunction: Conjunction = {}
     while absent:

@@ -35,7 +35,7 @@ def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
 def to_optuna(space: Space) -> dict[str, BaseDistribution]:
     """Returns the distributions of a space. Optuna has no conditions, so the objective has to check them.
 
-    Nor has it steps on a logarithmic scale: these distributions have all numbers between the bounds.
+    Optuna has no steps on a logarithmic scale either: these distributions have all numbers between the bounds.
 
     Example:
       >>> to_optuna(Space({"C": Float(1e-3, 1e3, log=True)}))
@@ -83,7 +83,7 @@ class Translation:
         )
 
     def from_optuna_value(self, name: str, value: Any) -> Any:
-        """Returns the space's value of a value of Optuna's. Raises `DataError` if the space does not have it."""
+        """Returns the space's value for one of Optuna's values. Raises `DataError` if the space does not have it."""
         parameter = self.space[name]
         if not isinstance(parameter, Categorical):
             is_rounded = _has_log_step(parameter) and parameter.low <= value <= parameter.high

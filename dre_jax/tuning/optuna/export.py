@@ -15,7 +15,7 @@ from dre_jax.tuning.trials.trial import Trial
 
 
 class _Optimizer(Protocol):
-    """What is read here of a `dre_jax.tuning.Optimizer`, whose figures are of Optuna's studies."""
+    """The part of `dre_jax.tuning.Optimizer` that an export reads."""
 
     @property
     def space(self) -> Space: ...
@@ -30,15 +30,15 @@ class _Optimizer(Protocol):
 def to_study(optimizer: _Optimizer, *, storage: str | BaseStorage | None = None, name: str | None = None) -> Study:
     """Returns a new study of Optuna with the trials of an optimizer.
 
-    Its functions then apply: `optuna.visualization.matplotlib.plot_slice`, `plot_contour`, `plot_pareto_front` and
-    others, and `optuna.importance.get_param_importances`.
+    Optuna's functions apply to it: `optuna.visualization.matplotlib.plot_slice`, `plot_contour`, `plot_pareto_front`
+    and others, and `optuna.importance.get_param_importances`.
 
     Args:
       optimizer: the trials, with their reports, constraints and several objectives; standard errors and costs are
-        attributes of the user. A trial that was stopped counts as pruned. What is enqueued waits in the study too.
+        attributes of the user. A trial that was stopped counts as pruned. Enqueued values wait in the study too.
         Optuna's steps are whole numbers: shares such as 0.05 are multiplied by a power of ten, up to a million.
-      storage: of the study; by default its memory. A dashboard reads a database.
-      name: of the study.
+      storage: the storage of the study, such as a database for a dashboard; by default memory.
+      name: the name of the study.
 
     Raises:
       optuna.exceptions.DuplicatedStudyError: if the storage has a study of this name.

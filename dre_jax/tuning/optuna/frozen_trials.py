@@ -37,7 +37,7 @@ def study_of_trials(
 
 
 def _step_factor(steps: Collection[float]) -> int:
-    """Returns the least power of ten, up to a million, that makes all steps whole numbers, which Optuna's are."""
+    """Returns the least power of ten, up to a million, that makes all steps whole numbers, as Optuna requires."""
     for exponent in range(_MAX_DIGITS):
         if all(math.isclose(step * 10**exponent, round(step * 10**exponent), rel_tol=1e-9) for step in steps):
             return 10**exponent

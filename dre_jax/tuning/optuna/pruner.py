@@ -14,11 +14,12 @@ from dre_jax.tuning.past.curves import PastCurves, as_curve, finished_curves
 class DREPruner(BasePruner):
     """Pruner for Optuna studies with one objective: forecasts the final value of a trial from its intermediate values.
 
-    A trial is pruned if its probability to become the best is below a bound, which is calibrated so that few of the
-    best trials are pruned, or, with past studies of the same kind, if it is farther behind the others than their best
-    trials were; `dre_jax.tuning.curves.forecast` has the model. The largest step of complete trials is the horizon. The
-    first six trials run to the end, three with past studies. The pruner has no state beside the study. It writes the
-    posterior of the final value of a pruned trial, from which `DRESampler` learns.
+    A trial is pruned if its probability to become the best is below a bound. The bound is calibrated so that few of the
+    best trials are pruned. With past studies of the same kind, a trial is also pruned if it is farther behind the
+    others than their best trials were. `dre_jax.tuning.curves.forecast` describes the model. The largest step of
+    complete trials is the horizon. The first six trials run to the end, three with past studies. The pruner has no
+    state beside the study. It writes the posterior of the final value of a pruned trial, from which `DRESampler`
+    learns.
 
     Example:
       >>> import optuna
@@ -45,7 +46,7 @@ class DREPruner(BasePruner):
 
         Raises:
           ConfigError: for an error that is not between 0 and 1.
-          DataError: for past curves that are no `PastCurves`.
+          DataError: for past curves that are not `PastCurves`.
         """
         check_share("error", error)
         self._curves = StudyCurves(past, error)

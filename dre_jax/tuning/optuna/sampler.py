@@ -74,13 +74,13 @@ class DRESampler(BaseSampler):
         """Creates a sampler.
 
         Args:
-          search_space: what is searched, from the first trial on; by default the surrogate's space. Both are searched
-            within the bounds of the latest trial. Without a surrogate, the default is what the trials have, so that
-            the first ones are drawn at random: the hyperparameters of all complete trials, and those of branches, if
-            values of others explain which trials have them. A surrogate may take this place.
+          search_space: the space to search from the first trial on; by default the surrogate's. Both are searched
+            within the bounds of the latest trial. Without a surrogate, the default is learned from the trials: the
+            hyperparameters of all complete trials, and those of branches, if values of others explain which trials have
+            them. The first trials are then drawn at random. A surrogate may be passed as this argument.
           surrogate: knowledge of past tasks, of the study's direction; without one, the best method without transfer is
-            used. For several objectives a sequence, in their order, of which some may be None.
-          seed: of all suggestions; None for a random one.
+            used. With several objectives, a sequence of surrogates or None in their order.
+          seed: the seed of all suggestions; None for a random one.
           config: treatment of pending and failed trials.
           independent_sampler: draws what is not in the search space; by default Optuna's `RandomSampler`, seeded by the
             trial.
@@ -90,7 +90,8 @@ class DRESampler(BaseSampler):
             Optuna's samplers. `trial.set_constraint` in the objective does the same.
 
         Raises:
-          ConfigError: for a seed that is no whole number in [0, 2**32), or a surrogate or search space that is none.
+          ConfigError: for a seed that is not a whole number in [0, 2**32), or an argument that is not a surrogate or a
+            search space.
           DataError: for a surrogate of another space; the message names what differs.
         """
         if isinstance(search_space, Surrogate):
@@ -276,7 +277,7 @@ class DRESampler(BaseSampler):
 
 
 def _ended_before(other: FrozenTrial, trial: FrozenTrial) -> bool:
-    """Returns whether a trial is complete, and was when another one started, whose search space it determines."""
+    """Returns whether a trial was complete when another one started: it then determines the other's search space."""
     end, start = other.datetime_complete, trial.datetime_start
     return other.state == TrialState.COMPLETE and (end is None or start is None or end < start)
 
@@ -303,7 +304,7 @@ def _fixed_values(
 
 
 def _readable_values(values: Mapping[str, Any], translation: Translation) -> Params:
-    """Returns those of Optuna's values that are of the space; nothing can be made of the others."""
+    """Returns Optuna's values that the space has, and drops the others."""
     params: Params = {}
     for name in translation.names():
         if name in values:

@@ -36,7 +36,7 @@ STATES: dict[TrialState, State] = {
 
 
 class TrialReader:
-    """Reads the trials of a storage in a translation; those that have finished once only."""
+    """Reads the trials of a storage in a translation; each finished trial is read only once."""
 
     def __init__(self, translation: Translation, storage: BaseStorage) -> None:
         self.translation = translation
@@ -152,9 +152,9 @@ def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
 
     - Complete ones have their value.
     - A trial that `DREPruner` pruned has the posterior mean of its final value.
-    - Another trial that was pruned has no value that can be compared with others': its last report is of an earlier
-      step. It was behind others, so it is set between the median and the worst of those that are feasible: the later it
-      was stopped the higher, and of those stopped at one step, by their last reports (the order of Optuna's TPE).
+    - Any other pruned trial has no comparable value: its last report is of an earlier step. It was behind others, so it
+      is set between the median and the worst of the feasible ones. The order is that of Optuna's TPE: trials that were
+      stopped later are higher, and the last reports order those of one step.
     """
     result = np.zeros(len(trials))
     sign = 1.0 if maximise else -1.0

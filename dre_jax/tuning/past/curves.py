@@ -30,7 +30,7 @@ class PastCurves:
     """Learning curves of past studies of a model: how its curves continue, independently of the configurations.
 
     Studies with fewer than three curves, or with equal final values, are left out. Raises `DataError` for a step that
-    is no finite number from 0; their unit is any.
+    is not a finite number from 0. Steps may have any unit.
 
     Example:
       >>> past = PastCurves({"a": [{1: -0.9, 2: -0.5}, {1: -0.8, 2: -0.4}, {1: -1.0, 2: -0.7}]})
@@ -41,7 +41,7 @@ class PastCurves:
     tasks: Mapping[str, Sequence[Curve]] = field(default_factory=dict)
     """Responses by step, higher is better, of each trial of each past study."""
     same_kind: bool = False
-    """Whether the trainings are of the kind of the study's own: then their ranks count too, which stops more trials."""
+    """Whether the past trainings are of the study's kind. Their ranks then count too, which stops more trials."""
 
     def __post_init__(self) -> None:
         for name, curves in self.tasks.items():

@@ -1,4 +1,4 @@
-"""Journals of Optuna's studies whose last line a killed process or a full disk left incomplete."""
+"""Journals of Optuna's studies with an incomplete last line, left by a killed process or a full disk."""
 
 import itertools
 import json

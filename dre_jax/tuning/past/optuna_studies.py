@@ -36,8 +36,8 @@ def from_studies(
     Values of inactive hyperparameters are dropped. The cost of a trial is its duration in seconds.
 
     Args:
-      studies: a study or several; a storage, or its address (`sqlite:///studies.db`), or the path of a journal or of an
-        SQLite file, then all studies in it.
+      studies: one study or several; or all studies of a storage, by the storage itself, its address
+        (`sqlite:///studies.db`), or the path of a journal or an SQLite file.
       space: the search space. A study without any of its hyperparameters is excluded.
       objective: number of the objective, from 0; None excludes studies of several objectives.
       absent: values of hyperparameters that earlier models did not set, as in `past_of`.
@@ -146,8 +146,8 @@ def _in_storage(source: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]
 def open_storage(address: str, *, create: bool = False) -> BaseStorage:
     """Returns the storage at the address of a database, or at the path of an SQLite or a journal file.
 
-    With ``create``, a file that is not there is created, at an address as a database, at a path as a journal;
-    otherwise, `DataError` is raised.
+    With ``create``, a missing file is created: a database at an address, a journal at a path. Otherwise, a missing file
+    raises `DataError`.
     """
     from optuna.storages import JournalStorage, RDBStorage
 

@@ -20,8 +20,8 @@ from dre_jax.space.space import Space
 class SpaceChanges:
     """What changed between the search spaces of past tasks and a new one.
 
-    Raises `DataError` for an unknown hyperparameter, or a value of `absent` that its hyperparameter does not take, and
-    `ConfigError` if two old names have the same new one, or for what is no mapping.
+    Raises `DataError` for an unknown hyperparameter, or a value of `absent` that its hyperparameter does not take.
+    Raises `ConfigError` for an argument that is not a mapping, or two old names with the same new one.
     """
 
     space: Space
@@ -44,7 +44,7 @@ class SpaceChanges:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """The values in `absent`; without those that say that there was none."""
+        """The values in `absent` other than None."""
         choices = {name: getattr(self.space[name], "choices", ()) for name in self.absent}
         return {name: value for name, value in self.absent.items() if value is not None or None in choices[name]}
 

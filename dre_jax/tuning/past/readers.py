@@ -1,6 +1,6 @@
 """Readers of past evaluations by name: what `dre-jax meta-train` learns from, beside tables in HPO-B's layout.
 
-A reader is a function of a source, a text, and of the search space, which returns past tasks. Its other arguments are
+A reader is a function of a source, as text, and of the search space. It returns past tasks. Its other arguments are
 options of the command: `direction`, `task` and `value`.
 """
 
@@ -39,7 +39,7 @@ def register_reader(name: str, reader: PastReader) -> None:
 def find_reader(name: str) -> PastReader:
     """Returns the reader of a name, `package.module:function` or `path/to/file.py:function`.
 
-    Raises `ConfigError` for an unknown name, or for what cannot be imported.
+    Raises `ConfigError` for an unknown name, or a function that cannot be imported.
 
     Example:
       >>> find_reader("csv") is from_csv
@@ -55,7 +55,7 @@ def find_reader(name: str) -> PastReader:
 
 
 def check_options(reader: Callable[..., Any], label: str, options: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` for options that a reader does not take, or one that it needs and does not get."""
+    """Raises `ConfigError` for an option that a reader does not take, or a required option that is missing."""
     further = dict([*arguments_by_name(reader).items()][2:])  # after the source and the space
     for name in options:
         if name not in further:

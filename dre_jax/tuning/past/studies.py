@@ -148,7 +148,7 @@ def compare_studies(studies: PastStudies, x: np.ndarray, responses: np.ndarray) 
 
 
 def studies_apart(studies: PastStudies) -> list[str]:
-    """Returns the names of the studies that the others predict no better than nothing does; empty for a single study.
+    """Returns the names of the studies that the other studies do not help to predict; empty for a single study.
 
     At most `_TEST_ROWS` rows of each study are predicted.
     """

@@ -33,9 +33,9 @@ class TableColumns:
     """
 
     hyperparameters: Mapping[str, list[int]]
-    """Of each hyperparameter that the table has."""
+    """Positions of the columns of each hyperparameter that the table has."""
     other_columns: Mapping[str, list[int]]
-    """Of each column that is not one of `hyperparameters`."""
+    """Positions of all other columns by name."""
 
     @property
     def constraints(self) -> dict[str, int]:
@@ -61,7 +61,7 @@ class TableColumns:
 def find_columns(headers: Iterable[Any], space: Space, renamed: Mapping[str, str]) -> TableColumns:
     """Returns the columns of a table; a column with the prefix of exports comes before one without.
 
-    Headers are names; of a data frame with several levels of names, tuples. ``renamed`` has new names by their old
+    Headers are names, or tuples for a data frame with several levels of names. ``renamed`` has new names by their old
     ones.
     """
     prefixed, plain = dict[str, list[int]](), dict[str, list[int]]()
@@ -94,7 +94,7 @@ def outcomes_of(cells: Sequence[Any]) -> list[str] | None:
 
 
 def read_number(cell: Any) -> float:
-    """Returns a number in a cell; of a duration, its seconds. Raises `ValueError` or `TypeError` for anything else.
+    """Returns the number in a cell, or the seconds of a duration. Raises `ValueError` or `TypeError` for anything else.
 
     Example:
       >>> read_number("0 days 00:01:30.5"), read_number("2")

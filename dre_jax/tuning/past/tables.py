@@ -42,14 +42,15 @@ def from_frame(
       how they count.
 
     Args:
-      frame: pandas', polars', or a mapping of names to columns: a row a trial, a column a hyperparameter, and two more.
-        Other columns are ignored. An empty cell (None, NaN, no text) is a hyperparameter that is inactive, or a trial
-        without a value.
+      frame: a data frame of pandas or polars, or a mapping of names to columns. Each row is a trial; hyperparameters,
+        tasks and values have columns. Other columns are ignored. An empty cell (None, NaN, no text) is a hyperparameter
+        that is inactive, or a trial without a value.
       space: the search space.
       direction: "minimize" or "maximize".
       task: the column of task names; None if all rows are of one study.
       value: the column of values.
-      cost: the column of costs, such as seconds; an empty cell is an unknown one. None for that of an export, if any.
+      cost: the column of costs, such as seconds; an empty cell is an unknown one. None for the cost column of an
+        export, if it has one.
       absent: hyperparameters that may have no column, with the values that earlier models had, as in `past_of`.
       renamed: new names of columns by their old ones.
 
@@ -85,7 +86,7 @@ def from_csv(
     r"""Returns past tasks from a CSV file, which may be an export as in `from_frame`.
 
     Args:
-      path: of the file, UTF-8, plain or gzip. Spaces around names and values are ignored.
+      path: the file, UTF-8, plain or gzip. Spaces around names and values are ignored.
       space: the search space.
       direction: "minimize" or "maximize".
       task: the column of task names; None if all rows are of one study.

@@ -39,15 +39,15 @@ class Evaluated(NamedTuple):
     params: Mapping[str, Any]
     """Values by name."""
     value: float
-    """In the task's own direction; may be infinite."""
+    """The value in the task's direction; may be infinite."""
     cost: float | None = None
-    """Of the evaluation, above 0, in any unit that the task's other costs have; None if it is unknown."""
+    """Cost of the evaluation, above 0, in the unit of the task's other costs; None if it is unknown."""
     constraints: Mapping[str, float] | None = None
-    """By name, at most 0 where they are satisfied, NaN where that is unknown; None for none."""
+    """Constraints by name: at most 0 where satisfied, NaN where unknown; None without constraints."""
 
 
 class Exclusion(NamedTuple):
-    """Why a task, or some of its trials, cannot be learned from."""
+    """Why a task, or some of its trials, is left out."""
 
     name: str
     """Name of the task."""
@@ -55,12 +55,12 @@ class Exclusion(NamedTuple):
     """The rule, and the value that violates it."""
 
     def __str__(self) -> str:
-        """A line about it."""
+        """One line about the exclusion."""
         return f"{self.name}: {self.reason}"
 
     @classmethod
     def of_trials(cls, name: str, reasons: Sequence[str]) -> Exclusion:
-        """Returns the exclusion of trials of a task, each for a reason, of which the first is named."""
+        """Returns the exclusion of trials of a task, with the first of their reasons."""
         return cls(name, f"{reasons[0]}{f' ({len(reasons)} trials)' if len(reasons) > 1 else ''}")
 
     @classmethod
@@ -89,7 +89,7 @@ class Past:
     space: Space
     """The search space, with an encoding of hyperparameters that some tasks do not have."""
     tasks: dict[str, Task] = field(default_factory=dict)
-    """By name; columns as the space encodes them, responses maximised."""
+    """Tasks by name, with columns as the space encodes them, and responses to maximise."""
     exclusions: tuple[Exclusion, ...] = ()
     """Tasks and trials that do not fit, with the reason."""
     direction: str | None = None
@@ -169,15 +169,14 @@ def past_of(
     Tasks may have hyperparameters of their own, which are dropped, and may lack hyperparameters of the search space. If
     no trial of a task has a hyperparameter, it is encoded as inactive in this task; `Surrogate.fit` warns of both.
 
-    Trials that violate constraints rank below all others of their task, the larger the violation the lower; the trials
-    of a study with a surrogate of such tasks are compared with them in the same order. Those with an unknown constraint
-    are left out.
+    Trials that violate constraints rank below all others of their task, the larger the violation the lower. A study
+    with a surrogate of such tasks ranks its trials in the same way. Those with an unknown constraint are left out.
 
     Args:
       space: the search space.
-      tasks: trials by task name: `Evaluated`, or trials of an `Optimizer` or of Optuna, of which those that are not
-        complete are excluded. Trials with NaN are skipped; infinities become the worst or the best value. The costs of
-        trials, where there are any, inform a study whose trials have costs.
+      tasks: trials by task name: `Evaluated`, or trials of an `Optimizer` or of Optuna. Trials that are not complete
+        are excluded, and those with NaN are skipped. Infinities become the worst or the best value. Costs of trials
+        inform a study whose trials have costs.
       direction: "minimize" or "maximize"; a study that uses a surrogate of these tasks must have the same direction.
       metric: name of the values, for messages.
       exclusions: earlier exclusions.
@@ -255,11 +254,11 @@ class _ReadTask(NamedTuple):
     """Trials of a past task whose values are numbers."""
 
     trials: list[Evaluated]
-    """Those that fit, with new names and values of the declared types."""
+    """Trials that fit, with new names and values of the declared types."""
     misfits: list[str]
-    """Why others do not fit."""
+    """Reasons why other trials do not fit."""
     unfinished: list[str]
-    """States of others, which have no final value."""
+    """States of other trials, which have no final value."""
     absent: list[str]
     unknown: list[str]
     is_foreign: bool

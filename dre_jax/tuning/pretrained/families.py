@@ -1,4 +1,4 @@
-"""Families of models, their default search spaces and configurations, and what estimators and scores are of them."""
+"""Families of models: default search spaces and configurations, estimators and scores."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -143,7 +143,7 @@ class KnownModel(NamedTuple):
 
 
 def find_metric(name: str) -> KnownMetric | None:
-    """Returns the metric of a score by its name in scikit-learn or a usual one; None if it is unknown."""
+    """Returns the metric of a score by its name in scikit-learn or a common name; None if it is unknown."""
     name = name.removesuffix("_score")
     if name in _HIGHER:
         return KnownMetric(_HIGHER[name], "maximize")
@@ -151,7 +151,7 @@ def find_metric(name: str) -> KnownMetric | None:
 
 
 def nearest_metric(name: str) -> KnownMetric | None:
-    """Returns the metric that orders models most like a score of scikit-learn that no surrogate knows; None without."""
+    """Returns the metric nearest to a score of scikit-learn that no surrogate knows; None if there is none."""
     score = re.sub(r"_(micro|macro|weighted|samples)$", "", name.removesuffix("_score"))
     metric = _NEAREST_METRIC.get(score.removeprefix("neg_"))
     if metric is None:
@@ -190,7 +190,7 @@ def _inner(estimator: Any) -> tuple[str, Any] | None:
 
 
 def _known_bases(kind: type) -> Iterator[tuple[type, Family, str]]:
-    """Yields the families of a class with the class of the family and its path, of one family or none."""
+    """Yields the family of a class, if there is one, with the class of the family and its path."""
     for family in FAMILIES.values():
         for path in filter(None, (family.classifier, family.regressor)):
             package, name = path.partition(".")[0], path.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Batches of trials: of many, several from one fit of the method, apart from each other."""
+"""Batches of trials: a large batch takes several trials from each fit of the method, apart from each other."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine import Suggestion
 
 _FITS = 10
-"""Number of fits of the method for a batch: the trials of a batch before are imputed so often."""
+"""Number of fits of the method for a batch. Each fit imputes the earlier trials of the batch."""
 _APART = 0.1
 """Minimum distance of configurations from one fit, in the column of the unit cube in which they differ most."""
 
@@ -53,7 +53,7 @@ def suggest_batch(
 
 
 def distant_configurations(space: Space, suggestion: Suggestion, n: int) -> list[Params]:
-    """Returns up to n configurations of a suggestion, the best first, of those that are apart from better ones.
+    """Returns up to n configurations of a suggestion that are apart from better ones, the best first.
 
     Example:
       >>> from dre_jax.tuning import Float

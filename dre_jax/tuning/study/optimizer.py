@@ -147,7 +147,7 @@ class Optimizer(StudyRecord):
         return trials[0] if n is None else trials
 
     def ask_unless(self, is_late: Callable[[], bool]) -> Trial | None:
-        """Returns the next trial; None, and no trial starts, if a function returns True once it is suggested."""
+        """Returns the next trial, or None without starting one if a function returns True once it is suggested."""
         return next(iter(self._ask(None, is_late)), None)
 
     def _ask(self, n: int | None, is_late: Callable[[], bool]) -> list[Trial]:
@@ -280,7 +280,7 @@ class Optimizer(StudyRecord):
         return little and self._latest_gain() < threshold
 
     def _latest_gain(self) -> float:
-        """How much better the best value is than that of all trials but the last ten."""
+        """Returns how much better the best value is than that of all trials but the last ten."""
         sign = -1.0 if self.direction == "maximize" else 1.0
         feasible = feasible_trials(self._trials)
         losses = {trial.number: sign * float(trial.value) for trial in feasible if trial.value is not None}
@@ -302,8 +302,8 @@ class Optimizer(StudyRecord):
         """Asks, evaluates and tells.
 
         Args:
-          f: the objective: the value of a trial, as `tell` takes it, NaN if it failed.
-            `trial["x"]` is a value, `trial.params` has all.
+          f: the objective. It returns the value of a trial as `tell` takes it, or NaN if the trial failed. `trial["x"]`
+            is a value, `trial.params` has all.
           n_trials: number of further trials; by default as many as the time allows.
           timeout: seconds after which no trial starts; those that run are completed. The time of suggestions counts.
           stop_when_gain_below: no trial starts once `gain_is_below` is true of this number.
@@ -348,8 +348,8 @@ class Optimizer(StudyRecord):
 
         Args:
           path: the file.
-          surrogate: knowledge of past tasks, of which the file has the fingerprint only. A study with a surrogate needs
-            it again; None continues without one.
+          surrogate: knowledge of past tasks; the file has only its fingerprint. A study with a surrogate needs it
+            again; None continues without one.
           space: the expected space, its hyperparameters in any order; by default any.
           config: treatment of pending and failed trials; by default the study's.
 

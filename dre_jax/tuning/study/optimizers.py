@@ -43,7 +43,7 @@ class StudyTrial(NamedTuple):
 
     study: int
     number: int
-    """Of the trial in its study."""
+    """Number of the trial in its study."""
     params: Params
 
 
@@ -72,7 +72,7 @@ class _Study:
 
 
 class Optimizers:
-    """Many studies of one space, each of which suggests what `Optimizer` of its seed does.
+    """Many studies of one space. Each suggests what an `Optimizer` of its seed does.
 
     As `optimize_functions`, a study learns no model of failed trials, and has at most 192 trials.
 
@@ -174,7 +174,7 @@ class Optimizers:
         return tuple(trial(number, params) for number, params in enumerate(state.params))
 
     def optimizer(self, study: int) -> Optimizer:
-        """Returns an `Optimizer` with the trials of a study: it suggests what the study would, and has all that it can.
+        """Returns an `Optimizer` with the trials of a study, which suggests what the study would.
 
         The study itself stays as it is. `Optimizer.save` writes it to a file, for `Optimizer.load`.
 
@@ -224,7 +224,7 @@ class Optimizers:
           studies: names, each once; by default all.
 
         Raises:
-          DataError: for a study that there is none of.
+          DataError: for an unknown study.
           ConfigError: for a single number in place of names, a study with 192 trials, and if the method's values of all
             candidates are NaN.
         """
@@ -257,8 +257,8 @@ class Optimizers:
         """Records values of trials, in any order and at any time.
 
         Args:
-          trials: that `ask` returned. Trials of studies that have ended do not count.
-          values: of each; NaN if it failed, None if it still runs.
+          trials: trials that `ask` returned. Trials of studies that have ended do not count.
+          values: the value of each trial; NaN if it failed, None if it still runs.
 
         Raises:
           DataError: for numbers of trials and values that differ, a value that is no number, and a trial that has a

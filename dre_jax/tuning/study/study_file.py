@@ -40,7 +40,7 @@ class Origin(NamedTuple):
     """Folder of its checkpoint, if it has one."""
     method: str
     configuration: dict[str, str]
-    """Of the method: texts by dotted field."""
+    """Settings of the method: texts by dotted field."""
 
     def __str__(self) -> str:
         """The fingerprint, the method and the folder."""
@@ -58,7 +58,7 @@ class Study(NamedTuple):
     """Values of hyperparameters that the next trials have, in order."""
     config: EngineConfig = EngineConfig()
     origins: Mapping[str, Origin | None] = MappingProxyType({VALUE: None})
-    """Of the surrogates by objective; None without a surrogate."""
+    """Descriptions of the surrogates by objective; None without a surrogate."""
 
 
 def origin_of(surrogate: Surrogate | None) -> Origin | None:
@@ -122,7 +122,7 @@ def write_study(path: Path, study: Study, known_stamp: Stamp | None = None) -> S
 
 
 def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
-    """Raises `DataError` if a study has a trial that another one, which is to replace it, does not have."""
+    """Raises `DataError` if a study has a trial that its replacement lacks."""
     advice = "load it by Optimizer.load, or save to another file"
     if old.trials and (old.space, old.objectives) != (new.space, new.objectives):
         raise DataError(f"{path} must hold an earlier state of the study, but holds another study: {advice}")

@@ -185,8 +185,8 @@ class StudyRecord:
         Args:
           trial: as `ask` returned it, or its number.
           value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
-            trial one that failed. With several objectives, a mapping of them to numbers, or a tuple or list in the
-            order of `directions`.
+            trial a failed one. With several objectives, a mapping of them to numbers, or a tuple or list in the order
+            of `directions`.
           stderr: standard error of the value, for example over folds: a value with a large error counts less. The
             optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
             surrogate.
@@ -256,9 +256,9 @@ class StudyRecord:
         """Returns whether a running trial is to stop: its probability to become the best is below a bound.
 
         The bound is calibrated so that a share `EngineConfig.stopping_error` of the best trials may be stopped; see
-        `dre_jax.tuning.curves.forecast`. The first six trials run to the end, three with `past_curves`. If a trial is
-        told after True and no further report, its state is "stopped", and its value and standard error are those of the
-        posterior of its final value, whatever value `tell` gets.
+        `dre_jax.tuning.curves.forecast`. The first six trials run to the end, three with `past_curves`. If `tell`
+        follows True without another report, the trial's state is "stopped". Its value and standard error are then those
+        of the posterior of its final value, whatever value `tell` gets.
 
         Raises:
           DataError: if the trial is of another study or has ended already, or with several objectives.
@@ -269,7 +269,7 @@ class StudyRecord:
             return self._curves.should_stop(self._running(trial), self._trials, self._sign)
 
     def tell_failed(self, trial: Trial | int, *, cost: float | None = None) -> Trial:
-        """Reports that a trial failed: its configuration is not proposed again, and others are where success is likely.
+        """Reports that a trial failed. Later trials avoid its configuration, and prefer those where success is likely.
 
         Args:
           trial: as `ask` returned it, or its number.
@@ -294,7 +294,7 @@ class StudyRecord:
         cost: float | None = None,
         constraints: Mapping[str, float | None] = MappingProxyType({}),
     ) -> Trial:
-        """Adds an external evaluation; the value is None if it failed. The others are those of `tell`.
+        """Adds an external evaluation; the value is None if it failed. The other arguments are those of `tell`.
 
         Raises:
           ConfigError: for a standard error that the surrogate's method does not use.
@@ -322,10 +322,10 @@ class StudyRecord:
     def to_frame(self) -> Any:
         """Returns the trials as a data frame of pandas: number, state, value, constraints, and hyperparameters.
 
-        If a trial has a standard error or a cost, so has the frame. A constraint's column has the prefix
-        `constraints_`. A cell of a hyperparameter that is inactive is empty. A
-        hyperparameter that is called like one of the other columns, or `task`, has the prefix `params_`. `from_frame`
-        reads the frame, with a column of task names or `task=None`.
+        The frame has columns of standard errors and costs if a trial has them. A constraint's column has the prefix
+        `constraints_`. A cell of a hyperparameter that is inactive is empty. A hyperparameter with the name of another
+        column, or `task`, has the prefix `params_`. `from_frame` reads the frame, with a column of task names or
+        `task=None`.
 
         Raises:
           MissingExtraError: without pandas.

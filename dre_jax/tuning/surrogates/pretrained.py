@@ -31,8 +31,8 @@ def pretrained_search(estimator: Any, space: Space | None, scoring: Any) -> tupl
     """Returns the space to search, and the surrogate of an estimator if one of its model and score knows the space.
 
     The estimator is a model, or a pipeline that ends with one; the space is by default that of the model. Scoring is
-    the name of a score, a scorer, or None for the score of the estimator. The surrogate of a score that none was made
-    of is that of the nearest metric, or the model's first one; a line on standard error says so.
+    the name of a score, a scorer, or None for the score of the estimator. A score without a surrogate takes that of the
+    nearest metric, or the model's first one. A line on standard error says so.
 
     Raises `ConfigError` for an unknown model without a space. Warns with a `DataWarning` if the model has no surrogate
     of the score's metric, or if, without a space, the estimator sets hyperparameters that are searched.
@@ -76,7 +76,7 @@ def score_name(scoring: Any) -> str:
 
 
 def _set_values(model: KnownModel) -> list[str]:
-    """Returns the hyperparameters of the default space that an estimator has other values of than its class."""
+    """Returns the hyperparameters of the default space that an estimator sets to other values than its class."""
     params, default = model.estimator.get_params(), model.kind().get_params()
     return [f"{name}={params[name]!r}" for name in model.family.space if params[name] != default[name]]
 

@@ -48,7 +48,7 @@ class Evaluation(Protocol):
 
 
 class _Surrogate(Protocol):
-    """What is read here of a `dre_jax.tuning.Surrogate`, whose file imports this one."""
+    """The part of `dre_jax.tuning.Surrogate` that this file reads; the surrogate's file imports this one."""
 
     @property
     def space(self) -> Space: ...
@@ -66,7 +66,7 @@ class SourceStudy(NamedTuple):
     """A past study, compared with the trials of the current study."""
 
     name: str
-    """The study's, as `past_of` got it."""
+    """The study's name, as `past_of` got it."""
     weight: float
     """Probability, among the past studies and no study, that the trials follow the study's predictions."""
     agreement: float
@@ -97,7 +97,8 @@ class Sources:
     studies: tuple[SourceStudy, ...]
     """The highest weight first, then the highest agreement."""
     past_weights: dict[int, float]
-    """Weight of the hypotheses that use past tasks, by the number of trials; empty if it does not weigh them."""
+    """Weight of the hypotheses that use past tasks, by the number of trials; empty if the method does not weigh
+    them."""
     n_past: int
     """Number of past studies that the surrogate learned from; `studies` has at most 50 of them."""
 
@@ -215,7 +216,7 @@ class PastCheck:
     """Compares past studies with the complete trials of a study, whenever these have grown by a half."""
 
     def __init__(self, n_checked: int = 0) -> None:
-        """Creates a check; earlier sessions have checked the first complete trials of a number."""
+        """Creates a check; earlier sessions have checked the first ``n_checked`` complete trials."""
         self._next_check = max(_FIRST_CHECK, _CHECK_GROWTH * n_checked)
         self._warned_objectives: set[str] = set()
 
@@ -249,7 +250,7 @@ class PastCheck:
 
 
 def weighted_studies(names: Sequence[str], comparison: Comparison) -> tuple[SourceStudy, ...]:
-    """Returns studies with weights: of S studies and no study, which have half of the weight before the first trial.
+    """Returns studies with weights; before the first trial, half of the weight is on no study.
 
     The weights are proportional to the predictive densities of the trials, as in Bayesian model averaging.
     """

@@ -79,7 +79,7 @@ class Surrogate:
     """Whether past trials violate constraints, see `Past.constrained`; trials of a study are then ranked like them."""
 
     def __repr__(self) -> str:
-        """What a user tells surrogates apart by: without the numbers."""
+        """The text that tells surrogates apart for a user, without the numbers."""
         facts: dict[str, Any] = {"direction": self.direction, "metric": self.metric, "path": self.path}
         n_tasks = len(self.facts.get("tasks", ()))
         return summary(self, name=self.name, hyperparameters=list(self.space), n_tasks=n_tasks, **facts)
@@ -148,7 +148,7 @@ class Surrogate:
           past: tasks of one search space, which is also the surrogate's.
           space: the expected search space of the past tasks; by default any.
           method: one that learns from past tasks: a name that `dre_jax.methods.find` knows, or the method itself.
-          seed: of the fit, which is reproducible.
+          seed: the seed of the fit, which is reproducible.
           settings: of the method, by dotted field.
           n_start: maximum size of the start design, from 0; by default two, or four after a single past task.
           quiet: show no progress.

@@ -19,7 +19,7 @@ class Objective(NamedTuple):
     """What a study minimises or maximises."""
 
     name: str
-    """`VALUE` for the only one of a study."""
+    """The name; `VALUE` for the only objective of a study."""
     direction: str
     """"minimize" or "maximize"."""
 
@@ -30,13 +30,13 @@ class Objective(NamedTuple):
 
 
 Objectives = tuple[Objective, ...]
-"""Of a study, one or several; as a `dict`, their directions by name."""
+"""The objectives of a study, one or several; as a `dict`, their directions by name."""
 
 
 def objectives_of(direction: str = "minimize", directions: Mapping[str, str] | None = None) -> Objectives:
     """Returns the objective of a direction, or the objectives of ``directions`` by name.
 
-    Raises `ConfigError` for both, for a name or a direction that is none, and for fewer than two names.
+    Raises `ConfigError` if both arguments are passed, for an invalid name or direction, and for fewer than two names.
 
     Example:
       >>> objectives_of("maximize")
@@ -64,7 +64,7 @@ def objectives_by_name(directions: Mapping[str, str | None]) -> Objectives:
 
 
 def direction_arguments(objectives: Objectives) -> dict[str, Any]:
-    """Returns the arguments of `objectives_of` for objectives, which `dre_jax.tuning.Optimizer` has too."""
+    """Returns the arguments of `objectives_of`, and of `dre_jax.tuning.Optimizer`, for objectives."""
     return {"directions": dict(objectives)} if len(objectives) > 1 else {"direction": objectives[0].direction}
 
 

@@ -31,7 +31,7 @@ class Trial:
     """
 
     number: int
-    """From 0, in the order of `ask`."""
+    """Number from 0, in the order of `ask`."""
     state: State
     """Running, complete, stopped early or failed."""
     value: float | None
@@ -184,7 +184,7 @@ def checked_cost(cost: Any, subject: str = "the cost of a trial") -> float:
 def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
     """Returns the present state of a study's trial, by its number or an earlier state.
 
-    Raises `DataError` if the trial is none of the study.
+    Raises `DataError` if the study does not have the trial.
     """
     number = trial.number if isinstance(trial, Trial) else trial
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)):

@@ -38,7 +38,7 @@ class ParamsEncoder:
 
     @property
     def n_parts(self) -> int:
-        """P."""
+        """Number P of hyperparameters."""
         return len(self._space)
 
     def encode(self, params: Mapping[str, Any]) -> EncodedParams:
@@ -62,7 +62,7 @@ class EncodedTrials(NamedTuple):
     pending_points: np.ndarray
     failed_points: np.ndarray
     identities: frozenset[bytes]
-    """Of all configurations."""
+    """Identities of all configurations."""
     pending_identities: frozenset[bytes]
 
 
@@ -142,7 +142,7 @@ def trial_record(
 ) -> TrialRecord:
     """Returns the completed and the pending trials of a study; the history has slots for both.
 
-    ``avoid`` f64[a, P] are points that are not proposed again, nor others within the radius in every coordinate.
+    ``avoid`` f64[a, P] are points that are not proposed again. Nor is any point within the radius in every coordinate.
     """
     capacity, dtype = len(history.where), history.response.dtype
     n, n_filled = len(points), len(points) + len(pending_points)
