@@ -1,8 +1,8 @@
 """Cholesky factorisation with jitter, and solutions of the linear systems that it gives.
 
 Equal rows, long length scales and little noise make a covariance singular to rounding. LAPACK then meets a negative
-pivot and returns NaN. `safe_cholesky` adds jitter to the diagonal, ten times more in each
-iteration, until the factor is finite.
+pivot and returns NaN. `safe_cholesky` adds jitter to the diagonal, ten times more in each iteration, until the factor
+is finite.
 """
 
 from __future__ import annotations

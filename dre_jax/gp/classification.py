@@ -26,9 +26,9 @@ _CONSTANT_VAR = 4.0
 _LOG_SCALE_PRIOR = (2.0, 1.5)
 """Mean and standard deviation of the Gaussian prior of the log signal variance: labels have a pattern."""
 _SHORTER = 1.0
-"""By which the prior mean of the log length scales is below that of regression: boundaries are local."""
+"""Difference of the prior means of the log length scales of regression and classification: boundaries are local."""
 _SINGLE_LABEL_LENGTH = 0.3
-"""Length scale, in units of the square root of the number of columns, of labels that are equal and so tell none."""
+"""Length scale, in units of the square root of the number of columns, for equal labels, which do not determine one."""
 _CERTAIN = 50.0
 """Log odds."""
 _MAX_NEWTON_STEPS = 20
@@ -194,7 +194,7 @@ def condition_classifier(params: GPParams, x: Array, labels: Array, where: Array
     """Returns the classifier of hyperparameters given labels; arguments as in `fit_classifier`.
 
     The odds are the ratio of the evidences, less a factor of e, as hyperparameters were fitted to the labels. Equal
-    labels are not by chance: a search should move on from where all trials failed.
+    labels do not count as chance: a search should move on from where all trials failed.
     """
     covariance = latent_covariance(params, x, x)
     hypotheses = jnp.stack([covariance, jnp.full_like(covariance, _CONSTANT_VAR)])
@@ -208,9 +208,9 @@ def condition_classifier(params: GPParams, x: Array, labels: Array, where: Array
 def log_probability(classifier: Classifier, x: Array, new: Array) -> Array:
     """Returns the log probability f[m] of label 1 at f[m, D], given labels at f[n, D], by both hypotheses.
 
-    That of the classifier is by the most probable signal. It is a half where the mean over the signals is (equation
-    3.77). This mean stays near a tenth however many equal labels are near, as Laplace's approximation has a large
-    variance there.
+    The classifier's probability is that of the most probable signal. It is a half where the mean over the signals is
+    (equation 3.77). This mean stays near a tenth however many equal labels are near, as Laplace's approximation has a
+    large variance there.
     """
     cross = latent_covariance(classifier.params, x, new)
     by_signal = jax.scipy.special.log_ndtr(matmul(classifier.weights, cross))

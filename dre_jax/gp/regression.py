@@ -216,7 +216,7 @@ def _precision(inverse: Array) -> Array:
 
 
 def sample_leave_one_out(params: GPParams, x: Array, y: Array, where: Array, signal: Array, noise: Array) -> Array:
-    """Draws joint samples f[S, n, n], at all n trials, of n processes, each of which is conditioned on n - 1 trials.
+    """Draws joint samples f[S, n, n] at all n trials of n processes; each process is conditioned on n - 1 trials.
 
     Entry [s, j, k] is sample s of the process without trial j, at trial k. ``signal`` and ``noise``, f[n, S], are
     standard normal numbers for S samples of the prior and for the noise of the observations. Matheron's rule conditions

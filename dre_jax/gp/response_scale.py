@@ -73,7 +73,7 @@ class ResponseTransform(NamedTuple):
         return None if noise_var is None else noise_var * self.slope(response) ** 2
 
     def invert(self, scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Returns responses f64[...] of numbers on the scale, on the host; far below all others minus infinity."""
+        """Returns responses f64[...] of numbers on the scale, on the host; minus infinity far below all others."""
         centred = self.mean + self.deviation * scaled
         if not np.isfinite(self.spread):
             return np.asarray(self.median + centred)
@@ -95,8 +95,8 @@ def scale_responses(scale: ResponseScale, response: Array, where: Array) -> Scal
     """Standardises responses f[n], "compressed" ones after a logarithm below their median; equal responses become 0.
 
     A response that is d below the median becomes s log(1 + d / s) below it, with s the root mean square of how far the
-    better half is above it. Diverged or bad trials therefore do not decide the scale of the good ones, on which the
-    compression leaves improvements as they are.
+    better half is above it. Diverged or bad trials therefore do not decide the scale of the good ones. The compression
+    does not change improvements on the good ones.
 
     Example:
       >>> response = jnp.array([-1e6, 1.0, 2.0, 3.0])
@@ -115,7 +115,7 @@ def scale_responses(scale: ResponseScale, response: Array, where: Array) -> Scal
 def scale_by_evidence(
     response: Array, where: Array, log_density: Callable[[ScaledResponses], Array], linear_log_odds: float
 ) -> ScaledResponses:
-    """Returns standardised or compressed responses (`scale_responses`), those of higher evidence.
+    """Returns standardised or compressed responses (`scale_responses`), whichever have more evidence.
 
     The density of the responses is that of the scaled ones times the derivatives of the transform (Box and Cox 1964).
 
@@ -161,7 +161,7 @@ def _compress_and_standardise(response: Array, where: Array, median: Array, spre
 
 
 def _compress(centred: Array, spread: Array) -> Array:
-    """Returns deviations from the median f[...], of which the negative ones are compressed."""
+    """Returns deviations from the median f[...] with the negative ones compressed."""
     is_compressed = (centred < 0.0) & jnp.isfinite(spread)
     return jnp.where(is_compressed, -spread * jnp.log1p(jnp.maximum(-centred, 0.0) / spread), centred)
 

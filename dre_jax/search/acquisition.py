@@ -21,7 +21,7 @@ from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _SMALLEST_DEVIATION = 1e-9
 RESOLUTION = 1e-4
-"""Standard deviations of responses, of which differences matter little."""
+"""Standard deviations of responses below which differences matter little."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def log_expected_improvement(mean: Any, deviation: Any, incumbent: Any, xp: Any 
 def _log_h(z: Any, xp: Any) -> Any:
     """Returns log(pdf(z) + z cdf(z)), on the left by its series.
 
-    The series begins where the difference has lost as many digits as the series leaves out.
+    The series begins where its truncation loses as many digits as the difference does.
     """
     if xp is jnp:
         erfc: Any = lax.erfc
@@ -95,9 +95,8 @@ def log_augmented_improvement(mean: Array, deviation: Array, incumbent: Array, n
     """Returns the log augmented expected improvement, E[max(0, incumbent - r)] (1 - n / sqrt(s^2 + n^2)).
 
     Lower is better. The factor (Huang et al. 2006) is small where the signal's deviation s is less than the noise's n:
-    where a response is known as well as its noise allows, another evaluation tells nothing. Noise of more than
-    `RESOLUTION` counts as that much, so the factor matters for searches that would go on at an optimum that they know,
-    and not elsewhere.
+    where a response is known as well as its noise allows, another evaluation tells nothing. Noise above `RESOLUTION`
+    counts as `RESOLUTION`, so the factor matters only for searches that would continue at a known optimum.
     """
     deviation = jnp.maximum(deviation, _SMALLEST_DEVIATION)
     noise = jnp.minimum(noise, RESOLUTION)
@@ -180,12 +179,12 @@ def register_acquisition(name: str, acquisition: Acquisition) -> None:
     """Adds an acquisition function to `ACQUISITIONS`, so that `AcquisitionConfig(kind=...)` accepts it.
 
     Args:
-      name: of the function.
+      name: the name of the function.
       acquisition: the function, with the scale of its values. Parameters of its own are fields of a subclass of
         `AcquisitionConfig`.
 
     Raises:
-      ConfigError: if the name belongs to another function, or ``acquisition`` is no `Acquisition`.
+      ConfigError: if the name belongs to another function, or ``acquisition`` is not an `Acquisition`.
     """
     if not isinstance(acquisition, Acquisition):
         raise ConfigError(f"acquisition function {name!r} must be Acquisition(fn, scale=...), but got {acquisition!r}")
@@ -208,7 +207,7 @@ def acquire_by_rank(
     Args:
       config: the acquisition function.
       scores: f32[M, N].
-      where: bool[N], which of them count; values of others are meaningless.
+      where: bool[N], the candidates that count; values of others are meaningless.
       incumbent_scores: f32[M].
       has_incumbent: bool; without one the mean rank decides.
     """
@@ -226,8 +225,7 @@ def acquire_by_response(
     """Returns acquisition values f32[N] of predicted responses, mean and standard deviation f32[N], higher is better.
 
     The incumbent is the best response so far; without one, minus infinity, the mean decides. "lcb" is here the upper
-    confidence bound, and "mean_rank" the mean alone. With the deviation of the noise, the expected improvement
-    is augmented by it.
+    confidence bound, and "mean_rank" the mean alone. The deviation of the noise augments the expected improvement.
     """
     if config.function.is_expected_improvement and noise is not None:
         augmented_ei = _improvement(partial(log_augmented_improvement, noise=noise))

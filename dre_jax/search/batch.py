@@ -32,7 +32,7 @@ class ExecutionConfig:
     """How many runs are executed on devices."""
 
     devices: int | None = None
-    """Devices of the mesh; by default all that are in use, those of other processes among them."""
+    """Devices of the mesh; by default all that are in use, including those of other processes."""
     side_by_side: bool | None = None
     """A device works on all its runs side by side, or else on one after the other; by default one after the other
     on a CPU, whose caches hold one run, and side by side elsewhere."""
@@ -57,8 +57,8 @@ def bucket(n: int) -> int:
 def coarse_bucket(n: int) -> int:
     """Returns the padded number of rows of a table if runs go side by side: a power of 64.
 
-    More rows cost little there, as all are scored at once; another size is another program to compile and another chain
-    of trials to walk. No table is padded to more rows than the largest one has.
+    More rows cost little there, as all are scored at once. Each further size is one more program to compile and one
+    more chain of trials to run. No table is padded to more rows than the largest one has.
 
     Example:
       >>> [coarse_bucket(n) for n in (5, 288, 4096, 4097)]
@@ -133,8 +133,8 @@ def run_spaces(
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """Runs `run_tasks` of several search spaces by name; yields the space's name, and a trace.
 
-    Where runs go side by side, and the method declares `pads_columns`, runs of all search spaces are one program: a
-    chain of trials and epochs, which an accelerator walks once, not once a space.
+    Where runs go side by side, and the method declares `pads_columns`, runs of all search spaces are one program. An
+    accelerator then runs the chain of trials and epochs once, not once a space.
 
     Args:
       method: frozen and hashable.
@@ -181,14 +181,14 @@ def runs_side_by_side(config: ExecutionConfig) -> bool:
 def _tasks_per_call(group: _Group, n_devices: int, side_by_side: bool) -> int:
     """Returns the number of tasks in one call.
 
-    One a device if runs go one after the other, as progress is reported between calls; else as many as have 32 million
-    rows with all their runs, on each device: with ten members some gigabytes.
+    If runs go one after the other, each device has one task, as progress is reported between calls. Otherwise, each
+    device has as many tasks as have 32 million rows with all their runs: some gigabytes with ten members.
     """
     if not side_by_side:
         return min(n_devices, len(group.items))
     room = max(1, _ROWS_AT_ONCE * n_devices // (group.rows * len(group.seeds)))
     calls = -(-len(group.items) // room)
-    return -(-len(group.items) // calls)  # calls of one size, so that the last does not compute for nothing
+    return -(-len(group.items) // calls)  # calls of equal size, so that the last does not compute padding
 
 
 @dataclass(frozen=True)

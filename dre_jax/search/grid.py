@@ -65,8 +65,8 @@ def run_grid(method: Method, params: Any, runs: GridRuns, config: GridConfig, ca
     """Runs every task from each of its designs; returns the picks i32[A, B, T].
 
     Tasks and designs are sharded over the mesh. The runs of a task share its table, and devices exchange nothing. All
-    arguments cross to the devices in one transfer, with the sharding of the program: so a later call finds the program
-    of the first one, whether its parameters are NumPy arrays or lie on some device. Every device has a copy of
+    arguments cross to the devices in one transfer, with the sharding of the program: a later call therefore finds the
+    program of the first one, whether its parameters are NumPy arrays or on some device. Every device has a copy of
     ``params``, which with ``params_by_task`` have tasks in front. The program has room for ``capacity`` tasks, so that
     calls with fewer compile nothing new.
 
@@ -157,8 +157,8 @@ def run_keys(key_data: Array, run_ids: Array, impl: Any = None) -> Array:
 def _map_in_turn(f: Callable[..., Array], count: Array, shape: tuple[int, ...], *args: Any) -> Array:
     """Maps f over the first ``count`` entries of the leading axis, one after the other; the others are -1.
 
-    The count is not known when the loop is compiled. So the loop is the same program whatever the number of devices,
-    and all of them round alike and pick alike.
+    The count is not known when the loop is compiled. The loop is therefore the same program for any number of devices,
+    which all round and pick alike.
     """
     length = jax.tree.leaves(args)[0].shape[0]
 

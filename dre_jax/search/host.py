@@ -15,7 +15,7 @@ from dre_jax.errors import MethodError
 
 
 class HostMethod(Protocol):
-    """The call that HPO-B's handler makes (Pineda Arango et al. 2021); one object serves one run, and may remember."""
+    """The call of HPO-B's handler (Pineda Arango et al. 2021); one object serves one run, and may keep state."""
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any = None) -> Any:
         """Suggests what to evaluate next.
@@ -38,10 +38,11 @@ def run_host(
 
     Responses are scaled with the table, and the run ends at its optimum. Like HPO-B's handler it looks for the optimum
     after each trial, so a method is asked once even where the design holds it. A table with a constant response gives
-    0.5 throughout, as in `run_tasks`, where HPO-B has 0/0. A method that remembers anything must be an object of its
-    own for this run; messages name it, by default by its class.
+    0.5 throughout, as in `run_tasks`, where HPO-B has 0/0. A method that keeps state must be a new object for each run.
+    Messages call it ``name``, by default its class.
 
-    Raises `MethodError` for an answer that is no index of a pending row. What the method itself raises is let through.
+    Raises `MethodError` for an answer that is not the index of a pending row. Exceptions of the method itself pass
+    through.
     """
     name = name or type(method).__name__
     x = np.asarray(x, np.float64)

@@ -19,7 +19,7 @@ FIRST_BUCKET = 16
 
 
 class SearchTask(NamedTuple):
-    """A task to optimise on: the whole table, of which a method sees only what it has evaluated."""
+    """A task to optimise on: the whole table. A method sees only the rows that it has evaluated."""
 
     x: Array
     """f32[N, D]"""
@@ -30,7 +30,7 @@ class SearchTask(NamedTuple):
     where: Array
     """bool[N]: which slots hold a configuration."""
     float32_residual: Array | None = None
-    """f32[N], what float32 rounds off the response; None for nothing."""
+    """f32[N], the part of the response that float32 rounds off; None for zeros."""
 
 
 def segments(n_design: int, n_trials: int) -> Iterator[tuple[int, int]]:
@@ -55,7 +55,7 @@ def trial_keys(key: Array, trial: Array) -> tuple[Array, Array]:
 def history_and_candidates(task: SearchTask, rows: Array, n_filled: Array) -> tuple[History, Candidates]:
     """Returns the history of the rows evaluated so far, and the remaining rows as candidates.
 
-    Of the rows i32[C], in the order of evaluation, the first ``n_filled`` count.
+    The first ``n_filled`` of the rows i32[C] count, in the order of evaluation.
     """
     is_filled = jnp.arange(rows.shape[0]) < n_filled
     safe = jnp.where(is_filled, rows, 0)
@@ -71,7 +71,8 @@ def history_and_candidates(task: SearchTask, rows: Array, n_filled: Array) -> tu
 def min_max_scale(response: Array, residual: Array | None, level: Array, where: Array) -> Array:
     """Returns responses f32[C] of any scale on the scale of the history; see `History.response`.
 
-    The residual is what float32 rounds off the responses; near a far outlier it alone distinguishes the others.
+    The residual is the part of the responses that float32 rounds off. Beside a far outlier, it alone distinguishes the
+    others.
     """
     worst = jnp.argmax(jnp.where(where, level, -1))
     best = jnp.argmin(jnp.where(where, level, jnp.iinfo(jnp.int32).max))

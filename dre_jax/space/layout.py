@@ -24,14 +24,14 @@ from dre_jax.space.layout_rules import Combination, Linear, Table
 
 
 class Between(NamedTuple):
-    """The numbers between two bounds, without these."""
+    """The numbers strictly between two bounds."""
 
     low: float
     high: float
 
 
 Conditions = tuple[tuple[int, tuple[int, ...] | Between], ...]
-"""Positions of other hyperparameters, and the levels or numbers of each for which one is active."""
+"""Positions of other hyperparameters, with the levels or numbers for which a hyperparameter is active."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Number:
     """A numeric hyperparameter: how it is searched, and its columns."""
 
     search: Scale
-    """How the coordinate runs. On a log scale of whole numbers half a step beyond the bounds, so that both ends get
-    their share."""
+    """Range of the coordinate. On a log scale of whole numbers, it extends half a step beyond the bounds, so that both
+    ends get their share."""
     low: float
     """The least value."""
     step: float
     """Distance of the values; 0 for real numbers."""
     levels: int
-    """How many values there are; 0 for real numbers."""
+    """Number of values; 0 for real numbers."""
     column: int
     """Position of its column."""
     encoding: Scale
@@ -58,7 +58,7 @@ class Number:
     unset: float | None = None
     """A value that the columns show as not set."""
     alternatives: tuple[Conditions, ...] = ()
-    """Conditions of which one must hold for it to be active; empty if it always is."""
+    """Alternative conditions, one of which must hold for the number to be active; empty if it always is."""
 
     def values(self, u: Any, xp: Any = np) -> Any:
         """Returns the values at coordinates f[...]."""
@@ -176,7 +176,7 @@ class Level:
 
 @dataclass(frozen=True)
 class SpaceLayout:
-    """The hyperparameters of a search space, in an order in which those that others depend on come first."""
+    """The hyperparameters of a search space, parents first."""
 
     parts: tuple[Number | Level, ...]
     n_columns: int
@@ -274,7 +274,7 @@ class SpaceLayout:
         return points[self.is_allowed(points)]
 
     def columns(self, points: Any, xp: Any = np, active: Sequence[Any] | None = None) -> Any:
-        """Returns the columns f[..., D] of points f[..., P]; by default, those are active that `active` says."""
+        """Returns the columns f[..., D] of points f[..., P]; by default, `active` decides which are active."""
         columns: dict[int, Any] = {}
         for i, (part, mask) in enumerate(zip(self.parts, active or self.active(points, xp), strict=True)):
             columns |= part.encode(points[..., i], mask, xp)

@@ -46,12 +46,12 @@ class Linear:
     low: float
     high: float
     is_order: bool = False
-    """Whether the rule is one of two numbers that are both active, without room for rounding. In others, numbers that
-    are inactive count as 0."""
+    """Whether the rule orders two numbers that are both active, without room for rounding. In other rules, inactive
+    numbers count as 0."""
     strict: bool = False
     """Whether the sum is below the upper bound."""
     scale: float = 0.0
-    """Size of the terms and bounds, of which a part is room for rounding."""
+    """Size of the terms and bounds; a share of it is room for rounding."""
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -78,7 +78,7 @@ class Linear:
         return (below & (total >= self.low - room)) | ~self.applies(active)
 
     def limits(self, i: int, part: Any, ends: Mapping[int, tuple[Any, Any]], active: Any, xp: Any = np) -> Any:
-        """Returns the least and the greatest value f[...] of number ``i`` that leave room for the others.
+        """Returns the least and the greatest value f[...] of number ``i`` that leave room for the other numbers.
 
         ``ends`` are the bounds f[...] of all numbers of the rule, by position, and ``active`` the masks of active ones.
         """
@@ -120,7 +120,7 @@ class Table:
         return xp.any(self._distances(parts, middles, active, None, xp) <= _SAME, axis=-1)
 
     def nearest(self, parts: Sequence[Any], middles: Any, active: Any, is_fixed: Sequence[Any], xp: Any = np) -> Any:
-        """Returns the coordinates f[...] of the nearest rows by position; those that are fixed come first."""
+        """Returns the coordinates f[...] of the nearest rows by position; fixed coordinates decide first."""
         row = xp.argmin(self._distances(parts, middles, active, is_fixed, xp), axis=-1)
         table = xp.asarray(self.coordinates(parts), middles[self.positions[0]].dtype)[row]
         columns = {i: table[..., k] for k, i in enumerate(self.positions)}

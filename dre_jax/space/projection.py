@@ -18,11 +18,11 @@ Points = np.ndarray
 
 
 def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int, fixed: Points | None = None) -> Points:
-    """Returns n points f[n, P] that the rules of a layout allow, the first of those drawn; repeated if there are fewer.
+    """Returns n points f[n, P] that the rules of a layout allow, the first that are drawn; fewer points are repeated.
 
-    ``draw`` returns points f[number, P] of a number of points, which like n is a power of two; ``fixed`` f[P] are
-    coordinates that all points have, NaN for the others. Rows of tables are drawn, and one number of an exact sum
-    follows from the others. If few points are allowed, the others are moved, see `move`.
+    ``draw`` returns points f[number, P] for a number that is a power of two, as n is. ``fixed`` f[P] are coordinates
+    that all points have, NaN for the others. Rows of tables are drawn, and one number of an exact sum follows from the
+    others. If few points are allowed, the others are moved (see `move`).
 
     Raises `ConfigError` if no point of 64 n is allowed.
     """
@@ -79,9 +79,9 @@ def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = No
 def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, spread: bool = False) -> Any:
     """Returns points f[..., P] in the nearest rows of tables, and with numbers within what orders and sums leave.
 
-    Coordinates ``fixed`` f[P] stay, NaN for the others. With ``spread``, numbers are drawn from what is left, not only
-    moved there: in a chain of real numbers with equal bounds, and in a sum of such numbers, uniform points stay
-    uniform. ``xp`` is NumPy or JAX.
+    Coordinates ``fixed`` f[P] stay; they are NaN for the others. With ``spread``, numbers are drawn from the interval
+    that is left, not only moved into it: uniform points stay uniform in a chain or a sum of real numbers with equal
+    bounds. ``xp`` is NumPy or JAX.
     """
     if all(isinstance(rule, Combination) for rule in layout.rules):
         return points

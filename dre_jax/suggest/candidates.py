@@ -21,35 +21,36 @@ from dre_jax.suggest.pending import PENDING_STRATEGIES
 from dre_jax.suggest.refinement import supports_refinement
 
 _MANY = 12
-"""Hyperparameters, above which candidates change few of them; see `default_candidates`."""
+"""Number of hyperparameters above which candidates change few of them; see `default_candidates`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateConfig:
     """Settings for drawing the points that a method values.
 
-    Raises `ConfigError` for counts or widths that are not positive, or a number of even points that is no power of two.
+    Raises `ConfigError` for counts or widths that are not positive, or a number of even points that is not a power of
+    two.
     """
 
     even: int = 1024
     """Points of a scrambled Sobol sequence, a power of two."""
     steps: int = 512
-    """Steps from the best, in each round; shared out evenly among them and the widths."""
+    """Steps from the best points in each round, shared out evenly among the points and the widths."""
     parents: int = 4
-    """How many of the best trials are stepped from; in later rounds `sources` of the best points."""
+    """Number of the best trials that steps start from; in later rounds, `sources` of the best points."""
     widths: tuple[float, ...] = (0.2, 0.05, 0.01)
     """Standard deviations of a number's step."""
     changed: float = 0.5
-    """Chance of a hyperparameter to be changed by a step; at least one is."""
+    """Probability that a step changes a hyperparameter; each step changes at least one."""
     bold: int = 0
     """Number of first trials whose steps change half of the hyperparameters, whatever ``changed`` is."""
     refinements: int = 1
     """Rounds of steps from the points that the method valued most; each costs as much as the first valuation."""
     starts: int = 12
-    """Of the points that the method values most, and the best trials: from how many its values are maximised by
-    gradient, if the method has gradients; 0 for none."""
+    """Number of starts, among the points that the method values most and the best trials, from which its values are
+    maximised by gradient, if it has gradients; 0 for none."""
     ascent_steps: int = 30
-    """Steps of such a search, at most."""
+    """Maximum number of steps of a search by gradient."""
     pending_strategy: str = "mean"
     """How the responses of pending trials are imputed; see `dre_jax.suggest.pending`."""
 
@@ -145,10 +146,10 @@ def steps_from(
 ) -> Array:
     """Returns points f[steps, P], one random step away from the best of the parents f[B, P], best first.
 
-    Of the parents, the first ``count`` exist; without any, the steps start from the middle.
+    The first ``count`` parents exist. Without any, the steps start from the middle.
     """
     n = config.steps
-    # Fewer parents than slots: those that there are serve in turn.
+    # If there are fewer parents than slots, they serve in turn.
     start = parents[jnp.arange(n, dtype=count.dtype) % jnp.maximum(jnp.minimum(count, parents.shape[0]), 1)]
     start = jnp.where(count > 0, start, 0.5)
     dtype = parents.dtype

@@ -1,4 +1,4 @@
-"""Pending trials: the responses that a method is shown for them while it suggests the next trial."""
+"""Pending trials: their stand-in responses while a method suggests the next trial."""
 
 from __future__ import annotations
 

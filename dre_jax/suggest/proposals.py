@@ -1,7 +1,7 @@
 """The suggestion of a continuous search: the candidates that a method values most.
 
 Candidates (`dre_jax.suggest.candidates`) are drawn in rounds: first a scrambled Sobol sequence and steps from the best
-trials, then steps from what the method valued most. Everything between two trials is one compiled call.
+trials, then steps from the points that the method valued most. Everything between two trials is one compiled call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dre_jax.suggest.pending import with_pending_trials
 from dre_jax.suggest.refinement import choose_starts, refine, supports_refinement
 
 _FEW_SLOTS = 32
-"""Of a history, up to which a user waits for the compiler longer than for its programs."""
+"""Capacity of a history up to which a user waits longer for the compiler than for its programs."""
 _INCUMBENTS = 2  # best trials that are starts of a search by gradient
 
 
@@ -52,7 +52,7 @@ class SuggestionInputs(NamedTuple):
     trials: TrialRecord
     """The trials so far."""
     sobol_points: Array
-    """f[even, P], points drawn evenly; see `dre_jax.space.sobol`. Their precision is that of the suggestion."""
+    """f[even, P]: points of a Sobol sequence (`dre_jax.space.sobol`). Their precision is that of the suggestion."""
     key: Array
     """The run's PRNG key."""
     number: Array
@@ -103,14 +103,14 @@ def propose(
 ) -> Proposals:
     """Returns the K points that a method values most, in the precision of ``inputs.sobol_points``.
 
-    Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
+    Among points of equal value, those of the Sobol sequence come first, in random order: a method with constant values
     is random search. All but the inputs are static.
     """
     trials = inputs.trials
-    # A program of its own, as it is the same for histories of all sizes.
+    # A separate program, because it is the same for histories of all sizes.
     dtype = inputs.sobol_points.dtype
     method_key, steps, coins = _draw_numbers(config, layout.n_parts, dtype, inputs.key, inputs.number)
-    # Another one, as it does not depend on the candidates and their weights.
+    # Another program, because it does not depend on the candidates and their weights.
     arrays = inputs.params, trials.history, trials.points, trials.pending
     posterior = condition_on_trials(method, layout, config.pending_strategy, *arrays, method_key)
     last = _draw_rounds(method, layout, config, inputs, posterior, method_key, steps, coins)
@@ -118,7 +118,7 @@ def propose(
 
 
 class Posterior(NamedTuple):
-    """What a method knows after the trials."""
+    """A method's fit to the trials."""
 
     history: History
     """The completed trials, and imputed responses of the pending ones."""
@@ -145,7 +145,7 @@ def condition_on_trials(
     pending: Array,
     key: Array,
 ) -> Posterior:
-    """Returns what a method knows after trials at points f[C, P], of which those in bool[C] are pending."""
+    """Returns a method's fit to trials at points f[C, P]; bool[C] are the pending ones."""
     columns = layout.columns(points, jnp)
     history = with_pending_trials(method, params, history, columns, pending, strategy, key)
     history_fit = as_history_fit(method)
@@ -166,7 +166,7 @@ class _Round(NamedTuple):
     n_parents: Array
     is_undefined: Array
     scale: Array | None
-    """Divisor of values that are no logarithms, if values are weighted."""
+    """Divisor of values that are not logarithms, if values are weighted."""
 
 
 @jit_with_less_effort("method", "layout", "config", purpose="the search for candidates")
@@ -193,7 +193,7 @@ def _draw_rounds(
 
     def draw_round(carry: _Round, numbers_of_round: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
         steps, coins = numbers_of_round
-        if config.steps:  # in place of those that are valued least
+        if config.steps:  # replace the points of least value
             new_points = steps_from(layout, config, carry.parents, carry.n_parents, steps)
             points = jnp.concatenate([carry.points[: config.even], new_points])
         else:
@@ -257,7 +257,7 @@ def _choose(
     points, values, improvement = points[:n], values[:n], None
     if not sample and weighting.gives_improvement(method):
         log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
-        # Of responses above the median, the scale is linear.
+        # The scale is linear for responses above the median.
         transform = weighting.response_transform(method, posterior.fitted_params, posterior.history)
         improvement = jnp.exp(log_improvement) * transform.deviation
     return Proposals(points, values, last.is_undefined, improvement, posterior.past_weight)

@@ -16,7 +16,7 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.space.layout import SpaceLayout
 
 _REACH = 0.2  # of a step, in each coordinate
-_TOLERANCE = 1e-6  # improvement of a value: below, a search ends
+_TOLERANCE = 1e-6  # least improvement of a value with which a search continues
 _APART = (0.1, 0.01)  # distance of starts from each other, of the first half and of the second
 
 
@@ -31,7 +31,7 @@ def supports_refinement(method: Method, layout: SpaceLayout) -> bool:
 def choose_starts(points: Array, values: Array, count: int) -> Array:
     """Returns S points f[S, P] of high value with a minimum distance: 0.1 for the first half, 0.01 for the others.
 
-    Where nothing is far enough from those before, it is the best that is not among them.
+    If no point is far enough from the earlier starts, the next start is the best point that is not among them.
     """
 
     def choose(distance: Array, apart: Array) -> tuple[Array, Array]:

@@ -57,16 +57,17 @@ class Suggester:
         Args:
           method: frozen and hashable.
           params: what the method's `fit` returned.
-          seed: of the run; HPO-B's seeds want different ones.
+          seed: the seed of the run; runs of HPO-B's seeds need different ones.
           key: the run's PRNG key, in place of a seed.
-          candidates: which points are drawn where there is no table; by default as `default_candidates` says.
+          candidates: settings of the points that are drawn without a table; by default those of `default_candidates`.
 
         Raises:
           ConfigError: for a method's name or class.
         """
         capabilities_of(method)
         self._method = method
-        # JAX compiles a program for arguments that somebody put on a device, another one where nobody did: all are put.
+        # JAX compiles one program for arguments on a named device and another one otherwise, so all are put on the
+        # device.
         self._device = devices.default()
         key = jax.random.key(seed) if key is None else key
         self._params, self._key = jax.device_put((params, key), self._device)

@@ -1,14 +1,13 @@
 """Values of a method times a weight: improvement where an evaluation is likely to succeed.
 
-A product needs values on a scale. Those of an expected, or a probable, improvement are logarithms, to which the
-logarithm of the weight is added, so that the product is that of Gardner et al. (2014); improvements below `RESOLUTION`
-count as that much, as the weight should decide where none is left. All other values (mean ranks, confidence bounds,
-draws) are divided by their standard deviation over the candidates: a deviation then counts as a factor of e in
-the weight. Where a method values all candidates alike, it is random search, and candidates are drawn in proportion to
-their weights.
+A product needs values on a scale. Values of an expected or a probable improvement are logarithms. The logarithm of the
+weight is added to them, so that the product is that of Gardner et al. (2014). Improvements below `RESOLUTION` count as
+`RESOLUTION`, so that the weight decides where no improvement is left. All other values (mean ranks, confidence bounds,
+draws) are divided by their standard deviation over the candidates: a deviation then counts as a factor of e in the
+weight. Where a method values all candidates alike, it is random search, and candidates are drawn in proportion to their
+weights.
 
-A belief about where good values lie is another weight. It has no effect on how values are compared otherwise: neither
-the resolution nor `decides` concern it.
+A belief about where good values lie is another weight. Neither the resolution nor `decides` applies to it.
 """
 
 from __future__ import annotations
