@@ -30,7 +30,7 @@ def is_foreign(name: str) -> bool:
 
 
 def label_of(name: str) -> str:
-    """Returns a name without the folder of its file: the same file is the same method, wherever it is called from.
+    """Returns a name without the folder of its file: the same file is the same method in any folder.
 
     Example:
       >>> label_of("peers/gp.py:GP"), label_of("peers.gp:GP")

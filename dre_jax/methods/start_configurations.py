@@ -1,10 +1,10 @@
-"""Configurations to evaluate first: those that would have left the least regret on past tasks.
+"""Configurations to evaluate first: those with the least regret on past tasks.
 
 A set of configurations is as good as its best member is on every task (Wistuba and Grabocka 2021, equation 12),
 
-    X = arg min over sets of I of sum over tasks of min over x in X of the normalised regret of x,
+    X = arg min over sets of I of sum over tasks of min over x in X of the normalised regret of x.
 
-which here grows one by one, where they search by mutations and crossovers (section 6).
+The set here grows one configuration at a time; the paper searches by mutations and crossovers (section 6).
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ import numpy as np
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import unit_scale
 
-_BEST_ROWS = 10  # of a task, that may be tried first
-_MOST_ROWS = 1000  # of a task, that are searched for the nearest
+_BEST_ROWS = 10  # of a task, the candidates for the start
+_MOST_ROWS = 1000  # of a task, searched for the nearest row
 
 
 def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarray:
-    """Configurations f32[n, D] to try first: of those that were best on some task, the set of least regret on all.
+    """Returns configurations f32[n, D] to try first, from the best of each task: the set of least regret on all tasks.
 
-    It grows by the configuration that lowers the mean most. Of a large task the best rows count and as many others as
-    can be searched in a moment. The default is two, as each costs a trial if past tasks mislead, and four after a
-    single past task: no other task tells whether it is like the new one, and its best rows may be far from each other.
-    The result has fewer rows if fewer are different. The seed breaks ties.
+    The set grows by the configuration that lowers the mean regret most. Of a large task, the best rows count, and as
+    many others as can be searched in a moment. The default is two configurations, as each costs a trial if past tasks
+    mislead. It is four after a single past task: one past task cannot show how similar tasks are, and its best rows may
+    be far from each other. The result has fewer rows if fewer are different. The seed breaks ties.
     """
     n = (4 if len(tasks) == 1 else 2) if n is None else n
     random = np.random.default_rng(seed)
@@ -57,7 +57,7 @@ def regrets(tasks: Mapping[str, Task], x: np.ndarray) -> np.ndarray:
 
 
 def greedy(regret: np.ndarray, n: int) -> np.ndarray:
-    """Returns a set of rows that grows by the row which reduces the loss most; f64[T, N] -> i64[n]."""
+    """Returns a set of rows that grows by the row that reduces the loss most; f64[T, N] -> i64[n]."""
     least = np.full(len(regret), np.inf)
     rows: list[int] = []
     for _ in range(n):

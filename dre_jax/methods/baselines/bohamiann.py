@@ -52,11 +52,11 @@ class PriorConfig(Checked):
     """Prior of a network. Raises `ConfigError` where a deviation is not positive."""
 
     weight_deviation: Positive[float] = 2.0
-    """s: of a weight, times the root of the layer's inputs."""
+    """s: deviation of a weight, times the root of the layer's inputs."""
     noise: Positive[float] = 1e-3
-    """exp(m): the noise's variance in the middle of its prior, of responses whose variance is one."""
+    """exp(m): median of the prior of the noise variance, for responses of variance one."""
     noise_deviation: Positive[float] = 1.0
-    """d: of the logarithm of that variance."""
+    """d: deviation of the logarithm of that variance."""
 
 
 def n_coordinates(config: MLPConfig, n_columns: int) -> int:
@@ -97,7 +97,7 @@ Gradient = Callable[[Array], Array]
 """Gradient of U: f[P] -> f[P]."""
 
 _LEAST = 1e-16  # of the squared gradient
-_NOISE_AT_ONCE = 20  # steps: drawn one by one, numbers cost a CPU twice as much as the rest of a step
+_NOISE_AT_ONCE = 20  # steps: numbers drawn step by step cost a CPU twice as much as the rest of a step
 _MOST = 10.0  # deviations of the gradient that a step follows; where V fits it is a normal number of deviation one
 
 
@@ -106,11 +106,11 @@ class SGHMCConfig(Checked):
     """Length and pace of a chain. Raises `ConfigError` where a number is out of range."""
 
     burn_in: NonNegative[int]
-    """Steps that adapt scales and are thrown away."""
+    """Burn-in steps, which adapt the scales and are discarded."""
     samples: AtLeastOne[int]
-    """Positions kept."""
+    """Number of positions that are kept."""
     keep_every: AtLeastOne[int]
-    """Steps from one to the next."""
+    """Steps between two kept positions."""
     step_size: Positive[float] = 1e-2
     """h: the square of the paper's epsilon."""
     friction: float = 0.05
@@ -131,7 +131,7 @@ class Scales(NamedTuple):
     """Running statistics of the gradient, f[P] each."""
 
     window: Array
-    """w: steps that the means look back."""
+    """w: number of steps in the window of the means."""
     gradient: Array
     """g: mean gradient."""
     square: Array
@@ -149,7 +149,7 @@ class Chain(NamedTuple):
 
 
 def start_chain(position: Array) -> Chain:
-    """Returns a chain without momentum, whose statistics are all one."""
+    """Returns a chain without momentum and with all statistics equal to one."""
     ones = jnp.ones_like(position)
     return Chain(position, jnp.zeros_like(position), Scales(ones, ones, ones))
 
@@ -170,7 +170,7 @@ def take_step(config: SGHMCConfig, chain: Chain, gradient: Array, noise: Array, 
     gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
     scales = adapt_scales(chain.scales, gradient) if adapting else chain.scales
     deviation = jnp.sqrt(jnp.maximum(scales.square, _LEAST))
-    # A chain that a too long step throws out of the stationary density comes back, instead of running off to infinity.
+    # After a step that is too long, the chain returns to the stationary density instead of diverging.
     pull = jnp.clip(gradient / deviation, -_MOST, _MOST)
     push = jnp.sqrt(2.0 * config.step_size * config.friction / deviation) * noise
     momentum = (1.0 - config.friction) * chain.momentum - config.step_size * pull + push

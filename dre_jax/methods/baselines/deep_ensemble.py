@@ -2,13 +2,13 @@
 
 Each of M perceptrons starts from its own random weights and minimises the negative Gaussian log-likelihood of the
 standardised history, mean_i [log s^2(x_i) / 2 + (y_i - mu(x_i))^2 / (2 s^2(x_i))], where s^2 is a softplus of the
-second output, plus a floor. They are one mixture,
+second output, plus a floor. The members form one mixture,
 
     mu(x) = mean_m mu_m(x),        s^2(x) = mean_m [s_m^2(x) + mu_m^2(x)] - mu^2(x).
 
 Members are trained anew before every trial and without adversarial examples, as in the thesis. The defaults are the
-sizes of its results, 2 x 32 (3 x 32 in its description), and its rate of 0.02, but 200 steps instead of 1,000, with
-which the method was no better than random search on the validation tasks (`docs/results/earlier.md`).
+sizes of its results, 2 x 32 (3 x 32 in its description), and its rate of 0.02, but 200 steps instead of 1,000. With
+1,000 steps the method was no better than random search on the validation tasks (`docs/results/earlier.md`).
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class DeepEnsemble(ByResponse, NoMetaLearning, Checked):
     fitting: FullBatchConfig = _FITTING
     """Training of the members."""
     least_variance: Positive[float] = 1e-6
-    """Floor of the predicted variance, of responses whose variance is one (Lakshminarayanan et al., section 2.2)."""
+    """Floor of the predicted variance, for responses of variance one (Lakshminarayanan et al., section 2.2)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

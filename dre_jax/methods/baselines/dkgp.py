@@ -33,7 +33,7 @@ from dre_jax.search.history import Candidates, History
 
 _LENGTHS = (math.log(1e-2), math.log(1e2))
 _SCALES = (math.log(1e-3), math.log(1e3))
-_NOISES = (math.log(1e-4), 0.0)  # of the signal: less is lost in the roundings of a float32
+_NOISES = (math.log(1e-4), 0.0)  # as a share of the signal; float32 cannot resolve less
 _FIRST_NOISE = math.log(1e-2)
 
 
@@ -49,7 +49,7 @@ class DeepKernelConfig(Checked):
     phi: Layers = (32, 32, 32)
     """Layers of the deep set before the mean."""
     rho: AnyLayers = ()
-    """Layers of the deep set after the mean, the last as wide as the landmark features; empty for no deep set."""
+    """Layers of the deep set after the mean; the last is as wide as the landmark features. Empty for no deep set."""
     kernel: Kernel = "matern52"
     """Correlation of features."""
 
@@ -60,12 +60,12 @@ class DeepKernelConfig(Checked):
 
     @property
     def network(self) -> mlp.MLPConfig:
-        """The network, of which the outputs are the features."""
+        """The network; its outputs are the features."""
         return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
 
     @property
     def deep_set(self) -> networks.DeepSet:
-        """The deep set, of which the output is the context."""
+        """The deep set; its output is the context."""
         return networks.DeepSet(self.phi, self.rho)
 
 
@@ -188,7 +188,7 @@ class DeepKernelGP(ByResponse, NoMetaLearning):
     """A deep kernel fitted from random weights before every trial, without past tasks."""
 
     model: DeepKernelConfig = field(default_factory=DeepKernelConfig)
-    """Sizes; the default is that of HPO-B's DGP."""
+    """Sizes of the network; by default those of HPO-B's DGP."""
     tuning: HistoryFitConfig = _TUNING
     """Fitting, before every trial."""
 

@@ -8,9 +8,9 @@ a constant, Phi those of the history,
 
     mu(x) = m' phi(x),    s^2(x) = phi(x)' K^-1 phi(x) + 1 / beta.
 
-The paper draws alpha and beta by slice sampling and averages; here they are the two of the highest evidence times
-priors, which needs no chain before every trial. The paper's quadratic mean function, which assumes an optimum in the
-middle of the space, is left out as in its authors' and others' code: the mean is that of the responses.
+The paper draws alpha and beta by slice sampling and averages. Here they maximise the evidence times priors, which needs
+no chain before every trial. The paper's quadratic mean function, which assumes an optimum in the middle of the space,
+is left out as in its authors' and others' code: the mean is that of the responses.
 
 The last layer is Bayesian linear regression on features (Bishop 2006, section 3.3): y = phi' w + noise with
 w ~ N(0, I / alpha) and noise ~ N(0, 1 / beta) is a Gaussian process with the covariance phi' phi / alpha. The functions

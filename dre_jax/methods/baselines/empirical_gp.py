@@ -37,9 +37,9 @@ from dre_jax.search.method import Capabilities
 GRID = np.array(list(itertools.product((0.03, 0.3, 1.0), (0.1, 0.25, 0.6), (0.001, 0.03))), np.float32)
 """f32[18, 3]: variance and length scale, in roots of the number of columns, of the deviation; variance of the noise."""
 LENGTH, NOISE, NUGGET = 0.4, 0.03, 0.01
-"""Of the interpolation: length scale in these roots, variances of the noise of past responses and of K's diagonal."""
+"""Length scale of the interpolation in these roots; variances of the noise of past responses and of K's diagonal."""
 STEPS, SHRINKAGE, MAX_FUNCTIONS = 10, 1.0, 64
-"""Of EM, number of tasks that the prior of S counts for, maximum Q."""
+"""Iterations of EM; number of tasks that the prior of S counts for; maximum Q."""
 SLOPE_VARIANCE, DEGREES_OF_FREEDOM = 0.1, 5.0
 
 
@@ -49,7 +49,7 @@ class EmpiricalPrior(NamedTuple):
     anchors: Array
     """f32[M, D]"""
     weights: Array
-    """f32[M, 1 + Q]: of the mean, and of Q functions whose sum of products is the covariance."""
+    """f32[M, 1 + Q]: weights of the mean, and of Q functions whose sum of products is the covariance."""
 
     def functions(self, x: Array) -> tuple[Array, Array]:
         """Returns the mean f32[n] and the functions f32[n, Q] at f32[n, D]."""
@@ -63,7 +63,7 @@ def _matern(a: Array, b: Array, length: Array | float) -> Array:
 
 
 def choose_rows(meta: SearchSpace, n: int, key: Array) -> tuple[npt.NDArray[np.float32], SourceTasks]:
-    """Returns at most n configurations, those of the most tasks, and at most n rows of each task, these first."""
+    """Returns at most n configurations, those of most tasks, and at most n rows of each task, these first."""
     tasks = list(meta.require_train_tasks().values())
     x = np.concatenate([np.asarray(task.X, np.float32) for task in tasks])
     configurations, ids, counts = np.unique(x, axis=0, return_inverse=True, return_counts=True)

@@ -49,7 +49,7 @@ from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Capabilities
 
 _NARROWEST = 0.05  # of u - l: its inverse has no mean, and single batches would outweigh all others
-_PORTION = 1000  # steps whose batches are drawn at once
+_PORTION = 1000  # number of steps whose batches are drawn at once
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ network learns the past tasks' z | x ~ N(mu(x), sigma^2(x)) by its likelihood (e
 - `gcp` fits a Gaussian process to the residuals of the trials, (z_i - mu(x_i)) / sigma(x_i), and so predicts
   z ~ N(mu(x) + sigma(x) m(x), sigma^2(x) s^2(x)) with its m and s (equations 6 and 7); expected improvement.
 
-The residual Gaussian process has mean zero, where the authors' learns a constant. A constant with a prior N(0, 1) moved
-the mean regret on the validation tasks by -0.003 at 10 trials and +0.002 at 25, which is within chance.
+The residual Gaussian process has mean zero; that of the authors learns a constant. A constant with a prior N(0, 1)
+moved the mean regret on the validation tasks by -0.003 at 10 trials and +0.002 at 25, which is within chance.
 """
 
 import math
@@ -52,7 +52,7 @@ def cut_off(count: Array) -> Array:
 
 
 def copula_scale(level: Array, where: Array) -> Array:
-    """Returns Phi^-1 of the winsorised share of responses that are at most as high, which does not depend on the scale.
+    """Returns Phi^-1 of the winsorised share of responses that are at most as high, whatever their scale.
 
     Levels are i32[n], smaller is better. Returns f[n], equal for equal ones; 0 in empty slots, and where there is one
     response only.

@@ -5,8 +5,8 @@ hyperparameters maximise the marginal likelihood of the history before every tri
 
     log p(y | X) = - y' K^-1 y / 2 - log |K| / 2 - n log(2 pi) / 2,     K = k(X, X) + noise I,
 
-times priors that hold them while trials are few. The candidate with the largest expected improvement on the best
-response is evaluated next.
+times priors that decide while trials are few. The candidate with the largest expected improvement on the best response
+is evaluated next.
 """
 
 from dataclasses import dataclass, field

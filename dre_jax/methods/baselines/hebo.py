@@ -13,8 +13,8 @@ of the expected improvement and of its probability,
     kappa^2 = (4 + D) / 2 log t + log(pi^2 / delta),    delta = 0.01, t trials.
 
 One of the candidates that no other beats in all three is drawn. HEBO finds these by an evolutionary algorithm; in a
-table they are looked up, see `pareto_front`. The process and its priors are those of `gp`, whereas the package of that
-name adds a linear and a Matern 3/2 kernel and begins with D + 1 random points.
+table they are looked up (`pareto_front`). The process and its priors are those of `gp`. The package HEBO adds a linear
+and a Matern 3/2 kernel, and begins with D + 1 random points.
 """
 
 import math
@@ -117,9 +117,9 @@ class HEBO(NoMetaLearning):
     fitting: GPConfig = field(default_factory=GPConfig)
     """Search for hyperparameters and exponents."""
     margin: float = 1e-4
-    """By how much an improvement must improve, in deviations of the transformed responses."""
+    """Least improvement that counts, in deviations of the transformed responses."""
     delta: float = 0.01
-    """The smaller, the wider the confidence bound."""
+    """Delta of the confidence bound: a smaller one gives a wider bound."""
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Returns 1 for the candidates of the Pareto front, and 0 for all others."""
@@ -177,9 +177,9 @@ def fit_warped_gp(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedG
 def pareto_front(values: Array, where: Array, key: Array) -> Array:
     """Returns the mask of the candidates that no other one equals or exceeds in all K values and exceeds in one.
 
-    Of more than 1024 candidates those are compared whose ranks in all values have the least sum. A candidate that
-    beats another has the lesser sum, so none that is beaten is ever taken for one of the front; members of the front
-    whose sum is too large are left out; of equal sums it is drawn by key which. f32[K, N] and bool[N] -> bool[N].
+    Of more than 1024 candidates, those with the least sum of ranks over all values are compared. A candidate that beats
+    another has the lesser sum, so no beaten candidate counts as a member of the front. Members of the front with a
+    larger sum are left out. The key decides among equal sums. f32[K, N] and bool[N] -> bool[N].
     """
     n = where.shape[0]
     all_where = jnp.broadcast_to(where, values.shape)

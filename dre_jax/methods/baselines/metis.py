@@ -4,13 +4,13 @@ Before every trial a Gaussian process is fitted to the history, and up to three 
 
 - exploration: the one with the largest predicted deviation ("lowest confidence");
 - exploitation: the one with the largest ratio l(x) / g(x) of Parzen estimators of the better and of the worse trials;
-- resampling: for the trial that is furthest outside of the interval mu +- 2.326 sigma (98 %) that the others predict
-  for it. Noisy objectives are evaluated there again. A table would give the same response again, so the pending
-  candidate that is nearest to that trial is proposed instead.
+- resampling: the trial that is furthest outside of the interval mu +- 2.326 sigma (98 %) that the other trials predict
+  for it. Noisy objectives are evaluated there again. A table would give the same response again, so the nearest pending
+  candidate is proposed instead.
 
-The information gain of a proposal is the optimistic end of its interval less the best mean that is expected so far,
-mu(x) + 2.326 sigma(x) - max_j mu(x_j); the largest gain is evaluated, and any candidate at random where none is
-positive.
+The information gain of a proposal is the optimistic end of its interval less the best expected mean so far, mu(x) +
+2.326 sigma(x) - max_j mu(x_j). The proposal of the largest gain is evaluated. If no gain is positive, a random
+candidate is.
 """
 
 from dataclasses import dataclass, field
@@ -109,7 +109,7 @@ def _first(values: Array, coins: Array, where: Array) -> Array:
 def good_over_bad(better: float, history: History, x: Array) -> Array:
     """Returns log l(x) - log g(x) (Bergstra et al. 2011, equation 15); f32[m, D] -> f32[m].
 
-    l is estimated from that share of the trials, rounded up; tied trials are on the same side.
+    l is estimated from this share of the trials, rounded up; tied trials are on the same side.
     """
     count = jnp.ceil(better * jnp.sum(history.where, dtype=jnp.float32)).astype(jnp.int32)
     levels = jnp.where(history.where, history.level, jnp.iinfo(jnp.int32).max)

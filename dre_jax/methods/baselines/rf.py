@@ -9,9 +9,9 @@ and the row with the largest expected improvement is evaluated next.
 
 The values are those of SMAC's facade for hyperparameter optimisation: ten trees that grow until every trial has its own
 leaf, random thresholds between the trials (scikit-learn's extra trees), and the improvement on the best response that
-the forest predicts for a trial. Thresholds half way between trials and the best observed response, which are the
-textbook's, did worse on validation tasks, the former worse than random search on smooth functions, because all trees
-agree around the best trial. `smac` also has logarithms of costs and random interleaving.
+the forest predicts for a trial. The textbook's choices, thresholds half way between trials and the best observed
+response, did worse on validation tasks. On smooth functions, such thresholds did worse than random search, because all
+trees agree around the best trial. `smac` also has logarithms of costs and random interleaving.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class RandomForest:
         forest = self.grow(x, np.asarray(y_obs, np.float64).reshape(-1))
         target = float(predict(forest, x)[0].max())
         mean, variance = predict(forest, np.asarray(X_pen))
-        # In thousandths: deviations count as 1e-9 at least, and those of a forest may be smaller.
+        # In thousandths: deviations count as at least 1e-9, and those of a forest may be smaller.
         cost, deviation = 1e3 * (target - mean), 1e3 * np.sqrt(variance)
         return best_row(log_expected_improvement(cost, deviation, 0.0, np))
 

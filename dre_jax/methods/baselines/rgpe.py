@@ -5,7 +5,7 @@ The Gaussian processes of all past tasks and of the new task predict together,
     mu(x) = sum_i w_i mu_i(x),     sigma^2(x) = sum_i w_i^2 sigma_i^2(x).
 
 The weights measure how well each process orders the trials so far. S joint samples at the trials are drawn from the
-posterior of every past task, and S from each leave-one-out process of the new task, of which only pairs with the
+posterior of every past task, and S from each leave-one-out process of the new task. Of the latter, only pairs with the
 omitted trial count. w_i is the share of the samples in which i has the fewest misranked pairs (equation 3). A past task
 is left out if the median of its losses is above the 95th percentile of the losses of the new task, so that many poor
 models do not dilute the weights.
@@ -57,7 +57,7 @@ class RGPE(FromSources, ByResponse):
         """Samples shares of misranked pairs, f32[sources + 1, S]; the task at hand is last."""
         source_key, process_key = jax.random.split(key)
         n, n_sources = y.shape[0], params.x.shape[0]
-        # Slots in front: slot j draws the same whatever the capacity.
+        # Slots in front, so that slot j draws the same for any capacity.
         noise = jax.random.normal(source_key, (n, n_sources, self.samples), y.dtype)
 
         def sample_share(source: SourceProcesses, noise: Array) -> Array:
@@ -76,8 +76,8 @@ class RGPE(FromSources, ByResponse):
 def ranking_weights(losses: Array, guard: float) -> Array:
     """Returns the share of samples in which each process has the least loss, f[M], with the sum 1.
 
-    If losses are equal, the new task wins, and otherwise they share the sample equally. Losses are f[M, S], those of
-    the new task last; the percentile is in [0, 1].
+    Of equal losses, the new task wins; past tasks share the sample equally. Losses are f[M, S], those of the new task
+    last; the percentile is in [0, 1].
     """
     dilutes = jnp.median(losses, axis=1) > jnp.quantile(losses[-1], guard)
     dilutes = dilutes.at[-1].set(False)

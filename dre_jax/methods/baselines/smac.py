@@ -3,8 +3,8 @@
 The parts are those of SMAC's facade for hyperparameter optimisation, with its values: costs scaled to the range of the
 trials and taken the logarithm of; a random forest of ten trees that averages within leaves before the logarithm; the
 expected improvement on the best cost that the forest predicts for a trial; and, with a chance of a fifth, a random
-configuration instead. Of a table only the pending rows can be evaluated, so the improvement is worked out for all of
-them, where SMAC searches locally among 10,000 draws.
+configuration instead. In a table only the pending rows can be evaluated, so the improvement of all of them is computed;
+SMAC itself searches locally among 10,000 draws.
 
 Two settings differ from the facade's: the forest is grown anew before every trial, not every eighth, and on one thread.
 The initial design is the run's.
@@ -75,7 +75,7 @@ class _Parts:
         forest.train(encoded_trials, costs)
         predicted_mean, _ = forest.predict_marginalized(encoded_trials)
         self._improvement.update(model=forest, eta=float(predicted_mean.min()), num_data=len(encoded_trials))
-        # What its public call does too, which wants an object for every row first.
+        # The public call does the same, but needs an object for every row first.
         return np.asarray(self._improvement._compute(np.clip(pending, 0.0, 1.0)), np.float64).reshape(-1)
 
     def _tell(self, x: np.ndarray, y: np.ndarray) -> None:
@@ -83,7 +83,7 @@ class _Parts:
 
         for i in range(len(self._history), len(x)):
             row = Configuration(self._space, vector=np.clip(x[i], 0.0, 1.0))
-            # A number of its own: of equal rows all trials count.
+            # Each trial has a number of its own, so that all trials of equal rows count.
             self._history.add(row, cost=float(1.0 - y[i]), seed=i)
 
 

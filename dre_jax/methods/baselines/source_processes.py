@@ -131,10 +131,10 @@ def misranked_share(predictions: Array, level: Array, where: Array) -> Array:
 
 
 def misranked_share_left_out(predictions: Array, level: Array, where: Array) -> Array:
-    """Returns the share of such pairs that models without one of the two trials misrank.
+    """Returns the share of pairs that models without one of the two trials misrank.
 
-    Row j of the predictions f[..., n, n] is of the model without trial j: of each model those pairs count that hold the
-    trial which it has not seen (Feurer et al. 2018, section 4.1).
+    Row j of the predictions f[..., n, n] is of the model without trial j. Of each model, only pairs with the trial that
+    it has not seen count (Feurer et al. 2018, section 4.1).
     """
     left_out = jnp.diagonal(predictions, axis1=-2, axis2=-1)[..., :, None]
     better = level[:, None] < level[None, :]

@@ -1,9 +1,9 @@
 """Tree-structured Parzen estimator over the rows of a table, by Optuna's own sampler (Bergstra et al. 2011).
 
 The better trials, a tenth of them, make a density l, all others a density g; both are mixtures of normals at the
-trials, and of a broad one. Optuna draws 24 points from l and evaluates that with the largest log l(x) - log g(x). Of a
-table only the pending rows can be evaluated, so here these take the place of the 24 points: the sampler splits the
-trials and builds its estimators as ever, and its own acquisition function is asked for every row.
+trials, and of a broad one. Optuna draws 24 points from l and evaluates that with the largest log l(x) - log g(x). In a
+table only the pending rows can be evaluated, so they replace the 24 points. The sampler splits the trials and builds
+its estimators as usual, and its own acquisition function values every row.
 
 By default each column has densities of its own, and Optuna takes the best point of each column. A row's value is then
 the sum over columns, which is highest where every column's is. With `multivariate` the densities are joint.
@@ -35,7 +35,7 @@ class TPE:
     multivariate: bool = False
     """Makes the densities joint over columns."""
     startup: int = 10
-    """Trials, the design among them, before which a row is drawn at random: Optuna's."""
+    """Number of trials, including the design, up to which rows are drawn at random; Optuna's default."""
     _study: Any = field(default=None, repr=False)
     _n_shown: int = field(default=0, repr=False)
 
@@ -71,14 +71,14 @@ class TPE:
             trial = self._study.ask()
             for name in columns:
                 trial.suggest_float(name, 0.0, 1.0)
-            # What was suggested is not what will be evaluated; failed trials play no part.
+            # The suggested point is not the one that will be evaluated; failed trials have no effect.
             self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
         return sampler.values
 
 
 @dataclass(kw_only=True)
 class MultivariateTPE(TPE):
-    """The same with densities that are joint over columns."""
+    """The tree-structured Parzen estimator with densities that are joint over columns."""
 
     multivariate: bool = True
 

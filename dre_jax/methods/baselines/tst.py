@@ -36,7 +36,7 @@ class TST(FromSources, ByResponse):
     """Means of past tasks' Gaussian processes, weighted by how alike they rank the trials."""
 
     bandwidth: float = 0.35
-    """rho: share of misranked pairs from which on a past task has no weight; chosen on validation tasks, where the
+    """rho: share of misranked pairs from which a past task has no weight. It was chosen on validation tasks, where the
     best of 0.1, 0.2, 0.35, 0.5 and 1 differed for `tst` and `taf`."""
 
     def predict(
@@ -61,7 +61,7 @@ class TAF(FromSources):
     """Expected improvement on the task at hand, and improvements that past tasks predict, weighted."""
 
     bandwidth: float = 0.5
-    """rho: share of misranked pairs from which on a past task has no weight; chosen as for `tst`."""
+    """rho: share of misranked pairs from which a past task has no weight; chosen as for `tst`."""
 
     def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
         """Returns the log of the weighted improvements, which distinguishes small improvements late in a run."""

@@ -44,7 +44,7 @@ def has_ensemble(method: Any) -> bool:
     return learns_from_past(method) and all(map(isinstance, configs, (ModelConfig, MetaTrainConfig)))
 
 
-_MAX_DIFFERENCES = 8  # that a message names
+_MAX_DIFFERENCES = 8  # maximum number of differences that a message names
 _EXTRA = "extra."  # before the names of extra arrays
 
 
@@ -151,7 +151,7 @@ def _fitted_steps(folder: str | Path) -> Steps:
 
 
 def _fitted_step(folder: str | Path, ensemble: bool) -> int | None:
-    """Returns the number of the fitted method; None if there is none, or the training of an ensemble counts."""
+    """Returns the number of the fitted method's step; None if there is none, or the training of an ensemble counts."""
     steps = _fitted_steps(folder)
     step = steps.latest()
     if step is None or not ensemble or not (Path(folder) / STEPS).is_dir():
@@ -195,7 +195,7 @@ def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod
 
 
 def _check_name(name: Any, folder: str | Path) -> str:
-    if registered_entry(str(name)) is None:  # no name in a file makes this import anything but an entry point
+    if registered_entry(str(name)) is None:  # a name in a file must not import anything but an entry point
         rule = f"the checkpoint in {folder} is of a method that this version does not know, {name!r}"
         outside = ": load it first, by --method or dre_jax.methods.find" if is_foreign(str(name)) else ""
         raise CheckpointError(f"{rule}{outside}")

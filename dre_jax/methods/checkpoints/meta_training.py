@@ -1,7 +1,7 @@
 """Meta-training of any method into a folder; the same call resumes it after an interruption.
 
-The trainer of ensembles trains the method that is a ranking ensemble, and resumes. Any other method is fitted, and
-saved as a fitted method.
+A ranking ensemble is trained by the trainer of ensembles, which resumes. Any other method is fitted and saved as a
+fitted method.
 """
 
 import dataclasses
@@ -80,7 +80,7 @@ def meta_train_method(
       name: the method's, as in `METHODS`.
       method: its configuration.
       meta: the search space.
-      key: PRNG key: what is learned is what `method.fit` learns with it.
+      key: PRNG key; the result is that of `method.fit` with this key.
       folder: of the checkpoint.
       extra: JSON that the checkpoint keeps, with "start_rows", configurations to try first.
       extra_arrays: returns arrays that the checkpoint of a method keeps, unless an ensemble is all that it learns.
@@ -93,8 +93,8 @@ def meta_train_method(
 
     Raises:
       DataError: without training tasks.
-      CheckpointError: if the folder holds something else, where the message says what differs; or before anything is
-        learned, for a method that a checkpoint cannot hold, see `dre_jax.methods.checkpoints.parameters`.
+      CheckpointError: if the folder holds something else; the message says what differs. Before any learning, for a
+        method that a checkpoint cannot hold; see `dre_jax.methods.checkpoints.parameters`.
     """
     facts = provenance(meta, key)
     if _is_done(name, method, meta, facts, folder):
@@ -141,8 +141,8 @@ def meta_train_ensembles(
     """Meta-trains a ranking ensemble on several search spaces side by side, where a device gains by that.
 
     Each space comes with its folder and the JSON that its checkpoint keeps; the other arguments and the errors are
-    those of `meta_train_method`. Returns the trainings that were not complete, by folder; none where spaces are trained
-    one after the other, which is left to `meta_train_method`.
+    those of `meta_train_method`. Returns the trainings that were not complete, by folder. Returns none where
+    `meta_train_method` trains the spaces one after the other.
     """
     ensemble: Any = method
     trainings = {}
@@ -177,7 +177,7 @@ def _start_rows(meta: SearchSpace, facts: Mapping[str, Any]) -> list[list[float]
 
 
 def _owner(name: str, method: Method, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what the checkpoint of an ensemble keeps of the method that it is trained for."""
+    """Returns the description of the method that an ensemble is trained for, for the checkpoint of the ensemble."""
     return {"method": name, "configuration": config_to_json(method), "extra": extra}
 
 

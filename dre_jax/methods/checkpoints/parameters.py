@@ -19,7 +19,7 @@ from dre_jax.search.method import CapableMethod, Method, capabilities_of
 def abstract_params(method: Method, n_columns: int) -> Any:
     """Returns the tree of what `fit` of a method returns; shapes may differ in the numbers of tasks and rows.
 
-    Raises `CheckpointError` if `fit` cannot be traced, and the method has no function that says what it returns.
+    Raises `CheckpointError` if `fit` cannot be traced, and the method does not declare what it returns.
     """
     if capabilities_of(method).abstracts_params:
         return cast(CapableMethod, method).abstract_params(n_columns)
@@ -34,7 +34,7 @@ def abstract_params(method: Method, n_columns: int) -> Any:
 
 
 def check_storable(name: str, method: Method, params: Any, n_columns: int) -> None:
-    """Raises `CheckpointError` if a checkpoint would not give a method and what it learned back as they are."""
+    """Raises `CheckpointError` if a checkpoint would not restore a method and what it learned."""
     if name not in METHODS:
         raise CheckpointError(f"a method must be registered, but got {name!r}")
     check_configuration(name, method)

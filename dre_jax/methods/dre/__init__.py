@@ -1,7 +1,7 @@
 """Deep Ranking Ensembles (Khazi et al. 2023): the model, meta-training, fine-tuning, and the method.
 
-Read `dre` first, then `model`, `trainer` and `steps` (meta-training), `fine_tuning`. The loops also
-exist in C++ for CPUs and in CUDA (`backends`).
+Read `dre` first, then `model`, `trainer` and `steps` (meta-training), `fine_tuning`. The loops also exist in C++ for
+CPUs and in CUDA (`backends`).
 """
 
 from dre_jax.methods.dre.fine_tuning import fine_tune

@@ -94,7 +94,7 @@ class DRE:
         """Returns the acquisition values of candidates for fine-tuned parameters."""
         history = sort_history(history)
         support = Support(history.x, history.response, history.where)
-        # Apart, so that the runs of a task go on sharing its table.
+        # The parts stay apart, so that the runs of a task share its table.
         values = scores_in_blocks(self.model, fitted_params, support, candidates.x)
         best = scores(self.model, fitted_params, support, history.x[:1])[:, 0]
         return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0])

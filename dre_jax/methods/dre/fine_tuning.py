@@ -13,7 +13,7 @@ from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.optim.adam import step_sizes, zero_moments
 
-_UNROLL = 2  # epochs in a turn of the loop: on a CPU 8 to 10 % less time than one, and no more is gained by four
+_UNROLL = 2  # epochs in a turn of the loop: on a CPU this takes 8 to 10 % less time than one, and four gain no more
 
 
 def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> SampledLists:
@@ -27,7 +27,7 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
     q_max = max(1, capacity - k_max)
     n = jnp.sum(where, dtype=jnp.int32)
     k = jnp.minimum(support_size(n, k_max), n)
-    # Epochs last: slot j of epoch e has number j * E + e in the stream of bits, whatever the capacity.
+    # Epochs last: slot j of epoch e has number j * E + e in the stream of bits for any capacity.
     bits = jax.random.bits(key, (k_max, config.epochs), jnp.uint32).T
     support = jax.vmap(draw_without_replacement, in_axes=(0, None, None))(bits, n, k)
     query_slot = jnp.arange(q_max, dtype=jnp.int32)

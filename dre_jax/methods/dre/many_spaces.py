@@ -34,7 +34,7 @@ class SpaceTraining(NamedTuple):
 
     space: SearchSpace
     folder: str | Path | None = None
-    """Where checkpoints go; none are written without."""
+    """Folder of checkpoints; None writes none."""
     owner: Mapping[str, Any] | None = None
     """The method that the ensemble is trained for; see `ResumableTraining`."""
 
@@ -126,7 +126,7 @@ class _Batch:
         return jnp.mean(losses, axis=1)
 
     def measure(self, numbers: Sequence[int]) -> None:
-        """Adds an entry to the history of each of some spaces, from its state as it is, and saves a checkpoint."""
+        """Adds an entry to the history of each of some spaces from its current state, and saves a checkpoint."""
         if not numbers:
             return
         train = self._evaluate(self._tables)

@@ -97,5 +97,5 @@ def put_on_first(tree: T) -> T:
 
 
 def collect(state: TrainState) -> TrainState:
-    """Returns the state of `spread` in NumPy arrays: copies, because the next step overwrites what it is given."""
+    """Returns the state of `spread` in NumPy arrays: copies, because the next step overwrites its arguments."""
     return jax.tree.map(np.array, state)

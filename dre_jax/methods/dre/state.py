@@ -14,9 +14,9 @@ class TrainState(NamedTuple):
     """The state of meta-training after some steps."""
 
     params: EnsembleParams
-    """The model's."""
+    """Parameters of the model."""
     moments: Moments
-    """Adam's."""
+    """Moments of Adam."""
     step: Array
     """i32 scalar: steps done."""
 
@@ -28,7 +28,7 @@ class LossEntry(NamedTuple):
     train: float
     """Loss over fixed lists of the training tasks."""
     validation: float | None
-    """Likewise of the validation tasks; None without any."""
+    """Loss over fixed lists of the validation tasks; None without any."""
 
 
 @dataclass

@@ -43,10 +43,10 @@ def train(
 ) -> tuple[TrainState, Array]:
     """Does ``n_steps`` steps; returns the new state and the mean loss of each step, f32[n_steps].
 
-    The source has the tasks to learn from, or the rows of just these steps, see `dre_jax.methods.dre.stream`. A step's
-    lists depend on the key and on the step's number alone, so that the same steps in other portions, or after an
-    interruption, draw the same lists. The state is donated: use the one returned. Members and lists are shared out over
-    a mesh, on which state and source must lie, see `dre_jax.methods.dre.mesh`.
+    The source has the tasks to learn from, or only the rows of these steps (`dre_jax.methods.dre.stream`). A step's
+    lists depend only on the key and the step's number, so the same steps draw the same lists in other portions, or
+    after an interruption. The state is donated: use the one returned. Members and lists are shared out over a mesh, on
+    which state and source must lie, see `dre_jax.methods.dre.mesh`.
     """
     steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
     bits = draw_steps_bits(key, steps, model.members, config)

@@ -31,7 +31,7 @@ SHARE = 1 / 3
 """Share of a device's memory that tables may take; a TPU's program takes half as much again for itself."""
 
 LISTS_AT_ONCE = 500
-"""Lists that a thread draws and reads in one call; many, so that the cost of a call does not matter."""
+"""Number of lists that a thread draws and reads in one call: large, so that the cost of a call does not matter."""
 
 PORTION_BYTES = 2**28
 """Maximum size of the rows of a portion of several steps."""

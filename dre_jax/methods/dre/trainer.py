@@ -68,14 +68,14 @@ def meta_train(
     Args:
       space: training tasks, and validation tasks for the loss history.
       model: sizes.
-      config: what training does.
+      config: settings of the training.
       key: PRNG key.
-      folder: where checkpoints go; none are written without.
+      folder: folder of checkpoints; None writes none.
       report: called after every portion of steps.
       owner: the method that the ensemble is trained for, which checkpoints keep; see `ResumableTraining`.
-      stream: whether tables stay on the host, of which the rows of drawn lists are sent to the devices ahead of their
-        use, or lie on every device; None streams what takes too much of a device's memory. Results do not depend on it,
-        and tasks may be mapped from files (`numpy.load` with ``mmap_mode``).
+      stream: whether tables stay on the host, and the rows of drawn lists are sent to the devices ahead of their use.
+        Otherwise tables lie on every device. None streams tables that take too much of a device's memory. Results do
+        not depend on it. Tasks may be mapped from files (`numpy.load` with ``mmap_mode``).
 
     Raises:
       DataError: without training tasks.

@@ -1,7 +1,7 @@
 """The training of a ranking ensemble, step by step in a folder.
 
-Complete steps in ``FOLDER/steps/`` are all that counts. ``FOLDER/metadata.json`` and ``FOLDER/losses.csv`` are copies
-for people, rewritten with every step that is saved.
+Only complete steps in ``FOLDER/steps/`` count. ``FOLDER/metadata.json`` and ``FOLDER/losses.csv`` are copies for
+people, rewritten with every step that is saved.
 """
 
 from collections.abc import Mapping
@@ -131,7 +131,7 @@ class ResumableTraining(TrainingCheckpoint):
             columns = columns_from_json(metadata["schema"])
             ours, theirs = _compared(self._metadata), _compared(metadata)
         if self._config.schedule == "constant" and self._config.steps >= metadata["step"]:
-            # At a constant learning rate the number of steps is only where training ends: it may be moved.
+            # At a constant learning rate, the number of steps only says where training ends, and may change.
             ours["training"]["steps"] = theirs["training"]["steps"]
         check_same_training(self.folder, ours, theirs, self._columns, columns)
         run = self.load(metadata)
@@ -143,7 +143,7 @@ class ResumableTraining(TrainingCheckpoint):
 
 
 def _compared(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what must be the same before a training is resumed."""
+    """Returns the settings that must be the same before a training is resumed."""
     model, config = training_configs(metadata)
     facts = {name: metadata["facts"][name] for name in ("key", "fingerprint")}
     sizes = {"model": config_to_json(model), "training": config_to_json(config)}

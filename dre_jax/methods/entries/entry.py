@@ -26,7 +26,7 @@ class Entry:
     """A method with a name: one of the one protocol (`default`), or a host method (`host`)."""
 
     name: str
-    """On the command line."""
+    """Name on the command line."""
     summary: str
     """Half a line on what it is."""
     paper: str
@@ -34,9 +34,9 @@ class Entry:
     transfer: bool = False
     """Learns from past tasks."""
     default: Method | None = None
-    """Its configuration where a user sets nothing; None for a host method."""
+    """Its configuration without settings of a user; None for a host method."""
     short: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: SHORT)
-    """Short names of settings that it takes, and fields of which it has some."""
+    """Short names of settings that it takes, each with alternative fields."""
     host: type | None = None
     """A host method's class; the arguments of its constructor are its settings."""
     reads_checkpoints: bool = False
@@ -44,7 +44,7 @@ class Entry:
     companion: str | None = None
     """A method with a ranking ensemble that meta-training leaves in the same folder, for whoever evaluates both."""
     free: tuple[str, ...] = ()
-    """Fields of the configuration that what it learns does not depend on: they may differ from a checkpoint's."""
+    """Fields of the configuration that do not affect what it learns: they may differ from a checkpoint's."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Dotted fields of older checkpoints' configurations, and their names now."""
     library: str = "JAX"
@@ -84,11 +84,11 @@ class Entry:
 
         Args:
           settings: short names and dotted fields, with values or their text.
-          learned: the configuration of a checkpoint, in place of the default; it decides on all that
-            what was learned depends on.
+          learned: the configuration of a checkpoint, in place of the default. It decides on all fields that affect what
+            was learned.
 
         Raises:
-          ConfigError: for a setting that it does not take, a value that is wrong, or settings with which it lacks a
+          ConfigError: for a setting that the method does not take, a wrong value, or settings with which it lacks a
             function of its capabilities.
           TypeError: for a host method.
         """
@@ -107,7 +107,7 @@ class Entry:
         return method
 
     def restore(self, content: Mapping[str, Any]) -> Method:
-        """Returns the configuration of a checkpoint, of which ``content`` is the JSON (`config_to_json`).
+        """Returns the configuration of a checkpoint from ``content``, its JSON (`config_to_json`).
 
         Raises `ConfigError` for a field that the method does not have, or a value that is wrong.
         """

@@ -47,9 +47,9 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
     """Returns a copy of a method's configuration with other values, or their text, in some of its fields.
 
     The configuration is a frozen dataclass; its fields may be dataclasses too, or tuples of them
-    (`hypotheses.0.slope_mean`). The value of such a field may be JSON, as `config_to_json` returns it. Messages name
-    the method, and its other, ``short`` settings. Raises `ConfigError` for an unknown field, or a value of another type
-    or out of range.
+    (`hypotheses.0.slope_mean`). The value of such a field may be JSON, as `config_to_json` returns it. Messages call
+    the method ``name``, and list its ``short`` settings too. Raises `ConfigError` for an unknown field, or a value of
+    another type or out of range.
     """
     return _replace(config, {tuple(path.split(".")): value for path, value in settings.items()}, name, "", tuple(short))
 
@@ -99,7 +99,7 @@ def convert(kind: Any, value: object, field: str) -> Any:
 
 
 def unknown_setting(setting: str, settings: Iterable[str], name: str) -> ConfigError:
-    """Returns the error for an unknown setting; the message names the settings that there are, and the nearest."""
+    """Returns the error for an unknown setting; the message names the known settings, and the nearest one."""
     settings = tuple(settings)
     rule = f"{name} takes {', '.join(settings) or 'no settings'}"
     return ConfigError(f"{rule}, but got {setting!r}{did_you_mean(setting, settings)}")
@@ -194,7 +194,7 @@ def _read(kind: Any, value: Any) -> Any:
 
 
 def _literal(text: str) -> object:
-    """Returns the literal of Python that a text is, else the text."""
+    """Returns the Python literal in a text, or the text itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -1,7 +1,7 @@
 """Numbered steps of arrays and JSON in a folder: never a pickle. The only file that imports orbax.
 
-A step is there in whole or not at all: Orbax writes a temporary folder and renames it. Older steps are removed
-afterwards. Digests of all files of a step tell damage.
+A step exists completely or not at all: Orbax writes a temporary folder and renames it. Older steps are removed
+afterwards. Digests of all files of a step reveal damage.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class Steps:
     """The steps in a folder."""
 
     def __init__(self, folder: str | Path, keep: int) -> None:
-        """Describes the steps in a folder, which the first one creates, and of which the latest ``keep`` stay."""
+        """Describes the steps in a folder, which the first step creates. The latest ``keep`` steps stay."""
         self.folder = Path(folder).absolute()
         self._keep = keep
 
@@ -71,7 +71,7 @@ class Steps:
             raise OSError(f"{n_bytes / 1e6:.1f} MB are needed, but {free / 1e6:.1f} MB are free")
 
     def complete(self, copies: Mapping[str, Any]) -> None:
-        """Does what a process that was killed may not have done after its last step: copies, and the end of old steps.
+        """Completes the work of a process that was killed after its last step: writes copies, and removes old steps.
 
         Raises `CheckpointError` if the folder cannot be written.
         """
@@ -160,7 +160,7 @@ class Steps:
 
 
 def _orbax() -> Any:
-    """Returns Orbax's module, whose import takes a second: only who saves or loads pays for it."""
+    """Returns Orbax's module; its import takes a second, so it is imported only to save or load."""
     import orbax.checkpoint as ocp
 
     logging.getLogger("absl").setLevel(logging.ERROR)
@@ -199,8 +199,9 @@ def _digests(folder: Path) -> dict[str, str]:
 def _check_digests(folder: Path) -> None:
     """Raises `CheckpointError` if the files of a step are not as they were written.
 
-    Before Orbax reads them: it reads many arrays at once, and where one cannot be read the others print tracebacks; and
-    it does not notice a number that has changed. A process that was killed may have left a step without digests.
+    The check comes before Orbax reads the files. Orbax reads many arrays at once: if one cannot be read, the others
+    print tracebacks. It also does not notice a number that has changed. A process that was killed may have left a step
+    without digests.
     """
     path = folder / _DIGESTS
     try:

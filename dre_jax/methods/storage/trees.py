@@ -1,7 +1,7 @@
 """Trees of arrays as arrays by path, and back onto a tree.
 
-A checkpoint holds no structure: the code has it. Where a checkpoint has None in place of a part of the tree, so has
-what is restored; also where a checkpoint of an earlier version lacks a field that is None by default.
+A checkpoint holds no structure: the code has it. A part of the tree that is None in a checkpoint is None when restored.
+So is a field that is None by default and that a checkpoint of an earlier version lacks.
 """
 
 from collections.abc import Iterator, Mapping

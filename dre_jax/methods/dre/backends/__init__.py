@@ -1,8 +1,8 @@
-"""Training steps, by device: where the inner loop of meta-training and of fine-tuning is computed.
+"""Training steps by device: the inner loop of meta-training and of fine-tuning.
 
 `take_steps` is the one interface. `scan` is written in JAX, supports everything, computes on TPUs, and is the oracle of
-the others: `cpu` (the C++ of `dre_jax.native`) and `cuda` (a kernel in CUDA C++). A program has the backends that
-support what it asks for, and the device on which it runs selects one of them.
+the others: `cpu` (the C++ of `dre_jax.native`) and `cuda` (a kernel in CUDA C++). A program contains the backends that
+support its steps. The device on which it runs selects one of them.
 """
 
 from collections.abc import Callable
@@ -39,12 +39,12 @@ class Backend(NamedTuple):
     platform: str
     """JAX's name: "cpu", "cuda", "rocm" or "tpu"."""
     why_not: Callable[[StepRequest], str | None]
-    """Returns why it does not take such steps, in a few words; None if it does."""
+    """Returns why the backend does not take such steps, in a few words; None if it does."""
     take_steps: Callable[[StepRequest], Callable[..., tuple[Carry, Array]]]
     """Returns the function of ``(x, response, start, lists, sizes)``, as `take_steps`."""
     label: Callable[[bool], str | None] = lambda decide: None
-    """Returns what results name it by if it computes here, "native 1a2b" for example; None if not. The argument is
-    whether to decide that, if nothing of this process has done so, which may take seconds."""
+    """Returns the backend's name in results if it computes here, "native 1a2b" for example; None if not. The argument
+    is whether to decide that if this process has not decided it yet, which may take seconds."""
 
 
 def _cuda_label(decide: bool) -> str | None:
@@ -67,7 +67,7 @@ BACKENDS = [
         _native_label,
     ),
 ]
-"""All but the scan. Of several for a platform, the first that takes the steps computes them."""
+"""All backends but the scan. The first one of a platform that takes the steps computes them."""
 
 
 def register_backend(backend: Backend) -> None:
@@ -101,14 +101,14 @@ def take_steps(
     Args:
       model: sizes.
       loss: its name.
-      x: f32[rows, D], what row numbers count.
+      x: f32[rows, D], the rows that row numbers refer to.
       response: f32[rows].
       start: parameters and Adam's moments, members in front.
-      lists: of each step and member, [steps, members, lists]; one member's stand for all where all have the same. In
-        each list, filled slots come first.
+      lists: the lists of each step and member, [steps, members, lists]; one member if all members share lists. In each
+        list, filled slots come first.
       sizes: of the steps.
       params_only: whether only the parameters of the result are used; the moments of ``start`` must be zero then.
-      average: the mean of gradients and losses over devices that have other lists of the same members.
+      average: function for the mean of gradients and losses over devices with other lists of the same members.
       unroll: steps in one iteration of the scan.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What computed a result, for its metadata: two machines may round differently."""
+"""The backend that computed a result, for its metadata: two machines may round differently."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from dre_jax.methods.dre.backends import BACKENDS
 
 
 def backend(*, decide: bool = True) -> dict[str, str]:
-    """Describes what computes training steps, the first of `BACKENDS` that names itself or XLA, and the kind of device.
+    """Describes the backend of training steps, the first of `BACKENDS` with a label or XLA, and the kind of device.
 
-    Without ``decide``, it is XLA until something of this process has asked for a kernel, which takes seconds to build.
+    Without ``decide``, it is XLA until this process has asked for a kernel, which takes seconds to build.
     """
     labels = (candidate.label(decide) for candidate in BACKENDS)
     return {"steps": next(filter(None, labels), "xla"), "device": jax.devices()[0].device_kind}

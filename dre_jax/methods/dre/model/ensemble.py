@@ -68,7 +68,7 @@ def pad_ensemble(params: EnsembleParams, n_columns: int, width: int) -> Ensemble
       n_columns: columns of the search space.
       width: columns that it is to have.
 
-    Where the columns that are added are zero, scores and gradients stay as they were.
+    Where the added columns are zero, scores and gradients do not change.
     """
 
     def first(tree: networks.Params, name: str) -> networks.Params:

@@ -84,7 +84,7 @@ def compile_source(text: str, architecture: int, driver_major: int = _NEWEST) ->
 
 @functools.cache
 def load_nvrtc(architecture: int, driver_major: int = _NEWEST) -> ctypes.CDLL:
-    """Returns the newest NVRTC that knows an architecture: of pip, beside JAX's CUDA packages, else of the toolkit.
+    """Returns the newest NVRTC that knows an architecture: that of pip beside JAX's CUDA packages, or of the toolkit.
 
     Raises `OSError` if there is none, or if all are newer than the driver.
     """
@@ -108,7 +108,7 @@ def load_nvrtc(architecture: int, driver_major: int = _NEWEST) -> ctypes.CDLL:
 
 
 def _candidates() -> Iterator[str]:
-    """Yields paths and names of NVRTC, the newest first of those that pip installed, and of those of the toolkit."""
+    """Yields paths and names of NVRTC: those of pip, then those of the toolkit, the newest first in both."""
     for folder, pattern in (*((Path(p), "nvidia/c*/lib") for p in sys.path), (Path("/usr/local"), "cuda*/lib64")):
         paths = sorted(map(str, folder.glob(f"{pattern}/libnvrtc.so.1[23]")))
         yield from sorted(paths, key=lambda path: path.rpartition(".")[2], reverse=True)

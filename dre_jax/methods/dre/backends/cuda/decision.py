@@ -30,13 +30,13 @@ class Decision(NamedTuple):
     """Use of the kernel, and the reason where it is not used."""
 
     limits: Limits | None
-    """What the device has; None where XLA computes."""
+    """Limits of the device; None where XLA computes."""
     why_not: str | None
 
 
 @functools.cache
 def decision() -> Decision:
-    """Decides once a process; if the kernel cannot be launched, a warning is logged, and XLA computes.
+    """Decides once in a process. If the kernel cannot be launched, logs a warning, and XLA computes.
 
     Raises:
       DeviceError: if the check of the kernel has stopped the device, with which XLA cannot compute either.
@@ -84,7 +84,7 @@ def precision() -> Precision:
 
 
 MOST_LISTS = 16
-"""Lists of a step that a block takes one after the other, where XLA takes them side by side."""
+"""Maximum number of lists of a step that a block takes one after the other; XLA takes them side by side."""
 
 
 def why_not(request: StepRequest) -> str | None:

@@ -1,7 +1,7 @@
 """The check before the kernel is used: launches of the default model on a long history must return known numbers.
 
-The launches have what may fail on an untried device: more shared memory than a kernel has by itself, registers that
-spill, two blocks on a multiprocessor, and blocks that wait for each other.
+The launches have the features that may fail on an untried device: more shared memory than a kernel has by itself,
+registers that spill, two blocks on a multiprocessor, and blocks that wait for each other.
 """
 
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ TOLERANCE = 5e-5
 
 
 class Outcome(NamedTuple):
-    """What the check compares."""
+    """The numbers that the check compares."""
 
     losses: list[list[float]]
-    """Of each step and member."""
+    """Loss of each step and member."""
     norms: list[float]
-    """Of the first moments of the scorers and of the deep sets."""
+    """Norms of the first moments of the scorers and of the deep sets."""
 
 
 EXPECTED = {
@@ -93,7 +93,7 @@ def problem(lists: int) -> tuple[Any, ...]:
     support, query = rows[..., :_SUPPORT].astype(np.int32), np.sort(rows[..., _SUPPORT:]).astype(np.int32)
     position = np.broadcast_to(np.arange(_ROWS - _SUPPORT, dtype=np.int32), query.shape)
     weight = (1.0 / np.log(position + 2.0)).astype(np.float32)
-    pairs = position // 2 * 2  # two by two they are tied
+    pairs = position // 2 * 2  # pairs are tied
     items = response[query], np.ones(query.shape, bool), weight, pairs, pairs + 1
     where = jnp.ones(support.shape, bool)
     ranked = RankedList(*map(jnp.asarray, items))
@@ -103,7 +103,7 @@ def problem(lists: int) -> tuple[Any, ...]:
 
 
 def summary(result: tuple[tuple[EnsembleParams, Moments], Array]) -> Outcome:
-    """Returns what the check compares of a result of `take_steps`, with its arrays on the host."""
+    """Returns the numbers that the check compares, from a result of `take_steps` with its arrays on the host."""
     (_, moments), losses = result
     trees = (tree for tree in moments.first if tree is not None)
     norms = [float(np.sqrt(sum(np.sum(np.square(leaf, dtype=np.float64)) for leaf in tree.values()))) for tree in trees]

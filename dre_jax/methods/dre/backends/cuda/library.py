@@ -27,8 +27,7 @@ class KernelError(RuntimeError):
 def open_library(driver: str, platform: str, ordinals: Sequence[int] = (0,)) -> Limits:
     """Builds the library unless it is cached, opens the driver, registers the call, and returns the devices' limits.
 
-    ``ordinals`` are the driver's numbers of the devices that the process uses. What they have is what each of them has,
-    at least.
+    ``ordinals`` are the driver's numbers of the devices that the process uses. The limits hold for each of the devices.
 
     Raises `OSError` and `AttributeError` and `subprocess.SubprocessError` where it cannot be built or opened, and
     `ValueError` for devices of several architectures.

@@ -14,9 +14,9 @@ class Part(NamedTuple):
     """"scorers" or "deep_set"."""
     leaf: str
     start: int
-    """The first of its rows in the leaf; a vector has one row, and so has the last layer's only column."""
+    """Index of its first row in the leaf. A vector has one row, and so has the last layer's only column."""
     size: int
-    """How many."""
+    """Number of rows."""
     width: int
     """Elements of a row."""
     is_vector: bool

@@ -18,12 +18,12 @@ Precision = Literal["float32", "tf32"]
 
 
 class Limits(NamedTuple):
-    """What a device has of what the plan shares out."""
+    """The resources of a device that a plan shares out."""
 
     architecture: int
     """Ten times the compute capability: 90 for an H100."""
     shared_bytes: int
-    """Shared memory of a block, at most."""
+    """Maximum shared memory of a block."""
     shared_bytes_of_all: int
     """Shared memory of a multiprocessor."""
     multiprocessors: int
@@ -44,10 +44,10 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The constants of a kernel, and what its callers need of them."""
+    """The constants of a kernel, and the numbers that its callers need."""
 
     constants: str
-    """C++ that stands in front of the kernel."""
+    """C++ in front of the kernel."""
     parts: tuple[Part, ...]
     """The parts of the parameters, in the order of their positions."""
     positions: tuple[int, ...]

@@ -17,7 +17,7 @@ from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.optim.adam import Moments, StepSizes
 
 _Problem = tuple[Array, Array, tuple[EnsembleParams, Moments], SampledLists, StepSizes]
-"""What the scan takes: configurations, responses, where it starts, lists and sizes of steps."""
+"""The arguments of the scan: configurations, responses, start, lists and sizes of steps."""
 
 
 class _Launch(NamedTuple):
@@ -82,10 +82,10 @@ def _plan(launch: _Launch, runs: int) -> Plan:
 
 
 def _launcher(launch: _Launch, runs: int) -> custom_vmap:
-    """Returns the call for so many runs: arrays have them in front, or a dimension of one that all runs share.
+    """Returns the call for a number of runs. Arrays have the runs in front, or a dimension of one that all runs share.
 
-    It takes the arrays of the kernel, and what the scan takes instead. The layout of parameters does not depend on the
-    number of runs; threads and shared memory do, so that only this call knows the kernel.
+    The call takes the arrays of the kernel, and the arguments of the scan that may replace it. The layout of parameters
+    does not depend on the number of runs. Threads and shared memory do, so only this call selects the kernel.
     """
 
     @custom_vmap

@@ -1,1 +1,1 @@
-"""Training steps in JAX, which support everything that can be asked for, and are the oracle of the other loops."""
+"""Training steps in JAX, which support every request, and are the oracle of the other loops."""

@@ -1,4 +1,4 @@
-"""What a backend is asked to compute: the lists of training steps, and their static sizes."""
+"""The request to a backend: the lists of training steps, and their static sizes."""
 
 from collections.abc import Container
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class SampledLists(NamedTuple):
 
 
 class StepRequest(NamedTuple):
-    """Training steps, by all that is known when a program is traced."""
+    """Training steps, as far as they are known when a program is traced."""
 
     model: ModelConfig
     loss: str
@@ -45,7 +45,7 @@ class StepRequest(NamedTuple):
     dtype: Any = jnp.float32
 
     def why_no_backend(self, losses: Container[str]) -> str | None:
-        """Returns what no backend takes, in a few words, or a loss that is not one of these; None for other steps."""
+        """Returns why no backend takes the steps, in a few words; None if one may. Unknown losses are a reason too."""
         if self.loss not in losses:
             return f"the loss {self.loss} is not supported"
         if self.dtype != jnp.float32:
