@@ -11,7 +11,7 @@ from dre_jax.errors import ConfigError
 
 
 def one_of(what: str, value: object, names: Iterable[str]) -> None:
-    """A name among several.
+    """Checks that a value is one of several names.
 
     Example:
       >>> one_of("schedule", "linear", ("constant", "cosine"))
@@ -25,7 +25,7 @@ def one_of(what: str, value: object, names: Iterable[str]) -> None:
 
 
 def _holds(rule: Callable[[], object]) -> bool:
-    """Returns whether a comparison holds; for a value that is no number it does not."""
+    """Returns whether a comparison holds; it does not for a value that is not a number."""
     try:
         return bool(rule())
     except TypeError:
@@ -53,7 +53,7 @@ def _above_two(name: str, value: Any) -> None:
 
 
 def check_positive(**numbers: Any) -> None:
-    """Arguments that must be positive, unless they are None.
+    """Checks that arguments are positive, unless they are None.
 
     Example:
       >>> check_positive(n_trials=3, timeout=0.0)
@@ -67,7 +67,7 @@ def check_positive(**numbers: Any) -> None:
 
 
 def check_counts(least: int, **numbers: Any) -> None:
-    """Arguments that must be whole numbers from a least one on.
+    """Checks that arguments are whole numbers from a least one on.
 
     Example:
       >>> check_counts(0, n_start=-1)
@@ -104,9 +104,9 @@ AnyLayers = Annotated[tuple[int, ...], partial(_layer_sizes, empty=True)]
 
 
 class Checked:
-    """A dataclass whose fields must be as their annotations say: `Positive[int]`, for example, or a `Literal`.
+    """A dataclass whose fields must fit their annotations: `Positive[int]`, for example, or a `Literal`.
 
-    A field that is None is as it should be.
+    None fits every annotation.
 
     Example:
       >>> from dataclasses import dataclass
@@ -144,7 +144,7 @@ def _rules_of(hint: Any) -> Iterator[Callable[[str, Any], None]]:
 
 
 def check_seed(seed: object) -> None:
-    """A seed that NumPy, JAX and Optuna all take.
+    """Checks that a seed is one that NumPy, JAX and Optuna take.
 
     Example:
       >>> check_seed(2**32)

@@ -1,6 +1,6 @@
 """The errors and the warning a user can meet.
 
-Every message is one line that states the rule and then what was given, so that the command line can print it as it is.
+Every message is one line that states the rule and then the value, so that the command line can print it as it is.
 
 >>> raise DataError("a task must hold at least one row, but dataset 'wine' is empty")
 Traceback (most recent call last):
@@ -53,7 +53,7 @@ class DeviceError(DreError):
 
 
 class MethodError(DreError):
-    """A host method, somebody else's class, failed or answered with what it must not; the message names it."""
+    """A host method, a class from outside of the library, failed or gave an invalid answer; the message names it."""
 
 
 class MissingExtraError(DreError, ImportError):
@@ -82,4 +82,4 @@ def import_extra(module: str, package: str, extra: str) -> Any:
 
 
 class DataWarning(UserWarning):
-    """Data that can be used, but that its owner should look at."""
+    """A warning about data that can be used, but that its owner should check."""

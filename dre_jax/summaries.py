@@ -1,4 +1,4 @@
-"""What `repr` says of objects with many parts: in one line, without the numbers."""
+"""The `repr` of objects with many parts: one line, without the numbers."""
 
 import reprlib
 from typing import Any

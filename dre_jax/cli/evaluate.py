@@ -67,7 +67,7 @@ class Evaluate(options.OnDevices):
 
     @property
     def plan(self) -> Plan:
-        """What the options ask for."""
+        """The plan of the options."""
         short = {"epochs": self.epochs, "learning_rate": self.learning_rate, "acquisition": self.acquisition}
         texts = [f"{name}={value}" for name, value in short.items() if value is not None]
         return Plan(

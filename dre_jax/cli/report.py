@@ -77,7 +77,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
 
 
 def show(tables: Sequence[tuple[str, Table]]) -> None:
-    """Prints tables, each under its heading. Elsewhere than on a terminal nobody's window has to hold a line."""
+    """Prints tables, each under its heading. The width of the window only matters on a terminal."""
     console = Console(width=None if Console().is_terminal else 1000, highlight=False, markup=False)
     for heading, table in tables:
         console.print(heading, soft_wrap=True)
@@ -85,13 +85,13 @@ def show(tables: Sequence[tuple[str, Table]]) -> None:
 
 
 def over_spaces(summary: Mapping[str, Any], more: Mapping[str, Sequence[str]] | None = None) -> tuple[str, Table]:
-    """A heading, and the means over search spaces, so that none counts for more than another; `more` as `averages`."""
+    """A heading, and the means over search spaces, each with equal weight; `more` as in `averages`."""
     spaces = summary["over_spaces"]
     return f"Means over search spaces{_error_note(spaces)}", averages(summary, spaces, more)
 
 
 def _error_note(means: Mapping[str, Any]) -> str:
-    """Says what follows a "±", if anything does: a single task has no standard error."""
+    """Explains the number after a "±", if there is one: a single task has no standard error."""
     errors = means["standard_error"]
     is_defined = all(error is not None for row in errors["average_regret"].values() for error in row)
     return f" ± standard error over {errors['over']}" if is_defined else ""

@@ -162,7 +162,7 @@ class Tune:
             self._save_picture(best, optimizer)
 
     def _check(self) -> None:
-        """Raises `ConfigError` for options that do not go together, and for values that none may have."""
+        """Raises `ConfigError` for options that do not go together, and for invalid values."""
         from dre_jax.tuning.command.printed_value import curve_pattern
         from dre_jax.tuning.trials.objectives import objectives_by_name
 
@@ -184,7 +184,7 @@ class Tune:
             curve_pattern(self.curve)
 
     def _check_storage(self) -> None:
-        """Raises `ConfigError` for options that a study does not have that processes share."""
+        """Raises `ConfigError` for options that a study shared by several processes does not have."""
         import_extra("optuna", "optuna", "optuna")
         rule = "a study that processes share"
         if self.curve is not None or self.past_curves is not None:
@@ -293,7 +293,7 @@ class Tune:
         from dre_jax.tuning.past.optuna_studies import address_without_password
 
         location = self.study if self.storage is None else address_without_password(self.storage)
-        # The study's whole name, so that no picture of the user's own is replaced.
+        # The study's whole name, so that no other picture of the user is replaced.
         picture = self.study.with_name(f"{self.study.name}.png")
         try:
             from dre_jax.report.style import write

@@ -1,6 +1,6 @@
-"""Turns parsed JSON into arrays and refuses what cannot be used, naming the row.
+"""Conversion of parsed JSON to arrays; errors name the row that cannot be used.
 
-The whole table is converted at once. Only when that fails are the rows walked one by one, to find the culprit.
+The whole table is converted at once. Only if that fails, each row is checked, to name the invalid one.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ def inputs(rows: Any, where: str) -> npt.NDArray[np.float32]:
     values = numbers(rows)
     if values is None or values.ndim != 2 or values.shape[1] == 0:
         raise DataError(f"{where}, {_bad_input(rows)}")
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused below
+    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, which is refused below
         single = values.astype(np.float32)
     if not np.isfinite(single).all():
         row, column = np.argwhere(~np.isfinite(single))[0]

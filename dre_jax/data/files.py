@@ -1,8 +1,8 @@
 """Reading and writing of files, plain or gzip, such that a crash never leaves half a file.
 
 A writer fills a temporary file in the folder of the target and renames it at the end, so that a reader sees either the
-old file or the new one. What is no regular file is never replaced: streams, such as standard output, are written
-through. Every failure of the file system becomes a one-line `DataError`.
+old file or the new one. Only regular files are replaced: streams, such as standard output, are written to. Every
+failure of the file system becomes a one-line `DataError`.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from dre_jax.errors import DataError
 
 
 def location(path: Path, space: str | None = None, dataset: str | None = None) -> str:
-    """The start of a message about a part of a file.
+    """Returns the start of a message about a part of a file.
 
     >>> location(Path("d.json"), "svm", "wine")
     "d.json: space 'svm', dataset 'wine'"
@@ -59,7 +59,7 @@ def existing_json(folder: str | os.PathLike[str], name: str) -> Path | None:
 def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file's bytes, decompressed when its name ends in `.gz`.
 
-    Raises `DataError` when it cannot be opened, and for what breaks while the caller reads inside the `with`.
+    Raises `DataError` when it cannot be opened, and for errors while the caller reads inside the `with`.
     """
     path = Path(path)
     try:
@@ -121,7 +121,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def read_csv(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not empty, UTF-8, plain or gzip: each with the number of its last line.
+    """The non-empty rows of a CSV file, UTF-8, plain or gzip, each with the number of its last line.
 
     Raises `DataError` for what cannot be read, and for a row with another number of cells than the first.
     """
@@ -166,7 +166,7 @@ def _replacement(path: Path) -> Iterator[BinaryIO]:
         with temporary.open("xb") as raw:
             yield raw
             raw.flush()
-            os.fsync(raw.fileno())  # else a power cut may keep the rename and lose the content
+            os.fsync(raw.fileno())  # otherwise a power cut may keep the rename and lose the content
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -175,9 +175,9 @@ def _replacement(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_target(path: str | os.PathLike[str], *, streams: bool = True) -> None:
-    """Raises `DataError` unless `path` can be written: for before the work whose result goes there.
+    """Raises `DataError` unless `path` can be written; for a check before the work.
 
-    Without ``streams``, what is there must be a regular file, because it is read as well.
+    Without ``streams``, an existing `path` must be a regular file, because it is read as well.
     """
     path = Path(path)
     with _write_errors(path):
@@ -191,7 +191,7 @@ def check_target(path: str | os.PathLike[str], *, streams: bool = True) -> None:
 
 
 def check_kind(path: Path) -> None:
-    """Raises `DataError` for what no file may replace and nothing is written through to."""
+    """Raises `DataError` for a path that no file may replace and that is not a stream."""
     kind = kind_of(path)
     if kind is not None and not is_stream(path):
         raise DataError(f"{path} must be a regular file, a pipe or a device, but is {kind}")
@@ -215,7 +215,7 @@ def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
 
 
 def remove_left_over(path: str | os.PathLike[str]) -> None:
-    """Removes what an `atomic_writer` of `path` left that was killed; for when no other process is writing it."""
+    """Removes the temporary files of killed writers of `path`. Call it when no other process is writing the file."""
     path = Path(os.path.realpath(path))
     for remainder in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with contextlib.suppress(OSError):

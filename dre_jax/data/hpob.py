@@ -27,7 +27,8 @@ _TRAIN, _VALIDATION, _TEST = (f"meta-{split}-dataset" for split in SPLITS)
 _TRAIN_AUGMENTED = f"{_TRAIN}-augmented"
 _Files = dict[str, tuple[str, ...]]
 _V3: _Files = {"train": (_TRAIN,), "validation": (_VALIDATION,), "test": (_TEST,)}
-# The files of each split. The first decides which search spaces there are; of a dataset in several, the last counts.
+# The files of each split. The first file decides which search spaces exist. If several files have a dataset, the last
+# one counts.
 _FILES: dict[str, _Files] = {
     "v1": {"train": (), "validation": (), "test": (_TRAIN_AUGMENTED, _TEST, _VALIDATION)},
     "v2": {"train": (), "validation": (), "test": (_TRAIN, _TEST, _VALIDATION)},
@@ -44,7 +45,7 @@ _NAMES_SHOWN = 20
 def list_spaces(folder: str | os.PathLike[str], mode: str = "v3") -> list[str]:
     """The search spaces that `load_space` can load in this mode, in the files' order.
 
-    v1 and v2 know the spaces of the training file only, as in HPO-B; the others those of any of their files.
+    v1 and v2 have only the spaces of the training file, as in HPO-B. Other modes have those of any of their files.
     Raises `ConfigError` for an unknown mode, and `DataError` for a folder or a file that cannot be read.
 
     >>> from dre_jax.data import bundled
@@ -63,7 +64,7 @@ def load_space(
     splits: Collection[str] | None = None,
     columns: str = "published",
 ) -> SearchSpace:
-    """One search space; the others in the files are passed over.
+    """One search space; the others in the files are skipped.
 
     Modes are HPO-B's: `v3` (three splits), `v3-test` (the test split only), `v3-train-augmented` (the larger training
     file), `v2` (all of v3 merged into the test split) and `v1` (the same with the larger training file). A space that
@@ -242,7 +243,7 @@ class Outline(NamedTuple):
 def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dict[str, Outline]:
     """Every search space that has tasks in a split, in the files' order.
 
-    Of the tables, only the first of each space is checked; the others and the designs' rows later, by `load_space`.
+    Only the first table of each space is checked. `load_space` checks the others, and the rows of the designs.
 
     Raises `ConfigError` for an unknown mode or split, and `DataError` for files that are missing or malformed.
 

@@ -2,7 +2,8 @@
 
 HPO-B takes logarithms of the hyperparameters in `variables_to_apply_log` of a search space's descriptor, then scales
 all columns to [0, 1]. In seven search spaces hyperparameters with values over several orders of magnitude are not in
-that list, so most of their values lie next to 0. The correction adds them to it, and repeats what HPO-B does.
+that list, so most of their values lie next to 0. The correction adds them to the list, and repeats HPO-B's
+transformation.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Result files in HPO-B's format: `{space: {dataset: {seed: [T + 1 incumbents]}}}`.
 
 Entry 0 is the best response of the initial design, entry t the best after t trials, normalised to [0, 1] and maximised.
-A file may hold, under the key `"_meta"`, an object that says how it came about.
+A file may hold an object on its origin under the key `"_meta"`.
 """
 
 import os
@@ -29,12 +29,12 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Results of one method: space -> dataset -> seed -> float64 (T + 1,) incumbents, and how it came about."""
+    """Results of one method: space -> dataset -> seed -> float64 (T + 1,) incumbents, and their origin."""
 
     traces: Traces = field(default_factory=dict)
     """Incumbents f64[T + 1] by search space, dataset and seed."""
     meta: Mapping[str, Any] = field(default_factory=dict)
-    """How the results came about: method, protocol, settings, versions."""
+    """Origin of the results: method, protocol, settings, versions."""
 
     def runs(self) -> Iterator[tuple[str, str, str, Trace]]:
         """Every run as `(space, dataset, seed, incumbents)`."""

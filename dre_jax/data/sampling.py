@@ -1,6 +1,6 @@
 """Double sampling on the device: a task, then support and query rows without replacement.
 
-Tables are sorted by response, so a list's row numbers in increasing order are its order of relevance: no response is
+Tables are sorted by response, so a list's row numbers in increasing order are its order of relevance. No response is
 sorted here or later. The cost depends on the length of the list, not on the rows of the task.
 """
 
@@ -16,14 +16,14 @@ from dre_jax.data.tasks import TaskTable
 
 
 class TaskSpans(NamedTuple):
-    """Rows of all or some of a table's tasks: all that drawing reads of a `TaskTable`."""
+    """Rows of all or some of a table's tasks: the part of a `TaskTable` that drawing reads."""
 
     start: Array
     """i32[..., T]: first row of each task."""
     size: Array
     """i32[..., T]: rows of each task."""
     n_tasks: Array
-    """i32[...]: how many of the T slots are filled, from the first on."""
+    """i32[...]: number of filled slots, the first of the T slots."""
 
 
 class ListRows(NamedTuple):
@@ -81,7 +81,7 @@ def draw_without_replacement(bits: Array, n: Array, k: Array, *, may_be_native: 
 
 
 def _choose(draws: Array, newest: Array, k: Array) -> Array:
-    """Floyd's loop: what was drawn, or what is newest where that was chosen before."""
+    """Floyd's loop: the drawn number, or the newest one if the drawn one was chosen before."""
     length = draws.shape[0]
     slot = jnp.arange(length, dtype=jnp.int32)
 

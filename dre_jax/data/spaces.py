@@ -30,7 +30,7 @@ class Task:
     """
 
     name: str
-    """Of the dataset."""
+    """Name of the dataset."""
     X: npt.NDArray[np.float32]
     """f32[n, D], encoded in [0, 1]."""
     y: npt.NDArray[np.float64]
@@ -63,13 +63,13 @@ class SearchSpace:
     """
 
     name: str
-    """Of the search space."""
+    """Name of the search space."""
     train: dict[str, Task] = field(default_factory=dict)
     """Past tasks, by dataset name."""
     validation: dict[str, Task] = field(default_factory=dict)
-    """Tasks that choices are made on."""
+    """Tasks for choices of settings."""
     test: dict[str, Task] = field(default_factory=dict)
-    """Tasks that results are reported on."""
+    """Tasks for reported results."""
     designs: Designs = field(default_factory=dict)
     """Rows of the first evaluations, by dataset and seed name."""
     columns: tuple[Column, ...] | None = None
@@ -117,9 +117,9 @@ class SearchSpace:
 
 
 def fingerprint(tasks: SearchSpace | Mapping[str, Task]) -> str:
-    """A digest of what a model is trained on: names, X and y of a space's training split, or of the given tasks.
+    """A digest of training data: names, X and y of a space's training split, or of the tasks.
 
-    It does not depend on the order of the datasets, but does on the order of the rows. 64 hexadecimal digits (SHA-256).
+    It depends on the order of the rows, but not on the order of the datasets. 64 hexadecimal digits (SHA-256).
 
     >>> task = Task("wine", np.array([[0.5]], np.float32), np.array([0.9]))
     >>> fingerprint({"wine": task}) == fingerprint(SearchSpace("svm", train={"wine": task}))

@@ -1,4 +1,4 @@
-"""Paths of standard output, pipes and devices: what writes there goes through, and no file takes their place."""
+"""Paths of standard output, pipes and devices: they are written to, and never replaced by a file."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ _KINDS = {
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
-    """Returns what is at a path, in words; None for a regular file and where nothing is.
+    """Returns the kind of stream or device at a path, in words; None for a regular file or none.
 
     Example:
       >>> kind_of("/dev/null"), kind_of("no such file")
@@ -64,7 +64,7 @@ def open_stream(path: str | os.PathLike[str]) -> BinaryIO:
     for printed in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):  # None or closed
             printed.flush()
-    # Not by the path: where standard output is a file, that would begin the file anew.
+    # Not by the path: if standard output is a file, opening the path would truncate it.
     return os.fdopen(os.dup(number), "wb")
 
 

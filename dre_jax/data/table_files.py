@@ -22,7 +22,7 @@ from dre_jax.data.files import atomic_writer, location, read_json, stamp
 from dre_jax.errors import DataError
 
 Table = dict[str, Any]
-"""X and y of a task: arrays f64, or what the file holds in their place."""
+"""X and y of a task: arrays f64, or any other content of the file."""
 Tables = Mapping[str, Mapping[str, Table]]
 
 LARGE = 2**24

@@ -20,7 +20,7 @@ class SortedTask(NamedTuple):
     response: np.ndarray
     """f32[n], scaled to [0, 1] by the least and the largest after `clip_tail`, 0.5 throughout if constant."""
     float32_residual: np.ndarray
-    """f32[n], what float32 rounds off the response."""
+    """f32[n], the part of the response that float32 rounds off."""
     level: np.ndarray
     """i32[n]: 0 for the best response, equal exactly where the responses are equal in float64."""
     order: np.ndarray
@@ -28,7 +28,7 @@ class SortedTask(NamedTuple):
 
 
 class TaskTable(NamedTuple):
-    """A search space's tasks as flat arrays, T tasks of R rows in all: uneven tasks cost the rows they have."""
+    """A search space's tasks as flat arrays, T tasks of R rows in all, without padding."""
 
     x: jax.Array
     """f32[R, D]"""
@@ -41,7 +41,7 @@ class TaskTable(NamedTuple):
     size: jax.Array
     """i32[T]: rows of each task."""
     n_tasks: jax.Array
-    """i32 scalar: how many of the T slots are filled, from the first on; all, unless the table was padded."""
+    """i32 scalar: number of filled slots, the first of the T slots; all, unless the table was padded."""
 
     @property
     def n_columns(self) -> int:
@@ -58,7 +58,7 @@ def unit_scale(y: np.ndarray) -> np.ndarray:
 
 
 def clip_tail(y: np.ndarray) -> np.ndarray:
-    """Clips responses f64[n] that are far below the others, so that float32 tells the others apart on one scale.
+    """Clips responses f64[n] that are far below the others, so that float32 distinguishes the others on one scale.
 
     The bound is 10,000 times as far below the median as the best is above it; see `tie_levels` for the order of those
     below it.
@@ -78,7 +78,7 @@ def tie_levels(y: np.ndarray) -> np.ndarray:
 
 
 def spaced_rows(n: int, most: int) -> np.ndarray:
-    """Returns at most so many of n row numbers, i64[min(n, most)], evenly spaced from the first to the last.
+    """Returns at most ``most`` of n row numbers, i64[min(n, most)], evenly spaced from the first to the last.
 
     Example:
       >>> spaced_rows(10, 4).tolist(), spaced_rows(3, 4).tolist(), spaced_rows(0, 4).tolist()

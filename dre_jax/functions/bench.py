@@ -136,5 +136,5 @@ def draw_past(family: Family, config: BenchConfig) -> Past:
 
 
 def random(*names: object) -> np.random.Generator:
-    """Returns random numbers that names alone decide."""
+    """Returns a random generator that depends only on names."""
     return np.random.default_rng([run_id(str(name)) for name in names])

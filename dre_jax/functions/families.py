@@ -35,23 +35,23 @@ _N_CHOICES, _HIGHEST = 3, 8
 
 
 class FamilyTask(NamedTuple):
-    """What a task draws, and what is known of it; arrays in float64 or float32."""
+    """The random parts of a task, and its known optimum and scale; arrays in float64 or float32."""
 
     shift: Any
     """f[D]"""
     offset: Any
-    """f[3]: what the choices of a mixed space add."""
+    """f[3]: terms that the choices of a mixed space add."""
     sign: Any
-    """-1 for a loss that is turned round."""
+    """-1 for a reversed loss."""
     optimum: Any
     """Scalar: the least loss before scaling."""
     scale: Any
     least: Any
     """Scalar: the loss of the optimum."""
     spread: Any
-    """Scalar: how much higher the median loss of random points is."""
+    """Scalar: difference of the median loss of random points and the optimum."""
     noise: Any
-    """Scalar: standard deviation of what is added to an evaluation."""
+    """Scalar: standard deviation of the noise of an evaluation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +72,12 @@ class Family:
     low: float | tuple[float, ...] = 0.0
     high: float | tuple[float, ...] = 1.0
     shift: float = 0.1
-    """Tasks are shifted by as much of the cube's edge in every column, at most."""
+    """Maximum shift of a task in every column, as a share of the cube's edge."""
     rotated: bool = False
     noise: float = 0.0
     """Standard deviation of an evaluation's noise, in spreads."""
     minimiser: float | tuple[float, ...] = 0.0
-    """Where the formula's optimum is, between `low` and `high`."""
+    """Optimum of the formula, between `low` and `high`."""
     mixed: bool = False
     """The last three columns are a choice of three, a whole number, and a number that one of the choices has."""
 
@@ -96,8 +96,8 @@ class Family:
         """Returns the loss at a point f[D] of the unit cube, or of hyperparameters as `optimize_functions` has them.
 
         Args:
-          task: of the family.
-          at: where.
+          task: a task of the family.
+          at: the point, or hyperparameters.
           key: adds the noise of an evaluation; None for none.
         """
         loss = task.scale * (task.sign * self._plain(task, self._point(at)) - task.optimum) + task.least
@@ -111,9 +111,9 @@ class Family:
         """Returns a task with arrays in float64.
 
         Args:
-          random: decides the task.
-          reverse: turn the loss round.
-          refine: search for the optimum; otherwise the formula's own is taken, or the best of many points.
+          random: generator that draws the task.
+          reverse: whether the loss is reversed.
+          refine: whether the optimum is searched for; otherwise it is that of the formula, or the best of many points.
         """
         shift, offset = random.uniform(-self.shift, self.shift, self.n_columns), random.normal(0.0, 0.1, 3)
         sign = np.float64(-1.0 if reverse else 1.0)

@@ -37,7 +37,7 @@ class Objective:
         return jnp.asarray(value).astype(point.dtype)
 
     def evaluate(self, task: Any, argument: Any, key: Array) -> Any:
-        """Returns what the function returns for a point or hyperparameters."""
+        """Returns the result of the function for a point or hyperparameters."""
         return self.function(task, argument, key) if self.takes_key else self.function(task, argument)
 
     def decode(self, point: Array) -> Any:

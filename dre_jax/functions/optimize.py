@@ -1,4 +1,4 @@
-"""Many searches of functions in JAX: tasks x seeds, each of which is a study as `Optimizer` runs it."""
+"""Many searches of functions in JAX: tasks x seeds. Each search is a study as `Optimizer` runs it."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def optimize_functions(
 ) -> FunctionSearches:
     """Optimises a function in JAX on many tasks, with many seeds each, in one compiled program.
 
-    A search evaluates what `Optimizer` of the same seed does, up to the rounding of float64: the search for candidates
-    has maxima of almost equal value, so that late trials of a few searches differ. Models of failed trials are the
-    exception: searches keep their distance from failures, as with ``EngineConfig(failure_model=False)``.
+    A search evaluates what an `Optimizer` of the same seed does, up to the rounding of float64. The search for
+    candidates has maxima of almost equal value, so late trials of a few searches differ. Models of failed trials are
+    the exception: searches keep their distance from failures, as with ``EngineConfig(failure_model=False)``.
 
     Searches run one by one on each core of a CPU, and side by side on all other devices.
 
@@ -97,11 +97,11 @@ def optimize_functions(
       space: number of coordinates of the point, or a search space (or its hyperparameters by name) without rules and
         likely values.
       n_trials: T, at most 192, and a multiple of the batch size.
-      seeds: of the searches of each task; a number stands for the seeds 0, 1 and so on.
+      seeds: the seeds of each task's searches; a number stands for the seeds 0, 1 and so on.
       method: without past tasks, by its name or the method itself.
       surrogate: knowledge of past tasks, in place of a method.
       direction: of the values, "minimize" or "maximize".
-      key: for noise: the function's third argument is then a key of task, seed and trial.
+      key: key of the noise. The function's third argument is then a key of task, seed and trial.
       batch_size: trials that are suggested before any of them is evaluated.
       pending_strategy: as `EngineConfig.pending_strategy`.
       path: file of finished searches, one line each, from which an interrupted call continues.

@@ -41,17 +41,17 @@ class ProgramConfig:
 
 
 class Searches(NamedTuple):
-    """What differs, with the searches in front."""
+    """The arrays in which searches differ, with the searches in front."""
 
     task: Any
     design: StudyDesign
     candidate_words: ScrambledWords
-    """Of the candidates of C trials."""
+    """Sobol words of the candidates of C trials."""
     noise_key: Array
 
 
 class Progress(NamedTuple):
-    """How far searches are."""
+    """Progress of searches."""
 
     state: StudyState
     points: Array
@@ -98,7 +98,7 @@ def _advance(
 ) -> Progress:
     """Returns the progress of B searches after the batches of trials from ``start`` to ``stop``.
 
-    Only ``count`` of the searches are wanted, the others are padding. ``config`` and ``capacity``, the slots of a
+    The first ``count`` searches are wanted; the others are padding. ``config`` and ``capacity``, the slots of a
     history, are static.
     """
 

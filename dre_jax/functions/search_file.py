@@ -29,7 +29,7 @@ SearchId = tuple[int, int]
 class SearchFile:
     """Finished searches in a file, or in memory alone without a path.
 
-    The first line describes what was searched. An incomplete line does not count.
+    The first line describes the searches. An incomplete line does not count.
     """
 
     def __init__(self, path: Path | None, origin: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ class CompiledRunner:
             warnings.warn(message, DataWarning, stacklevel=2)
         self._plan = plan
         self._root = root = plan.checkpoints if entry.transfer else None
-        # Read once: the description decides on the method here, and the result file says what it said.
+        # Read once: the description decides on the method here, and the result file records it.
         self._checkpoints = {
             name: load_fitted(
                 root / name,
@@ -55,7 +55,7 @@ class CompiledRunner:
         learns = (learns_from_past(method, entry.transfer) for method in self._methods.values())
         self.learns = self._root is None and any(learns)
         self._config = config or ExecutionConfig()
-        # One that is fitted anew reads the training tables, of which one search space fits into memory.
+        # A method that is fitted anew reads the training tables; one search space at a time fits into memory.
         self.together = runs_side_by_side(self._config) and not self.learns
 
     def configuration(self, space: str) -> dict[str, Any]:
@@ -97,7 +97,8 @@ class CompiledRunner:
         for space, designs, key in spaces:
             method, params = self.method_and_params(space)
             tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
-            # Fitted anew in every process, on devices that may round differently: all go by the first one's.
+            # Every process fits anew, on devices that may round differently, so all use the parameters of the first
+            # one.
             params = processes.broadcast_from_first(params)
             runs_by_method.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
         for method, runs in runs_by_method.items():

@@ -1,9 +1,9 @@
 """HPO-B's continuous benchmark: XGBoost surrogates of the tasks, searched in [0, 1]^D (extra `hpob`).
 
-Two ways of counting. `hpob` is HPO-B's handler to the last bit: what the last evaluation gave is never counted, and a
-run that reaches the surrogate's maximum is credited with it one trial late. `fixed` counts every evaluation when it is
-made. The design's responses are those of the table, all others the surrogate's; both are scaled with the range that
-HPO-B's `summary-stats.json` gives and clipped to [0, 1].
+There are two ways of counting. `hpob` equals HPO-B's handler to the last bit: it never counts the last evaluation, and
+credits a run with the surrogate's maximum one trial late. `fixed` counts every evaluation when it is made. The design's
+responses are those of the table, all others the surrogate's; both are scaled with the range that HPO-B's
+`summary-stats.json` gives and clipped to [0, 1].
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Objective(NamedTuple):
         if booster.num_features() != n_columns:
             columns = f"{booster.num_features()}, the table {n_columns}"
             raise DataError(f"{path} must have as many columns as the table, but has {columns}")
-        booster.set_param({"nthread": 1})  # a row at a time is no work to share out
+        booster.set_param({"nthread": 1})  # a single row is too little work for threads
         return cls(name, booster, low, high)
 
     def predict(self, x: np.ndarray) -> float:
@@ -155,7 +155,7 @@ def _point(answer: Any, n_columns: int, name: str) -> np.ndarray:
     if point.shape not in ((n_columns,), (1, n_columns)):
         raise MethodError(f"{rule}, but returned shape {point.shape}")
     point = point.reshape(-1)
-    inside = (point >= -_TOLERANCE) & (point <= 1 + _TOLERANCE)  # False for NaN
+    inside = (point >= -_TOLERANCE) & (point <= 1 + _TOLERANCE)  # false for NaN
     if not inside.all():
         column = int(np.argmin(inside))
         raise MethodError(f"{rule}, but returned {point[column]} in column {column}")

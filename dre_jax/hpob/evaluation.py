@@ -34,18 +34,17 @@ class Evaluation:
     """Iterates over the runs that are missing from the result file, and writes each to the file before it yields it.
 
     One search space is in memory at a time, with only the split that is evaluated, unless the method is fitted. On an
-    accelerator all search spaces are, if the method reads its parameters from checkpoints, because one program may
-    compute their runs. Several processes compute the same runs together, and the first reads and writes the file.
-    Independent evaluations of one method may write the same file: each adds its runs to those in the file.
+    accelerator, all search spaces are in memory if the method reads its parameters from checkpoints, because one
+    program may compute their runs. Several processes compute the same runs together, and the first reads and writes the
+    file. Independent evaluations of one method may write the same file: each adds its runs to those in the file.
 
     Args:
-      plan: what is evaluated.
+      plan: the plan of the evaluation.
       out: the result file.
 
     Raises:
-      DataError, ConfigError, CheckpointError: before the first run, for anything that is missing or does not fit,
-        unless
-        only the tables show it; for a defect of a table, when its search space is read.
+      DataError, ConfigError, CheckpointError: before the first run, for anything that is missing or does not fit. For a
+        defect of a table, when its search space is read.
     """
 
     def __init__(self, plan: Plan, out: str | os.PathLike[str]) -> None:
@@ -113,7 +112,7 @@ class Evaluation:
         designs = {
             dataset: {s: space.designs[dataset][s] for s in seeds} for dataset, seeds in self._missing(name).items()
         }
-        # Search spaces may hold datasets and seeds of one name: their runs are to be independent all the same.
+        # Search spaces may share names of datasets and seeds, but their runs must be independent.
         return PendingRuns(space, designs, jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name)))
 
     def _load(self, name: str) -> SearchSpace:
@@ -170,7 +169,7 @@ class Evaluation:
         meta_saved = {name: value for name, value in results.meta.items() if name != "failed"}
         here, there = meta["checkpoints"], meta_saved.get("checkpoints")
         if here and there and isinstance(there, dict) and here | there == there | here:
-            # A file may gain search spaces: their checkpoints are added to those that it tells of.
+            # A file may gain search spaces: their checkpoints are added to those in the file.
             meta["checkpoints"] = meta_saved["checkpoints"] = there | here
         changes = [n for n in meta if n not in ("versions", "backends") and meta_saved.get(n) != meta[n]]
         if changes:
@@ -268,7 +267,7 @@ def run_hpob(
 
     Raises:
       DataError, ConfigError, CheckpointError: as `Evaluation`.
-      MethodError: at the end, for runs that a host method's fault ended; the others are in the file.
+      MethodError: at the end, for runs that a fault of a host method ended; the other runs are in the file.
 
     Example:
       >>> import tempfile

@@ -28,11 +28,11 @@ Datasets = dict[str, Any]
 class LazySpaces(Mapping[str, Datasets]):
     """`{space: {dataset: ..}}` of files of tables laid over each other; the objects are those of the JSON.
 
-    The first file decides which search spaces there are; of a dataset in several, the last counts. A search space is
-    read and checked at the first access and then kept, so the memory is that of the spaces touched.
+    The first file decides which search spaces exist. If several files have a dataset, the last one counts. A search
+    space is read and checked at the first access and then kept, so the memory is that of the spaces in use.
 
     Raises:
-      DataError: at an access, for what is malformed. An unknown search space is a KeyError, as in a dictionary.
+      DataError: at an access, for malformed content. An unknown search space is a KeyError, as in a dictionary.
 
     Example:
       >>> from dre_jax.data import bundled
@@ -95,7 +95,7 @@ class HPOBHandler:
         mode: str = "v3-test",
         surrogates_dir: str | os.PathLike[str] = "saved-surrogates/",
     ) -> None:
-        """A view of HPO-B's files; nothing large is read yet.
+        """Opens a view of HPO-B's files; nothing large is read yet.
 
         Args:
           root_dir: their folder.
@@ -103,7 +103,7 @@ class HPOBHandler:
           surrogates_dir: folder of the surrogates; needed for `evaluate_continuous` only.
 
         Raises:
-          ConfigError, DataError: for an unknown mode, or files that are not there.
+          ConfigError, DataError: for an unknown mode, or missing files.
         """
         self.mode = mode
         self.surrogates_dir = str(surrogates_dir)
@@ -164,7 +164,7 @@ class HPOBHandler:
     ) -> list[float]:
         """Runs a method on a task's table: n_trials + 1 incumbents, the design's best and the best after each trial.
 
-        Raises `ConfigError` and `DataError` for ids that are not there, and as `dre_jax.search.host.run_host` does.
+        Raises `ConfigError` and `DataError` for unknown ids, and as `dre_jax.search.host.run_host` does.
         """
         method = _method(bo_method)
         x, y, design = self._task(search_space_id, dataset_id, seed)

@@ -59,9 +59,9 @@ class Job:
     split: str = "test"
     """Tasks that are optimised."""
     trials: int = 50
-    """After the initial design."""
+    """Number of trials after the initial design."""
     seed: int = 0
-    """Of meta-training and of the picks."""
+    """Seed of meta-training and of the picks."""
 
     def plan(self) -> Plan:
         """Returns the plan of the evaluation."""
@@ -94,7 +94,7 @@ class Job:
 
     @property
     def cost(self) -> Cost | None:
-        """The cost of the job; None before its end."""
+        """Cost of the job; None before its end."""
         return Cost(**read_json(self._cost_path)) if self._cost_path.exists() else None
 
     @property
@@ -231,7 +231,7 @@ def check_method(method: str) -> None:
         host()
 
 
-# Hundreds of compiled programs in one process end in a crash inside XLA, sooner or later.
+# Hundreds of compiled programs in one process lead to a crash inside XLA.
 _GROUPS_A_PROCESS = 10
 
 

@@ -24,7 +24,7 @@ from dre_jax.search.method import Method
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A method, the tasks and designs that it is evaluated on, and how."""
+    """A method, the tasks and designs that it is evaluated on, and the settings of the evaluation."""
 
     data: Path
     """Folder in HPO-B's layout."""
@@ -48,19 +48,19 @@ class Plan:
     seeds: tuple[str, ...] | None = None
     """Initial designs by name; None for all."""
     settings: Settings = field(default_factory=dict)
-    """Of the method, by dotted field or by one of its entry's short names: `{"epochs": 10, "acquisition.beta": 2.0}`;
-    of a host method, arguments of its constructor."""
+    """Settings of the method, by dotted field or short name: `{"epochs": 10, "acquisition.beta": 2.0}`. For a host
+    method, arguments of its constructor."""
     continuous: str | None = None
-    """Search [0, 1]^D with HPO-B's surrogates as the objective, and how evaluations count, one of
-    `dre_jax.hpob.continuous.COUNTINGS`; None searches the tables."""
+    """Way of counting evaluations of a search in [0, 1]^D, with HPO-B's surrogates as the objective: one of
+    `dre_jax.hpob.continuous.COUNTINGS`. None searches the tables."""
     surrogates: Path | None = None
     """Folder of the surrogates."""
     seed: int = 0
-    """Of the picks."""
+    """Seed of the picks."""
     workers: int = 1
-    """Processes that share out the runs of a host method; compiled methods go by devices. With more than one, a script
-    must keep its own work under `if __name__ == "__main__"`. A class that other processes cannot find has but this
-    one."""
+    """Number of processes that share out the runs of a host method; compiled methods use devices. With more than one, a
+    script must keep its own work under `if __name__ == "__main__"`. A class that other processes cannot find runs in
+    this process alone."""
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""Time of a method's suggestion: the same history and table for all, each in a process that does nothing else."""
+"""Time of a method's suggestion: all methods have the same history and table, and each has a process of its own."""
 
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -30,24 +30,24 @@ class Times(NamedTuple):
     first: float
     """The first suggestion, compiling included."""
     warm: float
-    """The median of the next fifteen: some of SMAC's are random, and take nothing."""
+    """The median of the next fifteen suggestions: some of SMAC's are random, and take no time."""
 
 
 def suggestion_times(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE, split: str = "test") -> Times:
     """Returns a method's times on the first task of a search space; a file in `out` caches them.
 
     Args:
-      method: by name.
+      method: the name of the method.
       out: folder of the measurements.
       data: folder in HPO-B's layout, or `BUNDLED`.
       space: search space.
-      split: whose first task.
+      split: split of the task.
     """
     suffix = [] if (data, space) == (BUNDLED, SPACE) else [Path(data).name, space]
     path = out / "times" / f"{'-'.join([method.replace('/', '-'), *suffix])}.json"
     if not path.exists():
         make_folder(path.parent)
-        # A process of its own: methods share programs, and the second to be timed would find them compiled.
+        # A separate process, because methods share programs, and the second method would find them compiled.
         with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
             write_json(path, pool.submit(_measure_from_cold, method, data, space, split).result()._asdict())
     return Times(**read_json(path))

@@ -1,4 +1,4 @@
-"""Worker processes that process items one by one, and whose deaths are results like any other.
+"""Worker processes that process items one by one; the death of a worker is a result too.
 
 Each is a fresh interpreter on one thread. Each worker has its own pool and one item at a time, because the death of a
 worker of `concurrent.futures` loses all items of its pool without telling which one caused it.
@@ -58,7 +58,7 @@ class Pool:
     def run(self, items: Iterable[NamedItem]) -> Iterator[NamedItem]:
         """The results with their items' names, in the order in which they come; `WorkerDeath` where there is none.
 
-        Items must pickle; each is asked for when a process is free. Raises `MethodError` where no process can start.
+        Items must pickle; each is read when a process is free. Raises `MethodError` where no process can start.
         """
         waiting, at = iter(items), dict[Future[Any], tuple[Any, _Worker]]()
         try:
@@ -70,7 +70,7 @@ class Pool:
                 self._assign_items(waiting, at)  # before the caller's own work with the outcomes
                 yield from outcomes
         finally:
-            # Whoever stops listening does not want the rest, and the next call must not get it.
+            # A caller that stops early does not want the rest, and the next call must not get it.
             if at:
                 self.close()
 

@@ -1,8 +1,8 @@
 """Cumulative log-sum-exp along the last axis, exact at any range of scores; nothing is clipped, no epsilon is added.
 
 On a CPU it is a shifted sum: the running sum of ``exp(x - shift)`` with one shift for the whole list is a product with
-a triangular matrix, but items more than about 80 below the shift underflow. These are summed again with another shift
-until none is left: one round for lists whose scores span less than 68, a few for lists that span thousands.
+a triangular matrix, but items more than about 80 below the shift underflow. Such items are summed again with another
+shift until none is left. Lists whose scores span less than 68 take one round, and lists that span thousands a few.
 
 On other devices every item has its own shift and sums its items anew: n times the work, in three kernels. Rounds would
 be a loop whose condition the host reads in the middle of every epoch, and this wait takes longer.
@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-_MIN_SUM = math.exp(-68.0)  # sums above this lost nothing that float32 can hold: terms below exp(-87) are 1e-8 of it
-_LONGEST = 1024  # items that are summed one by one: beyond it n * n numbers are too many, should they come to be stored
+_MIN_SUM = math.exp(-68.0)  # larger sums are exact in float32: terms below exp(-87) are 1e-8 of this
+_LONGEST = 1024  # most items that are summed one by one: beyond, n * n numbers may be too many to store
 
 
 def _ones_triangle(length: int, reverse: bool) -> np.ndarray:
@@ -62,7 +62,7 @@ def _sum_one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
 
 
 def _sum_in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
-    """Computes all sums with one shift, and again those that underflowed."""
+    """Computes all sums with one shift, and repeats those that underflowed."""
     triangle = jnp.asarray(_ones_triangle(x.shape[-1], reverse))
     has_weight = factor > 0
 
@@ -73,7 +73,7 @@ def _sum_in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
         shift = jnp.where(has_top, top, 0.0)
         # Pending items only sum items at or below the shift; the others are cut to exp(0), and never looked at.
         terms = factor * jnp.exp(jnp.minimum(x - shift, 0.0))
-        # Accelerators round the factors of a product by default; sums over many magnitudes cannot bear that.
+        # Accelerators round the factors of a product by default, which sums over many magnitudes do not allow.
         sums = jnp.matmul(terms, triangle, precision=lax.Precision.HIGHEST)
         # Written so that NaN counts as resolved: scores that are not numbers give losses that are not, and an end.
         is_resolved = pending & (~(sums <= _MIN_SUM) | ~has_top)

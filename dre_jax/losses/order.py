@@ -1,6 +1,6 @@
 """Lists in order of relevance, best first, with their ties and the weight of each position.
 
-Everything that depends on the responses alone is worked out here, once a list: a training step only reads it.
+Everything that depends only on the responses is computed here, once a list. A training step only reads it.
 """
 
 from typing import Literal, NamedTuple, get_args

@@ -46,7 +46,7 @@ def register_loss(name: str, fn: RankedLoss, *, uses_values: bool) -> None:
     The function is traced once, so that a wrong declaration is an error here and not a training on another scale.
 
     Args:
-      name: of the loss.
+      name: the name of the loss.
       fn: scores f32[..., n], best item first, and their `RankedList` -> f32[...].
       uses_values: whether the loss depends on the values of the responses, not on their order alone.
 

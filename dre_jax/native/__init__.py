@@ -1,9 +1,9 @@
 """Two inner loops in C++ for CPUs, compiled on the machine that runs them; functions of plain arrays.
 
-`train_steps`: the cache of a core holds one member with its gradient and moments, but no ensemble. XLA takes all
-members through a step before the next step. This loop takes one member through all steps before the next member, in
-products that keep their results in registers. `draw_without_replacement`: Floyd's algorithm has a loop that XLA
-processes slot by slot.
+`train_steps`: the cache of a core holds one member with its gradient and moments, but not an ensemble. XLA computes a
+step of all members before the next step. This loop computes all steps of one member before the next member, and its
+products keep their results in registers. `draw_without_replacement`: Floyd's algorithm has a loop that XLA processes
+slot by slot.
 
 The callers (`dre_jax.methods.dre.backends.cpu`, `dre_jax.data.sampling`) also have both loops in JAX. These are the
 oracles, and run on accelerators, without a C++ compiler, and for settings that the C++ does not support.

@@ -50,11 +50,11 @@ def load_library(name: str, source: Path, flags: Sequence[str] = ()) -> ctypes.C
     """
     compiler, folder = _compiler(), cache.folder()
     if folder is None:
-        with tempfile.TemporaryDirectory() as temporary:  # once loaded the file is not needed any longer
+        with tempfile.TemporaryDirectory() as temporary:  # the file is not needed after loading
             return ctypes.CDLL(str(_build(compiler, source, flags, Path(temporary) / "library.so")))
     path = folder / f"{name}-{_fingerprint(compiler, source, flags)}.so"
     try:
-        with folder_lock(folder, 2 * _PATIENCE):  # of processes that begin together one builds
+        with folder_lock(folder, 2 * _PATIENCE):  # one of the processes that begin together builds
             return ctypes.CDLL(str(path if path.exists() else _build(compiler, source, flags, path)))
     except DataError as error:
         raise TimeoutError(str(error)) from error
@@ -76,7 +76,7 @@ def compiler_version() -> str | None:
 
 
 def _fingerprint(compiler: str, source: Path, flags: Sequence[str]) -> str:
-    """Returns a digest of all that the library depends on; macros have the versions and the processor's features.
+    """Returns a digest of the library's dependencies; macros have the versions and the processor's features.
 
     The headers of the foreign function interface, and with them its binary interface, come with jaxlib.
     """

@@ -12,7 +12,7 @@ from dre_jax.runtime import devices
 
 
 class Lists(NamedTuple):
-    """The lists of all steps, [steps, members, lists] in front; one member's stand for all where they have the same."""
+    """The lists of all steps, [steps, members, lists] in front; one member if all members share lists."""
 
     support: Array
     """i32[..., K], rows of a table."""
@@ -53,20 +53,21 @@ def train_steps(
     Args:
       scorers: f32[3, members, P], parameters and Adam's first and second moments: layer after layer, kernel, row by
         row, and bias.
-      deep_sets: f32[3, members, S], likewise; a single one is all members', which must then share lists. f32[3, 1, 0]
-        without.
+      deep_sets: f32[3, members, S], likewise. Members that share a single one must share lists. f32[3, 1, 0] without
+        deep sets.
       x: f32[rows, D], the table.
-      lists: what to learn from.
+      lists: the lists of the steps.
       size: f32[steps], learning rate with Adam's bias corrections.
       floor: f32[steps], epsilon likewise.
       hidden: widths of the scorer's hidden layers.
       phi: widths of the deep set's layers before the mean; none without a deep set.
-      rho: widths of those behind it.
+      rho: widths of the deep set's layers after the mean.
       loss: "listmle" or "mean_squared_error", see `dre_jax.losses`.
-      wants_losses: whether they are worked out.
+      wants_losses: whether losses are computed.
 
     Returns:
-      Both after the last step, and the losses, f32[steps, members], which mean nothing where nobody wants them.
+      Scorers and deep sets after the last step, and the losses, f32[steps, members], which are meaningless without
+      ``wants_losses``.
     """
     like = [jax.ShapeDtypeStruct(rows.shape, rows.dtype) for rows in (scorers, deep_sets)]
     losses = jax.ShapeDtypeStruct((size.shape[0], scorers.shape[1]), scorers.dtype)
@@ -77,7 +78,7 @@ def train_steps(
             **{name: np.array(widths, np.int64) for name, widths in (("hidden", hidden), ("phi", phi), ("rho", rho))},
             loss=loss,
             wants_losses=np.bool_(wants_losses),
-            # Where every core is a device it has work of its own already.
+            # Where every core is a device, each core already has work.
             threads=np.int64(max(1, devices.cores() // jax.local_device_count("cpu"))),
         )
     )

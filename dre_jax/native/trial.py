@@ -27,14 +27,14 @@ class Decision(NamedTuple):
     fingerprint: str | None
     """Digest of the library; None where XLA computes."""
     why_not: str | None
-    """Why it does, in one line; None where the C++ is used."""
+    """Why XLA computes, in one line; None where the C++ is used."""
 
 
 @functools.cache
 def decision() -> Decision:
     """Decides once a process. Never raises.
 
-    Building or trying the library may fail in any way: then a warning is logged, once, and XLA's loops are used.
+    If building or trying the library fails in any way, one warning is logged, and XLA's loops are used.
     """
     if os.environ.get(VARIABLE, "1") == "0":
         return Decision(None, f"{VARIABLE}=0")
@@ -63,7 +63,7 @@ def _try() -> None:
 
 
 # The score 2 x + 1 of x = 1 and x = 3 misses the responses 1 and 4 by 2 and 3: the mean square is 13 / 2, and its
-# derivative by the 2 is 2 * 1 + 3 * 3 = 11, of which the first moment takes a tenth.
+# derivative by the 2 is 2 * 1 + 3 * 3 = 11, and the first moment is a tenth of it.
 _MEAN, _LOSS = 1.1, 6.5
 
 

@@ -50,9 +50,9 @@ def descend(
 ) -> tuple[Descent[T], Array]:
     """Minimises a loss by Adam steps; elements of the gradient that are not finite count as 0.
 
-    The loss is a scalar of parameters and the inputs of one step, of which a tree has n in front, or None. ``steps``
-    i32[n] are the numbers of the steps, counted from 0, and ``rates`` is the schedule of the learning rate. ``project``
-    maps parameters to the domain of the loss after every step.
+    The loss is a scalar function of parameters and the inputs of one step. The inputs are a tree with n steps in front,
+    or None. ``steps`` i32[n] are the numbers of the steps, counted from 0, and ``rates`` is the schedule of the
+    learning rate. ``project`` maps parameters to the domain of the loss after every step.
 
     Returns the state after n steps, and the loss before each step, f[n].
     """

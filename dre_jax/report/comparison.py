@@ -3,8 +3,8 @@
 A run is one task from one initial design. Averages come in two kinds: "runs" pools all runs, as HPO-B does, so a search
 space weighs as much as it has runs; "spaces" averages within each search space first, so all weigh the same. Each has a
 standard error of its own, in which the tasks are the random draw: from all tasks for "runs", and within each search
-space for "spaces", whose search spaces are fixed. So the second says how other tasks of the same search spaces would
-come out, not how other search spaces would.
+space for "spaces", whose search spaces are fixed. The second error therefore says how other tasks of the same search
+spaces would differ, not how other search spaces would.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Comparison(NamedTuple):
     regret: npt.NDArray[np.float64]
     """f64[methods, runs, T + 1]: 1 - incumbent."""
     missing: dict[str, int]
-    """Method -> how many runs it lacks that another method has."""
+    """Method -> number of runs that it lacks and another method has."""
     dropped: int
-    """Runs left out because some method lacks them."""
+    """Number of runs that are left out because some method lacks them."""
     trials: dict[str, int]
-    """Method -> trials of its longest run here, before all were cut to the shortest."""
+    """Method -> trials of its longest run, before all runs were cut to the shortest."""
 
     @property
     def n_trials(self) -> int:
@@ -79,7 +79,7 @@ class Comparison(NamedTuple):
         return [(number, _plural(number, word)) for word, number in numbers.items()]
 
     def left_out(self) -> list[str]:
-        """One line for each kind of run or trial that was left out on the way here, without a full stop."""
+        """One line for each kind of run or trial that was left out, without a full stop."""
         lines = []
         if self.dropped:
             lacking = ", ".join(f"{name} lacks {count}" for name, count in self.missing.items() if count)
@@ -91,7 +91,7 @@ class Comparison(NamedTuple):
         return lines
 
     def of_space(self, name: str) -> Comparison:
-        """The runs of one search space; what was counted on the way here stays as it is.
+        """The runs of one search space; the counts of runs that were left out stay as they are.
 
         Raises:
           ConfigError: for a search space without runs.
@@ -101,7 +101,7 @@ class Comparison(NamedTuple):
         return self._replace(runs=tuple(self.runs[i] for i in indices), regret=self.regret[:, indices])
 
     def rounded_regret(self) -> npt.NDArray[np.float64]:
-        """f64[methods, runs, T + 1]: regret to 8 decimals, which is what decides between methods."""
+        """f64[methods, runs, T + 1]: regret to 8 decimals, which decides between methods."""
         return np.round(self.regret, DECIMALS)
 
     def ranks(self) -> npt.NDArray[np.float64]:
@@ -123,12 +123,12 @@ class Comparison(NamedTuple):
     def standard_error(self, over: Over = "runs") -> npt.NDArray[np.float64]:
         """f64[methods, T + 1], of `average_regret`.
 
-        The runs of a task are not independent, so tasks are what varies. The error of a mean over the runs of t tasks
-        is that of a ratio: sqrt(t / (t - 1) * sum over tasks of (sum of the task's deviations from the mean)^2) / runs.
-        With equally many runs a task it is the standard deviation of the tasks' means over sqrt(t). Over search spaces
-        it is the error of a stratified mean: sqrt(sum of the squared errors of the spaces) / spaces. NaN where all
-        runs, or all of one of the search spaces, are of one task. Source: Cochran, Sampling Techniques (1977), chapters
-        5 and 6.
+        The runs of a task are not independent, so the tasks are the random draw. The error of a mean over the runs of t
+        tasks is that of a ratio: sqrt(t / (t - 1) * sum over tasks of (sum of the task's deviations from the mean)^2) /
+        runs. With equally many runs a task it is the standard deviation of the tasks' means over sqrt(t). Over search
+        spaces it is the error of a stratified mean: sqrt(sum of the squared errors of the spaces) / spaces. NaN where
+        all runs, or all of one of the search spaces, are of one task. Source: Cochran, Sampling Techniques (1977),
+        chapters 5 and 6.
         """
         return self._error(self.regret, over)
 
@@ -168,7 +168,7 @@ class Comparison(NamedTuple):
         return self._replace(regret=self.regret - self.regret[self.methods.index(reference)])
 
     def _groups(self, over: Over) -> list[list[int]]:
-        """Runs of each group whose mean counts once."""
+        """Runs by group; the mean of each group counts once."""
         return _members([run[0] for run in self.runs]) if over == "spaces" else [list(range(len(self.runs)))]
 
     def _average(self, values: npt.NDArray[np.float64], over: Over) -> npt.NDArray[np.float64]:
@@ -212,7 +212,7 @@ def _error_of_mean(values: npt.NDArray[np.float64], tasks: Sequence[object]) -> 
 
 
 def compare(results: Mapping[str, Results]) -> Comparison:
-    """Lines methods up on their common runs, sorted and cut to the shortest.
+    """Aligns methods on their common runs, sorted and cut to the shortest.
 
     Args:
       results: by method name.

@@ -38,7 +38,7 @@ def bars(significance: Significance) -> tuple[Bar, ...]:
 
 
 def describe_tests(significance: Significance) -> str:
-    """The tests of a diagram, their unit, and what a bar says."""
+    """The tests of a diagram, their unit, and the meaning of a bar."""
     over = f"{significance.n} {significance.unit}"
     friedman = "Friedman's test needs three methods or more."
     if not math.isnan(significance.friedman_p):

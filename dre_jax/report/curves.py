@@ -23,9 +23,9 @@ Floats = npt.NDArray[np.float64]
 LABELS = {"rank": "Average rank (lower is better)", "regret": "Average regret (lower is better)"}
 # More bands than this only cover each other.
 MOST_BANDS = 8
-# Ranks are made of regret rounded to 8 decimals: below that a difference counts for nothing.
+# Ranks are those of regret rounded to 8 decimals: smaller differences do not count.
 SMALLEST = 1e-8
-# A single curve that drops to almost nothing would press all others together.
+# A single curve near zero would press all others together.
 DECADES = 4.0
 LEGEND_SIZE = 8.5
 
@@ -71,7 +71,7 @@ def curves_data(comparison: Comparison, quantity: Quantity, title: str = "", *, 
 
 
 def band(comparison: Comparison, quantity: Quantity) -> tuple[Floats | None, str]:
-    """Half the height of every method's band, f64[methods, T + 1], or None; and what it is or why there is none."""
+    """Half the height of every method's band, f64[methods, T + 1], or None, and a remark on the band or its absence."""
     tasks = len(set(comparison.tasks))
     if tasks < 2:
         return None, "No band: one task has no standard error over tasks"
@@ -146,7 +146,7 @@ def _panel(axes: Axes, data: Curves, *, small: bool) -> None:
         look = line(i) | ({"markersize": 2.8, "linewidth": 1.1} if small else {})
         if data.band is not None:
             axes.fill_between(trials, data.band[0][i], data.band[1][i], color=look["color"], alpha=0.15, lw=0)
-        # Each method's markers start elsewhere, so that they do not cover each other.
+        # Each method's markers start at another trial, so that they do not cover each other.
         axes.plot(trials, value, markevery=(2 * i % every, every), **look)
     axes.set_xlim(0, max(1, trials.size - 1))
     axes.xaxis.set_major_locator(MaxNLocator(5 if small else 8, integer=True, steps=[1, 2, 5, 10]))

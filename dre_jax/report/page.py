@@ -33,7 +33,8 @@ def write_page(
     """Writes the page of a comparison.
 
     ``significances`` are by unit ("tasks", "runs") and trial, and figures are PNG files by name, as `draw_all` returns
-    them. Of ``summary``, `summary.json`, the reference of wins and losses and where the results come from are read.
+    them. ``summary`` is the content of `summary.json`; the page reads the reference of wins and losses and the sources
+    of the results from it.
 
     Raises `DataError` if a figure cannot be read or the page cannot be written.
     """
@@ -71,7 +72,7 @@ def render(template: str, page: Mapping[str, Any]) -> str:
 def _template(name: str) -> Any:
     from jinja2 import Environment, StrictUndefined
 
-    # Names come out of files: everything is escaped but the page's own style.
+    # Names come from files, so everything but the page's own style is escaped.
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_resource(name))
 

@@ -44,7 +44,7 @@ def number(value: float, digits: int = 4) -> str:
 def _numbers(
     values: npt.NDArray[np.float64], digits: int = 4, errors: npt.NDArray[np.float64] | None = None
 ) -> list[Cell]:
-    """Cells of numbers, each with its error where it has one; the least of several is strong."""
+    """Cells of numbers, each with its error if it has one; the least of several is strong."""
     least = (np.round(values, 8) == np.round(values, 8).min()) & (len(values) > 1)
     texts = [number(value, digits) for value in values]
     if errors is not None:

@@ -1,7 +1,7 @@
 """The files of a comparison: the method of each, and warnings about what they lack.
 
-Published results on HPO-B can join them. Their files are those of HPO-B's repository and of the papers' own, in HPO-B's
-result format; they are not part of this package.
+Published results on HPO-B can join them. Their files come from the repositories of HPO-B and of the papers, in HPO-B's
+result format. They are not part of this package.
 """
 
 import os
@@ -42,11 +42,11 @@ class ResultFile(NamedTuple):
 def read_files(files: Files) -> dict[str, ResultFile]:
     """Result files by method, in the order of the arguments: paths by method, or paths, perhaps as a text "NAME=PATH".
 
-    Without a name, a method is called what its file says (`_meta.method`) where no other is called so, else after its
-    file.
+    Without a name, a method has the name in its file (`_meta.method`) if no other method has it, and otherwise that of
+    its file.
 
-    Raises `ConfigError` without files, or where two methods have one name, and `DataError` for a file that is no result
-    file; the message says what is wrong in it.
+    Raises `ConfigError` without files, or if two methods have one name. Raises `DataError` for a file that is not a
+    result file; the message says what is wrong in it.
     """
     named_paths = list(files.items()) if isinstance(files, Mapping) else [_split(text) for text in files]
     if not named_paths:
@@ -130,8 +130,8 @@ def published_files(folder: str | os.PathLike[str], user_results: Mapping[str, R
 
     ``folder`` holds files of `PUBLISHED`. Results of a continuous search are compared with methods of that protocol.
 
-    Raises `DataError` as `read_published`, or if no method has all runs; warns of the methods that lack some, which are
-    left out.
+    Raises `DataError` as `read_published`, or if no method has all runs. Warns of the methods that lack runs, and
+    leaves them out.
     """
     is_continuous = any("continuous" in str(results.meta.get("protocol")) for results in user_results.values())
     all_results = read_published(folder, "continuous" if is_continuous else "discrete")

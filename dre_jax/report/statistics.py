@@ -1,7 +1,7 @@
 """Significance of the differences between methods: Friedman's test, then Wilcoxon's between all pairs.
 
 Both tests are conditional on the observed ties. Late in a search most tasks are tied, as most methods have found the
-optimum, and a test whose variance includes the tied tasks has wrong p-values.
+optimum. A test whose variance includes the tied tasks then has wrong p-values.
 """
 
 import math
@@ -16,8 +16,8 @@ from dre_jax.errors import ConfigError
 from dre_jax.report.comparison import DECIMALS, Comparison
 
 Unit = Literal["tasks", "runs"]
-# The time of the exact test grows with the cube, to 2 ms here. Beyond, the normal approximation differs from it by less
-# than 1 % of p above 0.01; smaller p-values it makes larger, by 7 % at 0.001 and 25 % at 3e-5.
+# The time of the exact test grows with the cube, to 2 ms here. Beyond, the normal approximation differs by less than 1
+# % of p above 0.01. It makes smaller p-values larger, by 7 % at 0.001 and 25 % at 3e-5.
 _MOST_EXACT = 200
 
 
@@ -27,17 +27,17 @@ class Significance(NamedTuple):
     unit: str
     """One observation: "tasks" (mean over designs) or "runs" (pooled, as HPO-B does)."""
     n: int
-    """Observations."""
+    """Number of observations."""
     trial: int
-    """After how many trials."""
+    """Number of trials after which regret is tested."""
     methods: tuple[str, ...]
-    """In the order of the comparison."""
+    """Methods in the order of the comparison."""
     average_rank: npt.NDArray[np.float64]
-    """f64[methods], over the observations."""
+    """f64[methods], average rank over the observations."""
     friedman_statistic: float
-    """NaN with fewer than three methods or two observations."""
+    """Friedman's statistic; NaN with fewer than three methods or two observations."""
     friedman_p: float
-    """That no method differs; NaN as the statistic."""
+    """P-value of the hypothesis that no method differs; NaN like the statistic."""
     wilcoxon_p: npt.NDArray[np.float64]
     """f64[methods, methods], two-sided, Holm-adjusted over all pairs; 1 on the diagonal."""
     alpha: float
@@ -51,20 +51,20 @@ Significances = Mapping[str, Mapping[int, Significance]]
 
 
 def significance(comparison: Comparison, trial: int, *, unit: Unit = "tasks", alpha: float = 0.05) -> Significance:
-    """Friedman's test and pairwise Wilcoxon signed-rank tests with Holm's correction, after so many trials.
+    """Friedman's test and pairwise Wilcoxon signed-rank tests with Holm's correction, after some number of trials.
 
     Regret is compared to 8 decimals. Two methods differ where p <= alpha; methods that never differ have p = 1. See
     `signed_rank` for zeros and ties. Friedman's statistic is corrected for ties, so a task on which all methods are
-    equal has no influence on it. Runs of one task are not independent: pooled, p-values are too small.
+    equal has no influence on it. Runs of one task are not independent, so p-values of pooled runs are too small.
 
     Args:
       comparison: the methods on their common runs.
-      trial: after how many trials.
+      trial: number of trials after which regret is tested.
       unit: "tasks" or "runs".
       alpha: level of significance.
 
     Raises:
-      ConfigError: for another unit, or a trial that there is not.
+      ConfigError: for another unit, or a trial that does not exist.
 
     Example:
       >>> from dre_jax.data import Results, add_trace
@@ -100,7 +100,7 @@ def significance(comparison: Comparison, trial: int, *, unit: Unit = "tasks", al
 
 
 def significances(comparison: Comparison, at: Iterable[int]) -> Significances:
-    """The tests after each of so many trials, over tasks and over runs."""
+    """The tests after several numbers of trials, over tasks and over runs."""
     trials = tuple(at)
     return {unit: {t: significance(comparison, t, unit=unit) for t in trials} for unit in get_args(Unit)}
 
@@ -124,7 +124,7 @@ def _friedman(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     methods, observations = values.shape
     if methods < 3 or observations < 2:
         return float("nan"), float("nan")
-    if (values == values[0]).all():  # no ranks to tell apart: the statistic is 0/0
+    if (values == values[0]).all():  # all ranks are equal: the statistic is 0/0
         return 0.0, 1.0
     result = stats.friedmanchisquare(*values)
     return float(result.statistic), float(result.pvalue)
@@ -144,7 +144,7 @@ def signed_rank(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float
     (Pratt, "Remarks on zeros and ties in the Wilcoxon signed rank procedures", JASA 1959). If they were left out before
     the ranking, p could rise when every difference moves in favour of the method that is ahead. The p-value is exact
     given the ranks: the share of the 2^k equally likely signs of the k other differences whose sum of ranks is at least
-    as far from its mean. With more than 200 of them it is the normal approximation of that share.
+    as far from its mean. With more than 200 differences, it is the normal approximation of that share.
 
     >>> signed_rank(np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.2, 0.3]))
     1.0
@@ -164,7 +164,7 @@ def signed_rank(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float
 
 
 def _share_up_to(most: int, parts: npt.NDArray[np.int64]) -> float:
-    """Share of all subsets of the parts whose sum is at most so much, counted one part at a time."""
+    """Share of all subsets of the parts whose sum is at most ``most``, counted one part at a time."""
     divisor = int(np.gcd.reduce(parts))
     share = np.zeros(most // divisor + 1)  # by sum
     share[0] = 1.0
@@ -177,7 +177,7 @@ def _share_up_to(most: int, parts: npt.NDArray[np.int64]) -> float:
 def _cliques(
     methods: tuple[str, ...], rank: npt.NDArray[np.float64], not_different: npt.NDArray[np.bool_]
 ) -> tuple[tuple[str, ...], ...]:
-    """Maximal stretches of the rank order in which all pairs are alike; a method that is alike to none is none."""
+    """Maximal stretches of two or more methods in rank order in which all pairs are alike."""
     order = np.argsort(rank, kind="stable")
     alike, n = not_different[np.ix_(order, order)], len(order)
     ends = [max(j for j in range(i + 1, n + 1) if alike[i:j, i:j].all()) for i in range(n)]

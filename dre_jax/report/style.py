@@ -33,8 +33,8 @@ class Look(NamedTuple):
 def style(index: int) -> Look:
     """The look of the method at a position of `Comparison.methods`.
 
-    Colours, dashes and markers go round with 7, 5 and 9, which share no factor: the first 35 methods differ in
-    colour or dash, and the first 45, without colour, in dash or marker.
+    Colours, dashes and markers repeat after 7, 5 and 9, which share no factor. The first 35 methods therefore differ in
+    colour or dash. Without colour, the first 45 differ in dash or marker.
 
     >>> style(0)
     Look(colour='#0072B2', dash='-', marker='o')
@@ -103,4 +103,4 @@ def write_to(file: BinaryIO, figure: Figure, kind: str = "png", **settings: Any)
     """Writes a figure to an open file, as ``png`` or ``svg``."""
     with fixed_settings(settings):
         figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
-    figure.set_layout_engine("none")  # stays as the first file has it: that takes half of the time
+    figure.set_layout_engine("none")  # keeps the layout of the first file, which takes half of the time

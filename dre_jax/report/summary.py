@@ -30,9 +30,9 @@ def summarise(
 ) -> dict[str, Any]:
     """The numbers of the report, as JSON; null stands for an undefined number.
 
-    The keys `methods`, `runs`, `average_rank`, `average_regret`, `rank_at` and `regret_at` are of the runs pooled, as
-    HPO-B has it; `over_spaces` holds the same averages as means over search spaces. Each has the standard error of its
-    own averages.
+    The keys `methods`, `runs`, `average_rank`, `average_regret`, `rank_at` and `regret_at` are those of pooled runs, as
+    in HPO-B. `over_spaces` holds the same averages as means over search spaces. Each has the standard error of its own
+    averages.
     """
     return _plain(
         {

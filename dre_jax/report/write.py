@@ -34,11 +34,11 @@ def write_report(
     Args:
       files: paths by method, or paths, each of which may be a text "NAME=PATH"; see `read_files`.
       out: folder, created if it is missing.
-      published: folder of published traces on HPO-B; those with all runs of the files are added, see
+      published: folder of published traces on HPO-B. Methods with all runs of the files are added; see
         `dre_jax.report.result_files.PUBLISHED`.
-      at: trials that tables and tests look at; by default those of 25, 50 and 100 that there are, else the last.
-      reference: whose wins, ties and losses are counted; the first method by default.
-      title: of the page and the figures.
+      at: trials that tables and tests show; by default 25, 50 and 100 as far as they exist, else the last.
+      reference: method whose wins, ties and losses are counted; the first by default.
+      title: title of the page and the figures.
 
     Raises:
       ConfigError, DataError: before anything is written, unless writing itself fails.
@@ -71,12 +71,12 @@ def write_results_and_report(results: Mapping[str, Results], out: Path, at: Sequ
     """Writes a result file for each method into `out/results`, and the report into `out/report`.
 
     Args:
-      results: of each method, by its name.
+      results: results by method.
       out: folder, created if it is missing.
-      at: trials that tables and tests look at.
+      at: trials that tables and tests show.
 
     Returns:
-      What `summary.json` holds; see `write_report`.
+      The content of `summary.json`; see `write_report`.
     """
     make_folder(out / "results")
     files = {name: out / "results" / f"{name.replace('/', '-')}.json" for name in results}

@@ -19,7 +19,7 @@ _FOLDER, _LEAST_SECONDS = "jax_compilation_cache_dir", "jax_persistent_cache_min
 
 
 def folder() -> Path | None:
-    """``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; None where that is empty or cannot be written to.
+    """``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; None if it is empty or cannot be written to.
 
     Also None without a home: a container may run under a user id that the system does not know.
     """
@@ -68,7 +68,7 @@ The model that is tuned may use the same cores: with more threads, a suggestion 
 
 
 def enabled_folder() -> Path | None:
-    """Returns the folder of JAX's cache, by whoever enabled it; None while it is disabled."""
+    """Returns the folder of JAX's cache, also if the user enabled it; None while it is disabled."""
     path = getattr(jax.config, _FOLDER)
     is_enabled = without_cache.is_entered_or(lambda: getattr(jax.config, _ENABLED))
     return Path(path) if path and is_enabled else None
@@ -93,7 +93,7 @@ def _cache_settings() -> dict[str, Any]:
     path = None if getattr(jax.config, _FOLDER) else folder()
     if path is None:
         return {}
-    # JAX would keep what takes a second to compile: of a suggestion's programs one or two, of some twenty.
+    # By default, JAX keeps only programs that take a second to compile: one or two of a suggestion's twenty.
     least = {} if _LEAST_SECONDS.upper() in os.environ else {_LEAST_SECONDS: 0.0}
     return {_FOLDER: str(path), **least}
 
@@ -102,4 +102,4 @@ def _set(settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         jax.config.update(name, value)
     if settings:
-        compilation_cache.reset_cache()  # whether there is one is looked at once
+        compilation_cache.reset_cache()  # JAX looks for a cache only once

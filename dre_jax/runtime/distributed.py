@@ -1,7 +1,7 @@
 """A command on several processes: initialisation, the barrier at the end, and exits that the others notice.
 
 `jax.distributed` does the work: its coordinator runs in the first process, and every process tells it that it is alive.
-Whoever falls silent is taken for dead, and all others end.
+A process that falls silent counts as dead, and all others end.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ JOIN = 300
 """Seconds to wait for the other processes at the start."""
 HEARTBEAT = 100
 """Seconds without a heartbeat after which a process counts as dead: JAX's default, since machines stall at times."""
-_AT_THE_END = 30 * 24 * 3600  # one process may be done days before another: only the heartbeat ends the waiting
+_AT_THE_END = 30 * 24 * 3600  # a process may end days before another: only the heartbeat ends the wait
 
 
 def start(distributed: bool, coordinator: str | None, processes: int | None, process_id: int | None) -> None:
     """Initialises `jax.distributed` if options or the environment ask for several processes.
 
-    The first is at `coordinator`, HOST:PORT, and this one is number `process_id`, from 0; or the cluster says so
-    (`distributed`). Raises `ConfigError` where something is missing or wrong, no cluster is found, or the others do not
-    come.
+    The first process is at `coordinator`, HOST:PORT, and this one is number `process_id`, from 0. With `distributed`,
+    the cluster decides both. Raises `ConfigError` for missing or wrong options, without a cluster, or if other
+    processes do not start.
     """
     options = {"--coordinator": coordinator, "--processes": processes, "--process-id": process_id}
     missing = [name for name, value in options.items() if value is None]
@@ -94,5 +94,5 @@ def leave(status: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     if jax.process_index() == 0:
-        time.sleep(1.0)  # others that end for the same reason need the coordinator until they have said so
+        time.sleep(1.0)  # others that end for the same reason need the coordinator to report it
     os._exit(status)

@@ -1,7 +1,7 @@
 """NumPy's treatment of floating-point errors inside the library: the default one, whatever the caller has set.
 
-A program that sets `numpy.seterr(all="raise")` finds its own errors so. The library's computations rely on the default:
-numbers that underflow are zero, silently, and overflow is looked at where it can happen.
+A program may set `numpy.seterr(all="raise")` to find its own errors. The library's computations rely on the default:
+underflow gives zero silently, and overflow is handled where it can happen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Detection of processes that were forked after JAX had started: a fork copies no threads, so JAX waits for ever."""
+"""Detection of processes that were forked after JAX had started: a fork copies no threads, so JAX waits forever."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def jit_eager_calls(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         jitted_function = jax.jit(function, static_argnames=static, inline=True)
 
-        @functools.wraps(function)  # a function, with the signature and the types that it has
+        @functools.wraps(function)  # keeps the signature and the types
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             return jitted_function(*args, **kwargs)
 
@@ -86,8 +86,8 @@ def jit_with_less_effort(
     Args:
       static: names of the arguments that are not arrays; they must be hashable.
       purpose: what the program computes, for a line on standard error where a user waits for its compilation.
-      is_brief: of the arguments, whether such a call takes little time and is rare, as `few_numbers`. The compiler then
-        does not optimise, which takes a third of the time; the program takes up to three times as long.
+      is_brief: function of the arguments that says whether a call is short and rare, such as `few_numbers`. The
+        compiler then does not optimise: it takes a third of the time, and the program up to three times as long.
 
     Example:
       >>> @jit_with_less_effort("power")
@@ -107,7 +107,8 @@ def jit_with_less_effort(
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            # The options are those of a CPU and of a whole program; a process that wants even less has set that.
+            # The options are those of a CPU and of a whole program; a process with even less effort has its own
+            # options.
             leaves = jax.tree.leaves((args, kwargs))
             inside = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
             if inside or not less_effort_options():
@@ -128,9 +129,8 @@ def jit_with_less_effort(
 def compile_ahead(function: Callable[..., object], *args: Any) -> None:
     """Begins to compile the programs that a function runs, side by side in other threads; the function waits for them.
 
-    The function runs programs of `jit_with_less_effort`, and does nothing else with arrays than passing them on; it is
-    called with shapes in place of arrays. Programs that are kept are loaded. Nothing happens where programs are not
-    kept.
+    The function runs programs of `jit_with_less_effort`, and only passes arrays on. It is called with shapes in place
+    of arrays. Programs that are kept are loaded. Nothing happens where programs are not kept.
     """
     if less_effort_options() and enabled_folder() is not None:
         function(*jax.tree.map(_shape_of, args))

@@ -1,9 +1,9 @@
 """Compiled programs that later processes load without tracing them again.
 
 JAX's own cache keeps executables by the text of a program, so a process must trace and lower the program before it can
-look: seconds for a suggestion. A program here has the name of what its text depends on: the library's files, versions,
-settings of JAX, the processor, the static arguments, and the shapes of the others. Programs that depend on anything
-else are not kept: arguments of other classes than the library's, or arrays of other devices than the first.
+look: seconds for a suggestion. A program here is named by everything that its text depends on: the library's files,
+versions, settings of JAX, the processor, the static arguments, and the shapes of the other arguments. Programs that
+depend on anything else are not kept, such as arguments of foreign classes, or arrays of other devices than the first.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _DEVICE = "jax_default_device"
 
 
 _outside: list[str] = []
-"""What programs of this process may depend on, beside what their names describe."""
+"""Dependencies of programs of this process that their names do not describe."""
 
 
 def depend_on(name: str) -> None:
-    """Keeps no further programs: they may depend on a function from outside, of which only the name is described."""
+    """Keeps no further programs: they may depend on a function from outside, and only its name is described."""
     _outside.append(name)
 
 
 class _Entry(NamedTuple):
     program: Future[Callable[..., Any]]
     result: Any
-    """Shapes of what the program returns."""
+    """Shapes of the program's results."""
 
 
 class KeptPrograms:
@@ -155,7 +155,7 @@ def _compile(lowered: Any, path: Path | None, shapes: list[Any]) -> Callable[...
         return lowered.compile()  # a later process may not have loaded what it calls
     with without_cache:  # an executable that JAX has loaded cannot be kept again
         compiled = lowered.compile()
-    with contextlib.suppress(Exception):  # structures that cannot be pickled, a full disk: kept in memory alone
+    with contextlib.suppress(Exception):  # structures that cannot be pickled, or a full disk: kept only in memory
         payload, _, out_structure = serialize_executable.serialize(compiled)
         _write(path, pickle.dumps((payload, out_structure, shapes)))
     return compiled

@@ -12,7 +12,7 @@ from pathlib import Path
 from dre_jax.errors import DataError
 
 LOCK = ".lock"
-"""Name of a folder's lock, a file that is there while somebody holds it."""
+"""Name of a folder's lock, a file that exists while a process holds the lock."""
 _PATIENCE = 60.0
 """Seconds to wait for a lock that is held for the time of a write."""
 
@@ -21,8 +21,8 @@ _PATIENCE = 60.0
 def folder_lock(folder: str | os.PathLike[str], patience: float = _PATIENCE) -> Iterator[None]:
     """Holds an exclusive lock on a folder; waits while another process of this machine holds it.
 
-    For the time between a check of a folder's content and a write. In a folder that must not be written it does not
-    wait. Raises `DataError` after ``patience`` seconds; the message names the process that holds the lock.
+    The lock is for the time between a check of a folder's content and a write. In a read-only folder it does not wait.
+    Raises `DataError` after ``patience`` seconds; the message names the process that holds the lock.
     """
     use = f"has held its lock {LOCK} for {patience:g} s or more: end that one, or write to another folder"
     with _lock(Path(folder) / LOCK, patience, f"{folder} must be written by one process at a time", use):
@@ -47,7 +47,8 @@ def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
 def _lock(path: Path, patience: float, rule: str, use: str) -> Iterator[None]:
     """Holds a lock, where a file can be created; its file names this process, and goes before the lock does.
 
-    Raises `DataError` after so many seconds: the rule, then which process has the lock, and what that one does.
+    Raises `DataError` after ``patience`` seconds. The message has the rule, the process that holds the lock, and its
+    work.
     """
     from filelock import FileLock, Timeout
 

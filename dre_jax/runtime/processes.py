@@ -1,7 +1,7 @@
 """Several processes of `jax.distributed`: the one that writes, shares of work, and broadcasts.
 
-With one process every function here is trivial. All processes call the functions that exchange something, in the same
-order: `from_first`, `broadcast_from_first` and `gather`.
+With one process every function here is trivial. All processes must call `from_first`, `broadcast_from_first` and
+`gather`, which exchange data, in the same order.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def share(names: Sequence[str]) -> list[str]:
 
 
 def from_first(f: Callable[[], Any]) -> Any:
-    """Calls ``f`` in the first process and returns the result, something that JSON holds, in all.
+    """Calls ``f`` in the first process, and returns its result, which JSON must hold, in all processes.
 
-    Raises `DreError` in all processes, what ``f`` raised in the first.
+    Raises the `DreError` of ``f`` in all processes.
 
     Example:
       >>> from_first(lambda: {"runs": 3})
@@ -79,7 +79,7 @@ def spread(tree: T, shardings: Any) -> T:
     """
     if count() == 1:
         return jax.device_put(tree, shardings)
-    # `jax.device_put` would have all processes compare what they hold, array by array.
+    # `jax.device_put` would let all processes compare their arrays one by one.
 
     def put(sharding: NamedSharding, part: Any) -> Any:
         host = jax.tree.map(np.asarray, part)
@@ -93,6 +93,6 @@ def gather(array: Array) -> np.ndarray:
     """Returns an array on the devices of all processes as one NumPy array."""
     if array.is_fully_addressable:
         return np.asarray(array)
-    # Some devices are done long before others, and a device that has begun to exchange does not wait for ever.
+    # Some devices end long before others, and an exchange that has begun does not wait forever.
     jax.block_until_ready(array)
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))

@@ -26,7 +26,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def say(text: str) -> None:
-    """Prints a line on standard error, of what the library has decided or is busy with."""
+    """Prints a line on standard error about a decision or the work of the library."""
     print(f"dre_jax: {text}", file=sys.stderr, flush=True)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """What a long computation does now."""
+    """The current stage of a long computation."""
 
     stage: str
     """For example "training of priors"."""

@@ -22,7 +22,7 @@ def prepare(
     """One CPU device a core, so that runs are shared among the cores, one thread each; a cache of compiled programs.
 
     The cache lies in ``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; an empty value turns it off. JAX's own
-    settings, where given, are left alone.
+    settings, where set, stay as they are.
 
     `count` is the number of devices that this process is to use; for the rest see `dre_jax.runtime.distributed.start`.
     Raises `ConfigError` where there are fewer devices, or the other processes cannot be joined.
@@ -30,7 +30,7 @@ def prepare(
     # `jax.config.read` refuses the settings that have a context manager.
     n_devices: Any = getattr(jax.config, "jax_num_cpu_devices")  # noqa: B009
     if count is not None or ("JAX_NUM_CPU_DEVICES" not in os.environ and n_devices < 1):
-        # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
+        # JAX refuses this after it has begun to compute: a program that calls later keeps its devices.
         with contextlib.suppress(RuntimeError):
             jax.config.update("jax_num_cpu_devices", count or devices.cores())
     threads.factorise_on_one_thread()

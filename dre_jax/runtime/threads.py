@@ -1,8 +1,8 @@
 """The number of threads of factorisations on a CPU: one.
 
-JAX has OpenBLAS factorise there, which starts a thread a core for each matrix. Where these cores have something else to
-do, other devices of this process or the model that is tuned, the threads wait for each other: with ``gp``, 60 trials
-took 100 to 190 s in place of 1 to 2.5 s. ``OPENBLAS_NUM_THREADS``, where it is set, decides.
+There, JAX factorises by OpenBLAS, which starts one thread per core for each matrix. If the cores have other work, such
+as other devices of this process or the model that is tuned, the threads wait for each other: with ``gp``, 60 trials
+took 100 to 190 s instead of 1 to 2.5 s. ``OPENBLAS_NUM_THREADS``, where it is set, decides.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def on_one_thread(compute: Callable[P, T]) -> Callable[P, T]:
     def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
         with one_thread:
             result = compute(*args, **kwargs)
-            # Of what is traced there is nothing to wait for, and JAX would explain at length why.
+            # Traced values need no wait, and JAX would report at length why.
             jax.block_until_ready([leaf for leaf in jax.tree.leaves(result) if not isinstance(leaf, jax.core.Tracer)])
             return result
 
@@ -126,8 +126,8 @@ def beside(compute: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Iterat
 def side_by_side(count: int) -> Iterator[Callable[..., list[Any]]]:
     """Yields a function like `map` whose calls run on as many cores as there are, at most ``count``.
 
-    JAX computes what has calls of LAPACK in the thread that asks for it, one after the other. Each thread has the
-    precision of the calling one, which is a setting of a thread.
+    JAX computes programs with calls of LAPACK one after the other in the calling thread. Each thread has the precision
+    of the caller, because precision is a setting of a thread.
 
     Example:
       >>> with side_by_side(2) as run_all:

@@ -18,7 +18,7 @@ def unpack(archive: Path, folder: Path, key: str, progress: ProgressCallback) ->
 
     Raises:
       DataError: for a damaged archive, if no or several of its folders hold the key, and for more than a hundred
-        megabytes that come out of next to nothing; sizes are judged before the first byte is written.
+        megabytes from a much smaller archive. Sizes are checked before the first byte is written.
       OSError: if the disk is full or not writable.
     """
     try:

@@ -1,7 +1,7 @@
 """Downloads HPO-B's data with pooch (extra `download`), checks them, and only then puts them in place.
 
-All work is done in a folder beside the target, `<target>.part`. Files that were downloaded to their end stay there
-until the whole is in place, so that a rerun does not download them again; wrong content does not stay.
+All work is done in a folder beside the target, `<target>.part`. Complete files stay there until the whole is in place,
+so that a rerun does not download them again. Wrong content is removed.
 """
 
 import hashlib
@@ -35,7 +35,8 @@ def download(
     """Downloads a collection (`hpo-b` or `hpo-b-surrogates`) into the folder `out`, and returns a one-line summary.
 
     `url` is the address or the path of a zip archive or of a folder of loose files, by default the authors' archive.
-    The folder appears at once, when its content has been read and is HPO-B's. If it is there already, nothing is done.
+    The folder appears in one step, after its content was read and found to be HPO-B's. Nothing is done if it exists
+    already.
 
     Raises:
       ConfigError: for an unknown collection, and a `url` that is none of these.
@@ -87,7 +88,7 @@ def _fill(target: Path, work: Path, collection: Collection, progress: ProgressCa
     except DataError as error:
         shutil.rmtree(work, ignore_errors=True)  # it would be no better the next time
         raise DataError(str(error).replace(str(content), source)) from error
-    for path in content.iterdir():  # else a power cut may keep the rename and lose the content
+    for path in content.iterdir():  # otherwise a power cut may keep the rename and lose the content
         with path.open("rb") as stream:
             os.fsync(stream.fileno())
     os.rename(content, target)  # also over an empty folder

@@ -1,4 +1,4 @@
-"""Where HPO-B's data are, and what they must hold."""
+"""The sources of HPO-B's data, and their required content."""
 
 import re
 import warnings
@@ -63,7 +63,7 @@ def surrogate_names(folder: Path) -> list[str]:
 def check_surrogates(folder: Path) -> str:
     """Returns a summary of the surrogates that the statistics name; each is checked when it is loaded.
 
-    A surrogate without a file is warned of (`DataWarning`), as most belong to tasks that are not tested on. Raises
+    Warns of surrogates without a file (`DataWarning`), as most belong to tasks outside of the test split. Raises
     `DataError` for statistics that cannot be read, and for fewer surrogates or search spaces than HPO-B's.
     """
     names = surrogate_names(folder)
