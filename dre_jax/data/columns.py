@@ -53,7 +53,7 @@ def split_level(column: str) -> tuple[str, str] | None:
 def columns_of(descriptor: Mapping[str, Any]) -> tuple[Column, ...]:
     """The columns that a search space's descriptor lists, in its order.
 
-    Raises `KeyError` and `TypeError` for a descriptor that is none of HPO-B's form.
+    Raises `KeyError` and `TypeError` for a descriptor of another form than HPO-B's.
 
     Example:
       >>> columns_of({"variables": {}, "variables_order": ["C", "C.na"], "variables_to_apply_log": ["C"]})[0]

@@ -111,7 +111,7 @@ def read_json(path: str | os.PathLike[str], convert: Callable[[dict[str, Any]], 
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Returns a whole UTF-8 file, plain or gzip. Raises `DataError` for what cannot be read."""
+    """Returns a whole UTF-8 file, plain or gzip. Raises `DataError` if it cannot be read."""
     with open_binary(path) as stream:
         content = stream.read()
     try:
@@ -123,7 +123,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 def read_csv(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     """The non-empty rows of a CSV file, UTF-8, plain or gzip, each with the number of its last line.
 
-    Raises `DataError` for what cannot be read, and for a row with another number of cells than the first.
+    Raises `DataError` for a file that cannot be read, and for a row with another number of cells than the first.
     """
     path = Path(path)
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
@@ -254,7 +254,7 @@ def append_text(path: str | os.PathLike[str], text: str) -> None:
 def write_json(path: str | os.PathLike[str], obj: Any, *, indent: int | None = None) -> None:
     """Writes an object as JSON at once or not at all; NumPy and JAX arrays and scalars become lists and numbers.
 
-    Raises `DataError` for what JSON cannot hold (NaN, infinity, other objects) and as `atomic_writer` does.
+    Raises `DataError` for values that JSON cannot hold (NaN, infinity, other objects) and as `atomic_writer` does.
     """
     try:
         text = json.dumps(obj, indent=indent, allow_nan=False, default=_plain)

@@ -57,7 +57,7 @@ def check_stream(path: str | os.PathLike[str]) -> None:
 
 
 def open_stream(path: str | os.PathLike[str]) -> BinaryIO:
-    """Opens a stream to write to; what was printed comes first. Raises `OSError`."""
+    """Opens a stream to write to, after flushing printed output. Raises `OSError`."""
     number = _open_number(path)
     if number is None:
         return open(path, "wb")

@@ -129,7 +129,7 @@ class Family:
         return FamilyTask(shift, offset, sign, least, size / spread, base * size, size, np.float64(self.noise * size))
 
     def losses(self, task: FamilyTask, points: Floats) -> Floats:
-        """Returns losses f64[n] at points f64[n, D], in float64 whatever the process has set."""
+        """Returns losses f64[n] at points f64[n, D], in float64 for any setting of the process."""
         with jax.enable_x64(True):
             return np.asarray(_losses(self, *jax.device_put((task, np.asarray(points, np.float64)))))
 
@@ -202,7 +202,7 @@ def _lowest(family: Family, task: FamilyTask, starts: Array) -> Array:
 
 
 def stack_tasks(tasks: Sequence[FamilyTask], dtype: Any = np.float64) -> FamilyTask:
-    """Returns tasks as one, with the tasks in front of each array: what `optimize_functions` takes."""
+    """Returns tasks as one, with the tasks in front of each array, for `optimize_functions`."""
     return jax.tree.map(lambda *leaves: np.stack(leaves).astype(dtype), *tasks)
 
 

@@ -93,7 +93,7 @@ def optimize_functions(
         and one that is not active has any value. Returns the value, a scalar: a number, or true or false for 1 or 0;
         NaN is a failure. Computes in float64 if this process has set `jax_enable_x64` and the method does so too, else
         in float32.
-      tasks: arrays with the tasks in front, of which the function gets one entry; None for a function without tasks.
+      tasks: arrays with the tasks in front; the function gets one entry. None for a function without tasks.
       space: number of coordinates of the point, or a search space (or its hyperparameters by name) without rules and
         likely values.
       n_trials: T, at most 192, and a multiple of the batch size.

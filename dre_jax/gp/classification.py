@@ -34,7 +34,7 @@ _CERTAIN = 50.0
 _MAX_NEWTON_STEPS = 20
 _TOLERANCE = 1e-6
 _SHARES = (1.0, 0.5, 0.25, 0.0625)
-"""Of a Newton step."""
+"""Shares of a Newton step."""
 
 
 class Likelihood(NamedTuple):

@@ -81,7 +81,7 @@ def real_name(name: str) -> str:
 def registered_entry(name: str) -> Entry | None:
     """Returns the entry of a registered method, an alias, or an entry point; None for any other name.
 
-    Raises `ConfigError` for an entry point that cannot be loaded, or is no `Entry` of its name.
+    Raises `ConfigError` for an entry point that cannot be loaded, or is not an `Entry` of its name.
     """
     name = real_name(name)
     if name not in METHODS and not is_foreign(name):
@@ -115,8 +115,8 @@ def find(name: str) -> Entry:
     `Entry`. It is registered under `module:Name` or, without the folder, `file.py:Name`.
 
     Raises:
-      ConfigError: for an unknown name, with the names that there are; for what cannot be loaded, or declares less than
-        the loops need.
+      ConfigError: for an unknown name; the message has the known names. For a method that cannot be loaded, or declares
+        less than the loops need.
 
     Example:
       >>> find("random").transfer

@@ -1,4 +1,4 @@
-"""The files of a comparison: the method of each, and warnings about what they lack.
+"""The files of a comparison: the method of each, and warnings about missing runs and trials.
 
 Published results on HPO-B can join them. Their files come from the repositories of HPO-B and of the papers, in HPO-B's
 result format. They are not part of this package.

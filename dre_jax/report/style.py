@@ -64,7 +64,7 @@ def display_name(name: str, longest: int = LONGEST) -> str:
 
 @contextlib.contextmanager
 def fixed_settings(more: dict[Any, Any]) -> Iterator[None]:
-    """Matplotlib's defaults whatever the user's settings, names taken literally, and SVG that is always the same."""
+    """Sets Matplotlib's defaults, not the user's settings; names are literal, and the SVG is always the same."""
     import matplotlib
 
     log = logging.getLogger("matplotlib.font_manager")

@@ -1,7 +1,7 @@
 """Devices in use, and shapes of meshes.
 
 A mesh has two axes: the outer one divides work that is independent (the members of an ensemble, the tasks of a batch),
-the inner one what is left (the lists of a training step, the designs of a task).
+the inner one the remaining work (the lists of a training step, the designs of a task).
 """
 
 from __future__ import annotations

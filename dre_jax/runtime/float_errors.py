@@ -1,4 +1,4 @@
-"""NumPy's treatment of floating-point errors inside the library: the default one, whatever the caller has set.
+"""NumPy's treatment of floating-point errors inside the library: the default, not the setting of the caller.
 
 A program may set `numpy.seterr(all="raise")` to find its own errors. The library's computations rely on the default:
 underflow gives zero silently, and overflow is handled where it can happen.

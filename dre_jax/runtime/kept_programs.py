@@ -57,8 +57,8 @@ class _Entry(NamedTuple):
 class KeptPrograms:
     """The compiled programs of a function, in memory and in a folder.
 
-    Programs of a function of any module outside of the library are not kept. With a ``purpose``, what the program
-    computes, a line on standard error says that it is compiled.
+    Programs of a function of any module outside of the library are not kept. With a ``purpose``, the subject of the
+    program, a line on standard error says that it is compiled.
     """
 
     def __init__(self, jitted: Any, function: Callable[..., Any], static: tuple[str, ...], purpose: str = "") -> None:
@@ -212,7 +212,7 @@ def _in_double_precision() -> bool:
 
 
 def _surroundings() -> str:
-    """Returns what compiled programs depend on, beside their functions and arguments."""
+    """Returns the dependencies of compiled programs, beside their functions and arguments."""
     settings = {name: value for name, value in jax.config.values.items() if "cache" not in name}
     return f"{_installation()} {sorted(settings.items())} {_in_double_precision()} {os.environ.get('XLA_FLAGS')}"
 

@@ -98,7 +98,7 @@ def run_tasks(
 
     Args:
       method: frozen and hashable.
-      params: what the method's `fit` returned.
+      params: the result of the method's `fit`.
       tasks: by dataset name.
       designs: dataset -> seed name -> rows evaluated at the start; every dataset of ``tasks`` must be there.
       n_trials: T.
@@ -230,7 +230,7 @@ def _padded_groups(method: CapableMethod, spaces: Mapping[str, SpaceRuns]) -> It
 
 @partial(jax.jit, static_argnames=("method", "widths", "widest"))
 def _pad_params(method: CapableMethod, params: Sequence[Any], widths: Sequence[int], widest: int) -> list[Any]:
-    """Returns the parameters of search spaces with so many columns for the widest; one program pads all."""
+    """Returns the parameters of search spaces, padded to the columns of the widest by one program."""
     return [method.pad_columns(parameters, width, widest) for parameters, width in zip(params, widths, strict=True)]
 
 

@@ -13,7 +13,7 @@ from dre_jax.runtime.jit import jit_eager_calls
 
 
 class History(NamedTuple):
-    """The trials so far, C slots of which some are filled."""
+    """The trials so far, in C slots, some of which are filled."""
 
     x: Array
     """f32[C, D]"""

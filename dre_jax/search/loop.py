@@ -105,7 +105,7 @@ def run(
 
     Args:
       method: static.
-      params: what the method's `fit` returned.
+      params: the result of the method's `fit`.
       task: the table.
       design: i32[n0], rows evaluated at the start.
       key: the run's PRNG key.

@@ -46,7 +46,7 @@ class Capabilities:
     pads_columns: bool = False
     """`pad_columns`: search spaces can share a program."""
     abstracts_params: bool = False
-    """`abstract_params`: the tree of what `fit` returns, which checkpoints need; without it, `fit` is traced."""
+    """`abstract_params`: the tree of the result of `fit`, which checkpoints need; without it, `fit` is traced."""
     explains_fit: bool = False
     """`explain_fit`: the decisions of `fit`."""
     double_precision: bool = False
@@ -109,7 +109,7 @@ class CapableMethod(Method, Protocol):
         ...
 
     def past_weight(self, fitted_params: Any) -> Array:
-        """Returns the weight in [0, 1] of models that use what past tasks taught, a scalar."""
+        """Returns the weight in [0, 1] of models that use past tasks, a scalar."""
         ...
 
     def pad_columns(self, params: Any, n_columns: int, width: int) -> Any:
@@ -117,7 +117,7 @@ class CapableMethod(Method, Protocol):
         ...
 
     def abstract_params(self, n_columns: int) -> Any:
-        """Returns the tree of what `fit` returns for tables of D columns, with the shapes and dtypes of the arrays.
+        """Returns the tree of the result of `fit` for tables of D columns, with the shapes and dtypes of the arrays.
 
         Parts of it that `fit` may return as None are there. Numbers of tasks or rows may be any.
         """

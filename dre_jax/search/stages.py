@@ -22,7 +22,7 @@ class BucketedHistoryFit:
     """Numbers of slots of the padded histories, in increasing order."""
 
     def fit(self, meta: Any, key: Array) -> Any:
-        """Returns what the method's own `fit` returns."""
+        """Returns the result of the method's own `fit`."""
         return self.method.fit(meta, key)
 
     def acquire(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
@@ -58,7 +58,7 @@ def valuation(
 ) -> Valuation:
     """Returns `dre_jax.search.method.value` as a function of the candidates.
 
-    ``fitted_params`` is what the method's `fit_history` returned; None if it has none, or is not to be used.
+    ``fitted_params`` is the result of the method's `fit_history`; None if it has none, or is not to be used.
     """
     history_fit = as_history_fit(method)
     if history_fit is None or fitted_params is None:

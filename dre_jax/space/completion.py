@@ -1,4 +1,4 @@
-"""Parts of configurations: what they need of other hyperparameters, and whether a configuration has them."""
+"""Parts of configurations: the values of other hyperparameters that they need, and whether a configuration has them."""
 
 import itertools
 from collections.abc import Iterator, Mapping

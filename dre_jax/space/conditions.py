@@ -44,7 +44,7 @@ Conditions = tuple[tuple[str, tuple[Choice, ...] | Interval], ...]
 def conditions_of(when: Any) -> Conditions | tuple[Conditions, ...]:
     """Returns the conditions in `when`, whose values are single choices, sequences of choices, or an interval.
 
-    A list of mappings has alternative conditions, of which one must hold. Raises `ConfigError` for anything else.
+    A list of mappings has alternative conditions, one of which must hold. Raises `ConfigError` for anything else.
     """
     if when is None:
         return ()

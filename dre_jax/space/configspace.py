@@ -20,7 +20,7 @@ from dre_jax.space.space import Space
 _Values = tuple[Choice, ...] | Interval
 _Conditions = dict[str, _Values]
 _MOST_LEVELS = 1000
-"""Of a whole number that others depend on."""
+"""Maximum number of values of a whole number that other hyperparameters depend on."""
 _library = functools.partial(import_extra, "ConfigSpace", "ConfigSpace", "configspace")
 
 
@@ -95,7 +95,7 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
 
 
 def _alternatives(condition: Any) -> list[_Conditions]:
-    """Returns mappings of parents to values, of which one must hold."""
+    """Returns alternative mappings of parents to values, one of which must hold."""
     library = _library()
     if isinstance(condition, library.AndConjunction):
         return functools.reduce(_join_alternatives, map(_alternatives, condition.components))

@@ -85,7 +85,7 @@ def distributions_of(space: Space | Mapping[str, Any] | Sequence[Mapping[str, An
 
 @dataclass(frozen=True)
 class _Parameter:
-    """A hyperparameter, and what its choices stand for."""
+    """A hyperparameter, and the values that its choices stand for."""
 
     parameter: Float | Int | Categorical
     objects: Mapping[Choice, Any] | None = None

@@ -128,7 +128,7 @@ def hpob_space(space: str | int, folder: str | os.PathLike[str], *, columns: str
       columns: "published", or "fixed" for surrogates that were trained so; see `dre_jax.data.raw_columns`.
 
     Raises:
-      ConfigError: for a search space that is none of HPO-B's, or other columns.
+      ConfigError: for a search space that is not HPO-B's, or other columns.
       DataError: for a folder without its descriptor, or a descriptor that is not HPO-B's.
     """
     descriptor = read_descriptor(folder, _validate_name(space))
@@ -141,8 +141,8 @@ def hpob_space(space: str | int, folder: str | os.PathLike[str], *, columns: str
 def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
     """One of HPO-B's search spaces from its descriptor alone; see `hpob_space`.
 
-    Raises `ConfigError` for a search space that is none of HPO-B's, and `DataError` for a descriptor that is not
-    HPO-B's of this search space.
+    Raises `ConfigError` for a search space that is not HPO-B's, and `DataError` for a descriptor that is not HPO-B's of
+    this search space.
     """
     name = _validate_name(space)
     table = _PARAMETERS_BY_SPACE.get(name, _LEARNERS[HPOB_SPACES[name]])
@@ -171,7 +171,7 @@ def _validate_name(space: str | int) -> str:
 def _encode(
     name: str, parameter: Parameter, descriptor: Mapping[str, Any], columns: Sequence[str]
 ) -> tuple[Parameter, Code]:
-    """A hyperparameter within what its tables hold, and how it is encoded there."""
+    """A hyperparameter within the values of its tables, and its encoding there."""
     default = R_DEFAULTS.get(name)
     if isinstance(parameter, Categorical):
         return parameter, _levels(name, parameter, default, columns)

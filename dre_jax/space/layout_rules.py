@@ -55,7 +55,7 @@ class Linear:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Of the numbers."""
+        """Positions of the numbers."""
         return tuple(i for i, _ in self.weights)
 
     @property

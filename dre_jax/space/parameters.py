@@ -28,7 +28,7 @@ class _Parameter:
 
     @property
     def alternatives(self) -> tuple[Conditions, ...]:
-        """Conditions of which one must hold for the hyperparameter to be active; empty if it always is."""
+        """Alternative conditions, one of which must hold for the hyperparameter to be active; empty if it always is."""
         when: Any = self.when  # type: ignore[attr-defined]
         return when if not when or not isinstance(when[0][0], str) else (when,)
 
@@ -51,8 +51,8 @@ class Float(_Parameter):
       low: lower bound.
       high: upper bound; may equal the lower one.
       log: whether its logarithm is searched evenly; low must be above 0.
-      step: distance of the values from `low` on; None for all real numbers. With ``log``, what the logarithm gives is
-        rounded to these values.
+      step: distance of the values from `low` on; None for all real numbers. With ``log``, numbers that are even on the
+        log scale are rounded to these values.
       when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`, or an `Interval`
         of a number. With a list of such mappings, one must hold.
       likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.engine.beliefs`.
@@ -63,7 +63,7 @@ class Float(_Parameter):
         likely range or default outside of the range.
 
     Warns:
-      DataWarning: if the range is no multiple of the step; the upper bound is then the last value.
+      DataWarning: if the range is not a multiple of the step; the upper bound is then the last value.
 
     Example:
       >>> Float(1e-3, 1e3, log=True, likely=(0.1, 10.0), default=1.0)
@@ -262,7 +262,7 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
 
 
 def steps_in_words(parameter: Float | Int) -> str:
-    """Returns what an error adds to the bounds of a number; nothing where every number between them is a value."""
+    """Returns the steps of a number as text for errors; empty if every number between the bounds is a value."""
     has_steps = parameter.step not in (None, 1) or (isinstance(parameter, Float) and parameter.step is not None)
     return f" and steps of {parameter.step!r} from the lower bound" if has_steps else ""
 

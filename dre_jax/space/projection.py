@@ -77,7 +77,7 @@ def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = No
 
 
 def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, spread: bool = False) -> Any:
-    """Returns points f[..., P] in the nearest rows of tables, and with numbers within what orders and sums leave.
+    """Returns points f[..., P] in the nearest rows of tables, with numbers in the intervals that orders and sums leave.
 
     Coordinates ``fixed`` f[P] stay; they are NaN for the others. With ``spread``, numbers are drawn from the interval
     that is left, not only moved into it: uniform points stay uniform in a chain or a sum of real numbers with equal
@@ -124,7 +124,7 @@ def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, s
 
 
 def _n_sharing(rules: list[Linear], parts: dict[int, Number], sequence: list[int], i: int) -> int:
-    """Returns how many numbers share what is left above a number, itself included; negative if it is left below."""
+    """Returns how many numbers, itself included, share the room above a number; negative if the room is below."""
     most_sharing = 1
     for rule in rules:
         later = [j for j in rule.positions if sequence.index(j) > sequence.index(i)]

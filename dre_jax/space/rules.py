@@ -25,7 +25,7 @@ class Forbidden:
       values: a value or a sequence of values by name, of categoricals and whole numbers.
 
     Raises:
-      ConfigError: for values that are no mapping, or empty.
+      ConfigError: for values that are not a mapping, or are empty.
 
     Example:
       >>> Forbidden({"penalty": "l1", "solver": ["lbfgs", "sag"]})
@@ -106,7 +106,7 @@ class Less:
         return bool(smaller <= larger if self.or_equal else smaller < larger)
 
     def checked(self, parameters: Mapping[str, Parameter]) -> Less:
-        """Returns the rule. Raises `ConfigError` if a hyperparameter is no number."""
+        """Returns the rule. Raises `ConfigError` if a hyperparameter is not a number."""
         check_numbers(self, parameters)
         return self
 

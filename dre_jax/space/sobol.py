@@ -37,12 +37,12 @@ def sobol_points(n: int, n_parts: int, seed: int) -> np.ndarray:
 
 
 class ScrambledWords(NamedTuple):
-    """What a scrambled sequence of 2^K points consists of, in 30 bits."""
+    """The numbers that define a scrambled sequence of 2^K points, in 30 bits."""
 
     shift: Any
     """u32[P]: the first point."""
     directions: Any
-    """u32[P, K]: what changes from one point to the next, in the order of Gray code."""
+    """u32[P, K]: the changes from one point to the next, in the order of Gray code."""
 
 
 def scrambled_words(n: int, n_parts: int, seed: int) -> ScrambledWords:

@@ -245,7 +245,7 @@ class Space(Mapping[str, Parameter]):
         return self.encode_rows([self.check_values(params)])[0]
 
     def encode_rows(self, configurations: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.float64]:
-        """Returns the columns f64[n, D] of configurations of `check_values`; what they lack is encoded as inactive."""
+        """Returns the columns f64[n, D] of configurations of `check_values`; missing values count as inactive."""
         has_value = [np.array([name in params for params in configurations], bool) for name in self.sequence]
         return np.asarray(self.layout.columns(self._points(configurations), active=has_value))
 

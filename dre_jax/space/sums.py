@@ -102,7 +102,7 @@ class Sum:
         return (total - min(max(total, low), high) if terms else 0.0), scale
 
     def checked(self, parameters: Mapping[str, Parameter]) -> Sum:
-        """Returns the rule. Raises `ConfigError` if a hyperparameter is no number, or bounds leave no such sum."""
+        """Returns the rule. Raises `ConfigError` if a hyperparameter is not a number, or bounds allow no such sum."""
         check_numbers(self, parameters)
         (least, most), (low, high) = self._range(parameters), self.bounds
         if not max(least, low) <= min(most, high) + _TOLERANCE * max(abs(least), abs(most)):

@@ -1,4 +1,4 @@
-"""Values of one hyperparameter: what it takes, the nearest one to a number, and what another one may have."""
+"""Values of one hyperparameter: checks, the value nearest to a number, and values of another hyperparameter."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from dre_jax.space.scalars import Choice, is_finite, plain_value, value_at_step
 
 
 def number_of(parameter: Parameter, value: Any) -> Any:
-    """Returns the position of a choice, or a number itself: what conditions, rules and coordinates are about."""
+    """Returns the position of a choice, or a number itself, for conditions, rules and coordinates."""
     return parameter.index(value) if isinstance(parameter, Categorical) else value
 
 

@@ -43,7 +43,7 @@ class CandidateConfig:
     changed: float = 0.5
     """Probability that a step changes a hyperparameter; each step changes at least one."""
     bold: int = 0
-    """Number of first trials whose steps change half of the hyperparameters, whatever ``changed`` is."""
+    """Number of first trials whose steps change half of the hyperparameters, for any ``changed``."""
     refinements: int = 1
     """Rounds of steps from the points that the method valued most; each costs as much as the first valuation."""
     starts: int = 12

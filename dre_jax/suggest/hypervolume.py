@@ -117,7 +117,7 @@ def log_expected_excess(predictions: Components, thresholds: Array) -> Array:
 
 
 def log_hypervolume_improvement(boxes: Boxes, log_excess: Array) -> Array:
-    """Returns the log expected hypervolume improvement f[N] of candidates on what the front leaves.
+    """Returns the log expected hypervolume improvement f[N] of candidates in the boxes that the front leaves.
 
     ``log_excess`` f[M, N, T] is that of `log_expected_excess` at the thresholds of each objective.
     """

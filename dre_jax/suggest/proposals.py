@@ -48,7 +48,7 @@ class SuggestionInputs(NamedTuple):
     """The arrays that a suggestion is computed from."""
 
     params: Any
-    """What the method's `fit` returned."""
+    """Result of the method's `fit`."""
     trials: TrialRecord
     """The trials so far."""
     sobol_points: Array
@@ -123,7 +123,7 @@ class Posterior(NamedTuple):
     history: History
     """The completed trials, and imputed responses of the pending ones."""
     fitted_params: Any
-    """What the method's `fit_history` returned; None if it has none."""
+    """Result of the method's `fit_history`; None if it has none."""
     past_weight: Array | None
     """See `Proposals`."""
 

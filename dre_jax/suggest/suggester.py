@@ -56,7 +56,7 @@ class Suggester:
 
         Args:
           method: frozen and hashable.
-          params: what the method's `fit` returned.
+          params: the result of the method's `fit`.
           seed: the seed of the run; runs of HPO-B's seeds need different ones.
           key: the run's PRNG key, in place of a seed.
           candidates: settings of the points that are drawn without a table; by default those of `default_candidates`.

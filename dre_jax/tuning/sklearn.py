@@ -206,7 +206,7 @@ class DRESearchCV(BaseSearchCV):
         return metrics[0]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the state without what `fit` needs while it runs, for the workers."""
+        """Returns the state for the workers, without the part that only a running `fit` needs."""
         return {name: value for name, value in super().__getstate__().items() if name not in _OF_FIT}
 
 
@@ -265,6 +265,6 @@ def _failed_fit(fit: Mapping[str, Any], error_score: float) -> dict[str, Any]:
 
 
 def _is_refusal(error: ValueError) -> bool:
-    """Returns whether an error is scikit-learn's for a batch of which every fit failed."""
+    """Returns whether an error is scikit-learn's for a batch in which every fit failed."""
     text = str(error).strip()
     return text.startswith("All the ") and "fits failed" in text.splitlines()[0]

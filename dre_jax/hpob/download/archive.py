@@ -40,7 +40,7 @@ def unpack(archive: Path, folder: Path, key: str, progress: ProgressCallback) ->
 
 
 def _members(infos: list[zipfile.ZipInfo], key: str) -> list[zipfile.ZipInfo]:
-    """Returns the files to unpack, renamed to their bare names; what packers add in `__MACOSX` does not count."""
+    """Returns the files to unpack, renamed to their bare names; files that packers add in `__MACOSX` do not count."""
     folders: dict[str, list[zipfile.ZipInfo]] = {}
     for info in infos:
         folder, _, info.filename = info.filename.rpartition("/")

@@ -86,7 +86,7 @@ def _fill(target: Path, work: Path, collection: Collection, progress: ProgressCa
     try:
         summary = collection.check(content)
     except DataError as error:
-        shutil.rmtree(work, ignore_errors=True)  # it would be no better the next time
+        shutil.rmtree(work, ignore_errors=True)  # a second attempt would fail too
         raise DataError(str(error).replace(str(content), source)) from error
     for path in content.iterdir():  # otherwise a power cut may keep the rename and lose the content
         with path.open("rb") as stream:
@@ -174,7 +174,7 @@ def _retrieve(url: str, sha256: str | None, folder: Path, name: str | None, prog
             return Path(pooch.retrieve(url, sha256, fname=name, path=folder, downloader=downloader))
         except requests.RequestException as error:
             is_client_error = error.response is not None and error.response.status_code < 500
-            if is_client_error or not pauses or isinstance(error, ValueError):  # a ValueError is a URL that is none
+            if is_client_error or not pauses or isinstance(error, ValueError):  # a ValueError is an invalid URL
                 raise DataError(f"{url} cannot be downloaded: {_reason(error)}") from error
             time.sleep(pauses.pop(0))
         except ValueError as error:  # of the hash

@@ -196,7 +196,7 @@ class GaussianCopulaProcess(_FromQuantiles):
 
 @dataclass(frozen=True, kw_only=True)
 class CopulaThompsonSampling(_FromQuantiles):
-    """Draws from what past tasks predict."""
+    """Draws from the predictions of past tasks."""
 
     def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
         """Samples z at every candidate."""

@@ -28,7 +28,7 @@ class SMAC:
     """
 
     trees: int = 10
-    """Of the forest."""
+    """Number of trees of the forest."""
     random: float = 0.2
     """Chance of a random configuration."""
     _parts: Any = field(default=None, repr=False)

@@ -1,7 +1,7 @@
 """Meta-training of several search spaces side by side: one space leaves most of an accelerator idle.
 
 Tables, parameters and moments are padded to the widest space and the longest table. Lists depend on the key and the
-step alone, and padding is zero and stays zero, so each space learns what it learns alone.
+step alone, and padding is zero and stays zero, so each space learns the same as alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence

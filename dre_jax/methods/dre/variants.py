@@ -29,7 +29,7 @@ LOSS_METHODS = {
     "listwise": (LossConfig(weights="none"), "the list-wise loss without weights"),
     "listwise-weighted": (LossConfig(weights="inverse_log"), "the list-wise loss with the paper's weights"),
 }
-"""Losses by the name of the method that trains with them, and what they are."""
+"""Losses, with descriptions, by the name of the method that trains with them."""
 
 
 def _with_loss(name: str, *, transfer: bool) -> Entry:

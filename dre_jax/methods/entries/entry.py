@@ -28,7 +28,7 @@ class Entry:
     name: str
     """Name on the command line."""
     summary: str
-    """Half a line on what it is."""
+    """Half a line of description."""
     paper: str
     """Authors and year."""
     transfer: bool = False
@@ -64,7 +64,7 @@ class Entry:
 
         Args:
           name: of the variant.
-          summary: half a line on what it is.
+          summary: half a line of description.
           settings: values, by dotted field, that differ from this method's.
           **fields: other fields of the entry that differ.
 
@@ -132,10 +132,10 @@ class Entry:
 
 
 def check_entry(entry: Entry) -> None:
-    """Checks that an entry has a method of the one protocol or a host method, with what the loops call.
+    """Checks that an entry has a method of the one protocol or a host method, with the functions that the loops call.
 
     Raises `ConfigError` if a function of the protocol or of a declared capability is missing, if a capability is
-    neither true nor false, or if the method is no frozen dataclass with hashable fields.
+    neither true nor false, or if the method is not a frozen dataclass with hashable fields.
 
     Example:
       >>> from dre_jax.methods import find

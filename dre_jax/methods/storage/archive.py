@@ -32,7 +32,7 @@ def is_archive(path: str | Path) -> bool:
 def write_archive(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
     """Writes an archive at once or not at all. Raises `CheckpointError` if it cannot be written.
 
-    ``arrays`` are by path, None for what is absent.
+    ``arrays`` are by path, None for absent ones.
     """
     try:
         described = {"format": FORMAT, **metadata, "arrays": array_shapes(arrays)}
@@ -45,7 +45,7 @@ def write_archive(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping
 
 
 def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the metadata and the arrays of an archive by path, None for what is absent.
+    """Returns the metadata and the arrays of an archive by path, None for absent ones.
 
     Raises `CheckpointError` if there is none, or it is damaged or of another format.
     """

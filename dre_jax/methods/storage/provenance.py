@@ -18,7 +18,7 @@ from dre_jax.methods.dre.backends.provenance import backend
 
 
 def provenance(meta: SearchSpace, key: Array, *, is_fitted: bool = False) -> dict[str, Any]:
-    """Returns facts on what a method learns from and what computes it.
+    """Returns facts on the training data of a method and the backend of its training.
 
     After the fit (``is_fitted``), C++ loops that it did not use need not be built.
     """

@@ -179,8 +179,8 @@ def _this_process() -> Any:
 def _prepare_array(a: Array) -> Array:
     """Returns an array as Orbax takes it.
 
-    Among several processes Orbax refuses arrays of one process alone. So the array is declared to lie, in whole, on a
-    device of every process, of which this one writes its copy.
+    Among several processes Orbax refuses arrays of one process alone. The array is therefore declared to lie, in whole,
+    on a device of every process, and this process writes its copy.
     """
     if jax.process_count() == 1:
         return jax.device_put(a)

@@ -76,8 +76,9 @@ def parse(arguments: Sequence[str], space: Space) -> Template:
     """Splits a command into text and placeholders; `{{` and `}}` are braces.
 
     Raises:
-      ConfigError: for an empty command, a name that is no hyperparameter, a hyperparameter that is not named, a brace
-        that stands alone, a program named by a hyperparameter that may be inactive, or text that no argument can hold.
+      ConfigError: for an empty command, a name that is not a hyperparameter, a hyperparameter without a placeholder, a
+        brace that stands alone, a program named by a hyperparameter that may be inactive, or text that no argument can
+        hold.
     """
     if not arguments or not arguments[0]:
         raise ConfigError("a command must stand behind `--`, such as: -- python train.py --lr {lr}; but there is none")

@@ -32,7 +32,7 @@ class SignOfLife(NamedTuple):
 
 
 def new_worker(silence: float | None) -> dict[str, Any]:
-    """Returns the identity of this process, which counts as lost after so many seconds without a sign of life.
+    """Returns the identity of this process, which counts as lost after some seconds without a sign of life.
 
     Without a number, the time is `SILENCE`, or less where trials are short.
 

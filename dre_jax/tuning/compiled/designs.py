@@ -1,4 +1,4 @@
-"""What the seeds of studies decide, as arrays of the host: initial points, and the words of Sobol sequences."""
+"""Random parts of studies, by their seeds, as arrays of the host: initial points, and the words of Sobol sequences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def history_capacity(n: int) -> int:
 
 
 def study_config(space: Space, method: str | Method, surrogate: Surrogate | None, pending_strategy: str) -> StudyConfig:
-    """Returns what all studies of a space share; the method is the surrogate's if there is one.
+    """Returns the configuration that all studies of a space share; the method is the surrogate's if there is one.
 
     Raises `ConfigError` for a space with rules or likely values, a method that needs past tasks, or a strategy that the
     method does not support, and `DataError` for a surrogate of another space.

@@ -14,7 +14,7 @@ class StudyCurves:
     """Forecasts of running trials; the model is fitted again after each trial that completes."""
 
     def __init__(self, past: PastCurves | None, error: float) -> None:
-        """Creates forecasts without trials; see `CurveModel`. Raises `DataError` if the past curves are none."""
+        """Creates forecasts without trials; see `CurveModel`. Raises `DataError` for invalid past curves."""
         if past is not None and not isinstance(past, PastCurves):
             raise DataError(f"past_curves must be PastCurves or None, but got {past!r}")
         self._past, self._error = past, error

@@ -57,7 +57,7 @@ def _density(space: Space, name: str, u: Floats) -> Floats:
 
 
 def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
-    """Returns points f64[N, P] of which each coordinate is the quantile of its density at the coordinate.
+    """Returns points f64[N, P] whose coordinates are quantiles of the densities at the coordinates.
 
     Evenly distributed points become draws from the densities; for the table see `log_densities`.
     """

@@ -1,4 +1,4 @@
-"""Suggestions from the trials so far: what ask and tell, Optuna and scikit-learn share.
+"""Suggestions from the trials so far, for ask and tell, Optuna and scikit-learn.
 
 An engine has no state: the same trials, seed and number give the same suggestion in every process.
 """
@@ -300,7 +300,7 @@ class Engine:
         dtype: Dtype,
         scale: PredictionScale | None = None,
     ) -> History:
-        """Returns a history of some rows of the trials with a value, padded for so many trials.
+        """Returns a history of some rows of the trials with a value, padded to a capacity.
 
         Responses are clipped, or on a scale.
         """

@@ -44,7 +44,7 @@ class EngineConfig(Checked):
     failure_model: bool = True
     """Whether the probability of success is learned from failed trials; constraints are always learned."""
     belief_weight: NonNegative[float] = 5.0
-    """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
+    """Weight beta / (n + 1) of likely values (`Float(..., likely=)`) after n trials: beta; 0 ignores them."""
     stopping_error: Share[float] = 0.05
     """Share of the best trials that `Optimizer.should_stop` may stop."""
     budget: Positive[float] | None = None

@@ -45,7 +45,7 @@ FIT_TRIALS = 64
 _CAUTION = 4.0
 """Power of a probability of success below a half."""
 _MAX_RATIO = 1e6
-"""Of a constraint and its median size."""
+"""Maximum ratio of a constraint and its median size."""
 
 
 class Outcomes(NamedTuple):

@@ -42,7 +42,7 @@ class Information(NamedTuple):
 
 
 def information_of(trials: Sequence[Trial], points: Floats, values: Floats, *, has_past: bool) -> Information:
-    """Returns what values f64[n, M] of M objectives say, higher is better; without a feasible trial, the violations.
+    """Returns the information in values f64[n, M], higher is better; without a feasible trial, in the violations.
 
     ``has_past`` is whether past tasks say where to search.
     """

@@ -1,8 +1,8 @@
 """The scale on which values are predicted: it increases with the responses, and has an inverse for all of them.
 
-The search clips responses that are far below the others (`dre_jax.tuning.trials.responses`). A prediction must
-not: it is a statement about the values as they are. Here, what lies beyond the same bound is compressed by a logarithm,
-and far beyond by a logarithm of it, so that one diverged trial leaves the others room, and can still be restored.
+The search clips responses that are far below the others (`dre_jax.tuning.trials.responses`). A prediction must not: it
+is a statement about the values as they are. Here, a logarithm compresses responses beyond the same bound, and a
+logarithm of it those far beyond. One diverged trial therefore leaves the others room, and can still be restored.
 
 Responses over orders of magnitude need more: on their own scale, no process has the same variation near the best as
 far from it. The distances d from the best response may therefore become c log(1 + d / c). The evidence of Gaussian
@@ -27,15 +27,15 @@ Floats = npt.NDArray[np.float64]
 _MAX = 1e300
 """Larger responses count as infinite."""
 _QUANTILES = (0.5, 0.2, 0.05, 0.0)
-"""Of the distances from the best response: units of the logarithm."""
+"""Quantiles of the distances from the best response that are units of the logarithm."""
 _ROUNDING = 1e-9
 _LOGS = 3.0
 """Value of the logarithm beyond the bound above which it is compressed again."""
 _MIN_UNIT = 1e-200
-"""Of the logarithm, as a part of the largest distance."""
+"""Minimum unit of the logarithm, as a share of the largest distance."""
 _LINEAR_LOG_ODDS = 2.0
 _LENGTHSCALES = (0.1, 0.25, 0.6)
-"""Of the processes that choose, in units of the root of the number of columns."""
+"""Length scales of the processes that choose, in units of the root of the number of columns."""
 _NOISE_VAR = 1e-2
 _DEGREES_OF_FREEDOM = 5.0
 
@@ -55,7 +55,7 @@ class PredictionScale:
     infinity: tuple[float, float]
     """What infinite responses become, the lower and the higher."""
     limits: tuple[float, float]
-    """Bounds of what finite responses become; infinite where no response is infinite."""
+    """Bounds of finite responses on the scale; infinite where no response is infinite."""
 
     def apply(self, responses: Floats) -> Floats:
         """Returns finite numbers f64[...] on the scale."""

@@ -69,7 +69,7 @@ class ScaledTrials(NamedTuple):
 
     history: History
     numbers: Floats
-    """f64[n]: what the history has on the scale [0, 1]."""
+    """f64[n]: the responses of the history, on its scale [0, 1]."""
     scale: PredictionScale
     """From responses to these numbers."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def importance_of(space: Space, trials: Sequence[Trial], direction: str) -> dict[str, float]:
-    """Returns the shares of the hyperparameters, as `dre_jax.tuning.Optimizer.importance`, and raises what it does."""
+    """Returns the shares of the hyperparameters, as `dre_jax.tuning.Optimizer.importance`, with its errors."""
     study = drawn_study(space, trials, direction)
     if study is None:
         raise DataError("the importance of hyperparameters needs complete trials with different values")

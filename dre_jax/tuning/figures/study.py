@@ -32,7 +32,7 @@ _BY_OPTUNA = {
 
 
 class StudyFigure(NamedTuple):
-    """A figure of a study, and what it shows."""
+    """A figure of a study, and its caption."""
 
     figure: Figure
     caption: str

@@ -1,4 +1,4 @@
-"""The criterion of a search, from its objectives and what is known of past tasks."""
+"""The criterion of a search, from its objectives and its surrogates."""
 
 import reprlib
 from collections.abc import Mapping

@@ -84,7 +84,7 @@ def boxes_above(
     capacity: int,
     reference: Floats | None = None,
 ) -> Boxes:
-    """Returns what the front of the feasible trials leaves, in arrays of few sizes; of all trials if none is feasible.
+    """Returns the boxes that the front of the feasible trials leaves; the front of all trials if none is feasible.
 
     ``values`` f64[n, M] are from `unit_values`, and ``order`` f64[n] from `order_by_front`. A front with more points
     than the capacity of the history is thinned; for four objectives and more, which leave many more boxes, to a smaller
@@ -92,7 +92,7 @@ def boxes_above(
 
     The reference point f64[M] is by default below the worst value of all trials in each objective, by a tenth of the
     range. With a point below the worst of the front (Ishibuchi et al. 2018), a search of two objectives covered half of
-    the hypervolume: early fronts are short, and what is beyond their ends counts for nothing.
+    the hypervolume: early fronts are short, and points beyond their ends do not count.
     """
     rows = np.flatnonzero(feasible if feasible.any() else np.ones(len(values), bool))
     front = rows[~dominates(values[rows]).any(axis=0)]

@@ -79,7 +79,7 @@ class HypervolumeMethod:
     def fit_history(
         self, params: ObjectiveParams, history: History, key: Array
     ) -> tuple[tuple[FittedObjective, ...], Boxes]:
-        """Returns the fitted members, and what the front leaves; pending trials are imputed for each objective."""
+        """Returns the fitted members, and the boxes beyond the front; pending trials are imputed for each objective."""
         pending = history.where & ~params.where
 
         def fit(

@@ -132,7 +132,7 @@ class SeveralObjectives:
         return ObjectiveParams(params or (None,) * len(self.parts), *jax.device_put(arrays))
 
     def _ranked_like_past(self, observations: Sequence[Trial], values: np.ndarray) -> np.ndarray:
-        """Returns values f64[n, M], of which infeasible trials are ranked like the past trials of each objective."""
+        """Returns values f64[n, M] with infeasible trials ranked like the past trials of each objective."""
         columns = zip(self.parts.values(), values.T, strict=True)
         return np.stack([part.rank_like_past(observations, column) for part, column in columns], axis=1)
 
@@ -144,7 +144,7 @@ def _check_method(name: str, part: SingleObjective) -> None:
 
 
 def _join(surrogates: Mapping[str, Surrogate | None]) -> JoinedPast | None:
-    """Returns what the surrogates know; None without any."""
+    """Returns the knowledge of the surrogates; None without surrogates."""
     fitted_surrogates = {name: fitted for name, fitted in surrogates.items() if fitted is not None}
     if not fitted_surrogates:
         return None

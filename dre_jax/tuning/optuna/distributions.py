@@ -197,7 +197,7 @@ def _with_belief_of(other: Parameter, parameter: Parameter) -> Parameter:
     if likely is not None:
         low, high = max(likely[0], parameter.low), min(likely[1], parameter.high)
         likely = (low, high) if low <= high else None
-    if _has_log_step(other):  # of which a distribution knows nothing
+    if _has_log_step(other):  # which a distribution does not have
         low, high = (cast(Any, nearest_value(other, bound)) for bound in (parameter.low, parameter.high))
         if parameter.low <= low <= high <= parameter.high:
             parameter = replace(other, low=low, high=high, likely=None, default=None)

@@ -105,7 +105,7 @@ class PastCurves:
           same_kind: see `PastCurves`.
 
         Raises:
-          DataError: for a column that is missing, or a step or value that is no number.
+          DataError: for a column that is missing, or a step or value that is not a number.
           ConfigError: for an unknown direction.
 
         Example:

@@ -26,7 +26,7 @@ class WholeLineJournal(JournalFileBackend):
         super().__init__(path, self._symlink_lock)
 
     def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
-        """Yields the entries from a number on. Raises `DataError`, with a remedy, for a line that is no entry."""
+        """Yields the entries from a number on. Raises `DataError`, with a remedy, for a line that is not an entry."""
         number = log_number_from
         try:
             for entry in super().read_logs(log_number_from):
@@ -38,7 +38,7 @@ class WholeLineJournal(JournalFileBackend):
             raise self._fault(number, line) from error
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Appends entries under the lock. Raises `DataError`, with a remedy, after a line that is no entry."""
+        """Appends entries under the lock. Raises `DataError`, with a remedy, after a line that is not an entry."""
         lines = "".join(f"{json.dumps(log, separators=(',', ':'))}\n" for log in logs)
         self._symlink_lock.acquire()
         try:

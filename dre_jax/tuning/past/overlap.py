@@ -51,7 +51,7 @@ class SpaceChanges:
     def update_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration with new names and the values of `absent`, without unknown hyperparameters.
 
-        Raises `DataError` if it is no mapping, or has a hyperparameter by its old and its new name.
+        Raises `DataError` if it is not a mapping, or has a hyperparameter by its old and its new name.
         """
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")

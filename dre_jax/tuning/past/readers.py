@@ -1,4 +1,4 @@
-"""Readers of past evaluations by name: what `dre-jax meta-train` learns from, beside tables in HPO-B's layout.
+"""Readers of past evaluations by name: the sources of `dre-jax meta-train`, beside tables in HPO-B's layout.
 
 A reader is a function of a source, as text, and of the search space. It returns past tasks. Its other arguments are
 options of the command: `direction`, `task` and `value`.

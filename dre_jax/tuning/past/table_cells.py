@@ -16,7 +16,7 @@ _LITERALS = {"true": True, "false": False, "none": None}
 
 
 def is_empty(cell: Any) -> bool:
-    """Returns whether a cell is empty: no text, None, NaN, or what pandas has for them."""
+    """Returns whether a cell is empty: an empty text, None, NaN, or the same of pandas."""
     if type(cell) is float:  # most cells of a large table
         return math.isnan(cell)
     cell = plain_value(cell)

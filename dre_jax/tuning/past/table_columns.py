@@ -112,7 +112,7 @@ def read_number(cell: Any) -> float:
 def read_constraints(cells: Mapping[str, Any]) -> dict[str, float]:
     """Returns the constraints in the cells of a row, NaN for empty cells.
 
-    Raises `DataError` for a cell that is no number.
+    Raises `DataError` for a cell that is not a number.
 
     Example:
       >>> read_constraints({"memory": "-1.5", "time": None, "": "[0.5, 2]"})

@@ -99,7 +99,7 @@ def from_csv(
       As `from_frame`.
 
     Raises:
-      DataError: for a file that cannot be read or is no table; the message names it, and the line.
+      DataError: for a file that cannot be read or is not a table; the message names it, and the line.
       ConfigError: for an unknown direction.
 
     Example:

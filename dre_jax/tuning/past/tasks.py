@@ -190,7 +190,7 @@ def past_of(
 
     Raises:
       ConfigError: for an unknown direction, or two old names of a hyperparameter.
-      DataError: for a value that is no number, and for an unknown hyperparameter or a value that it does not take in
+      DataError: for a value that is not a number, and for an unknown hyperparameter or a value that it does not take in
         `absent` and `renamed`.
 
     Example:

@@ -87,8 +87,8 @@ class Optimizer(StudyRecord):
           past_curves: learning curves of past studies, for `should_stop`.
 
         Raises:
-          ConfigError: for an unknown direction, a seed that is no whole number from 0, no space, or a surrogate of
-            several objectives whose method does not predict values, as `dre` does not.
+          ConfigError: for an unknown direction, a seed that is not a whole number from 0, a missing space, or a
+            surrogate of several objectives whose method does not predict values, as `dre` does not.
           DataError: for a surrogate of another space or direction; the message says what differs.
         """
         check_seed(seed)
@@ -199,7 +199,7 @@ class Optimizer(StudyRecord):
           configurations: n of them, values by name.
           objective: which of several.
           quantiles: Q numbers between 0 and 1, for `Prediction.quantiles` f64[Q, n].
-          noise: whether values of new trials are predicted, with their noise; otherwise what repeats would average to.
+          noise: whether values of new trials are predicted, with their noise; otherwise the average of repeats.
 
         Raises:
           ConfigError: for a method that does not predict values, as `dre`, or no noise; an unknown objective, or a
@@ -230,7 +230,7 @@ class Optimizer(StudyRecord):
           ConfigError: if the method does not predict values.
           DataError: without a feasible trial, for fewer than two different values, and with several objectives.
         """
-        _ = self.best  # refuses what has no best trial
+        _ = self.best  # raises without a best trial
         feasible = feasible_trials(self.trials)
         mean = self.predict([trial.params for trial in feasible], quantiles=(), noise=False).mean
         return feasible[int(np.argmax(mean) if self.direction == "maximize" else np.argmin(mean))]
@@ -313,8 +313,8 @@ class Optimizer(StudyRecord):
 
         Raises:
           ConfigError: without a number of trials or a time-out, for a number that is not positive, a callback that is
-            no function, or a class to catch that is no `Exception`.
-          Exception: what the objective, unless it is caught, or a callback raises; the trial then counts as failed.
+            not a function, or a class to catch that is not an `Exception`.
+          Exception: of a callback, or of the objective unless it is caught; the trial then counts as failed.
 
         Warns:
           DataWarning: for each exception that is caught.

@@ -151,7 +151,7 @@ class Optimizers:
         return name
 
     def end(self, study: int) -> None:
-        """Ends a study, whose trials are forgotten. Raises `DataError` if there is none of the name."""
+        """Ends a study, whose trials are forgotten. Raises `DataError` for an unknown name."""
         self._study(study)
         del self._studies[study]
 
@@ -205,7 +205,7 @@ class Optimizers:
         return optimizer
 
     def save(self, study: int, path: str | os.PathLike[str]) -> None:
-        """Writes a study to a file that `Optimizer.load` reads; raises what `optimizer` and `Optimizer.save` do."""
+        """Writes a study to a file that `Optimizer.load` reads; raises as `optimizer` and `Optimizer.save`."""
         self.optimizer(study).save(path)
 
     def _method_name(self) -> str:
@@ -261,7 +261,7 @@ class Optimizers:
           values: the value of each trial; NaN if it failed, None if it still runs.
 
         Raises:
-          DataError: for numbers of trials and values that differ, a value that is no number, and a trial that has a
+          DataError: for numbers of trials and values that differ, a value that is not a number, and a trial that has a
             value already.
         """
         if not isinstance(values, Iterable) or len(trials) != len(values):

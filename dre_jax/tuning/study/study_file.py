@@ -197,7 +197,7 @@ def _origin_of_content(content: Any) -> Origin | None:
 
 
 def _number(value: Any) -> float | None:
-    """Returns the number that a file has; None if it is none."""
+    """Returns the number in a file; None if the value is not a number."""
     value = _INFINITIES.get(value, value) if isinstance(value, str) else value
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
     return float(value) if is_number else None

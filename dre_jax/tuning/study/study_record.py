@@ -37,7 +37,7 @@ from dre_jax.tuning.trials.trial import (
 
 
 class StudyRecord:
-    """The trials of a study, which several threads may tell: what `Optimizer` knows without suggesting."""
+    """The trials of a study, which several threads may tell: the part of `Optimizer` that does not suggest."""
 
     def __init__(self, engine: Engine, past_curves: PastCurves | None) -> None:
         """Creates a record without trials.
@@ -58,7 +58,7 @@ class StudyRecord:
         self._lock = threading.RLock()  # of the trials
 
     def __repr__(self) -> str:
-        """The space, the objectives, what past tasks are known, and how far the study is; without the trials."""
+        """The space, the objectives, the past tasks and the progress of the study; without the trials."""
         trials, directions = self.trials, self.directions or None
         best = best_trials(trials, self.objectives)
         methods = {name: surrogate.name for name, surrogate in self.named_surrogates.items() if surrogate is not None}
@@ -235,8 +235,8 @@ class StudyRecord:
             A step that the trial has reported already removes later ones, as the trial runs again.
 
         Raises:
-          DataError: if the trial is of another study or has ended already, for numbers that are none, or with several
-            objectives.
+          DataError: if the trial is of another study or has ended already, for values that are not numbers, or with
+            several objectives.
         """
         if self.directions:
             raise DataError("report needs a study of one objective")
@@ -249,7 +249,7 @@ class StudyRecord:
             self._trials[current_trial.number] = current_trial.with_fields(reports={**before, step: number})
 
     def set_past_curves(self, past_curves: PastCurves | None) -> None:
-        """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` if they are none."""
+        """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` for any other argument."""
         self._curves = StudyCurves(past_curves, self._engine.config.stopping_error)
 
     def should_stop(self, trial: Trial | int) -> bool:
@@ -298,7 +298,7 @@ class StudyRecord:
 
         Raises:
           ConfigError: for a standard error that the surrogate's method does not use.
-          DataError: for a configuration of another space, or what `tell` refuses.
+          DataError: for a configuration of another space; and as `tell`.
         """
         with self._lock:
             trial = self.add_running(params)

@@ -31,7 +31,7 @@ def evaluate_trials(
 ) -> None:
     """Evaluates an objective until a number of trials, a time or an expected gain is reached; see `Optimizer.optimize`.
 
-    Raises what a callback raises, and the objective, unless it is caught.
+    Raises the exceptions of callbacks, and those of the objective unless they are caught.
     """
     if not callable(f):
         raise ConfigError(f"the objective must be a function of a trial, but got {f!r}")

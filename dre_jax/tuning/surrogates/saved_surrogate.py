@@ -1,4 +1,4 @@
-"""Surrogates in checkpoints: what `Surrogate.save` adds to a method's checkpoint, and how it is read."""
+"""Surrogates in checkpoints: the entries that `Surrogate.save` adds to a method's checkpoint, and their reader."""
 
 import os
 import warnings

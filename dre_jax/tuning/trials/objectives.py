@@ -25,7 +25,7 @@ class Objective(NamedTuple):
 
     @property
     def sign(self) -> float:
-        """The factor that turns values into responses, of which higher is better."""
+        """The factor that turns values into responses, for which higher is better."""
         return 1.0 if self.direction == "maximize" else -1.0
 
 

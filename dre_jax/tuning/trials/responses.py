@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 REACH = 5.0
-"""Bound of what is below the median, in distances from the median to the best."""
+"""Bound of responses below the median, in distances from the median to the best."""
 _MAX = 1e300
 """Maximum size of a response: sums of larger numbers may overflow."""
 _MAX_SINGLE = 1e36

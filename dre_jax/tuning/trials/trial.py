@@ -1,4 +1,4 @@
-"""Trials of a study, and what every study checks of their values."""
+"""Trials of a study, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Trial:
           reports: intermediate values by step.
           values: of several objectives, by name.
           cost: of the trial.
-          study: what `report` and `should_stop` call.
+          study: the study that `report` and `should_stop` call.
         """
         self.__dict__.update(number=number, state=state, value=value, stderr=stderr, cost=cost)
         self.__dict__.update(_params=params, _constraints=constraints or {}, _reports=reports or {})

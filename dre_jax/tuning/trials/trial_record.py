@@ -1,4 +1,4 @@
-"""The trials of a study as arrays: what a method's compiled programs get."""
+"""The trials of a study as arrays, for a method's compiled programs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

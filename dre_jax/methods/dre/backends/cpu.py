@@ -59,7 +59,7 @@ def take_steps(
     *,
     params_only: bool,
 ) -> tuple[tuple[EnsembleParams, Moments], Array]:
-    """Returns what `dre_jax.methods.dre.backends.take_steps` returns, for what `why_not` accepts.
+    """Returns the result of `dre_jax.methods.dre.backends.take_steps`, for steps that `why_not` accepts.
 
     With ``params_only``, losses are not computed.
     """

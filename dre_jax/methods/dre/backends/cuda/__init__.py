@@ -5,8 +5,9 @@ block of threads trains one member of one run from its first step to its last: w
 Adam's moments in registers, products on tensor cores. Runs, search spaces and members are the grid.
 
 `plan.py` shares out a multiprocessor's memory. `kernel.cu` and the `.cuh` files, one a role, are the kernel, which
-`compile.py` compiles with NVRTC. `launch.cc` is what XLA calls, `library.py` builds that, and `steps.py` is the
-function in JAX. `launch_check.py` tries the kernel on a device, and `decision.py` says whether and for what it is used.
+`compile.py` compiles with NVRTC. XLA calls `launch.cc`, which `library.py` builds, and `steps.py` is the function in
+JAX. `launch_check.py` tries the kernel on a device, and `decision.py` decides whether the kernel is used, and for which
+steps.
 """
 
 from dre_jax.methods.dre.backends.cuda.compile import fingerprint

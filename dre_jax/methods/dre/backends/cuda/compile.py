@@ -1,4 +1,4 @@
-"""Compiles the kernel with NVRTC, which comes with `jax[cuda13]` and needs no GPU; keeps what it compiled."""
+"""Compiles the kernel with NVRTC, which comes with `jax[cuda13]` and needs no GPU, and keeps the result."""
 
 import ctypes
 import functools

@@ -111,7 +111,7 @@ def why_not(request: StepRequest) -> str | None:
 
 
 def steps_for(request: StepRequest) -> Callable[..., Any]:
-    """Returns `take_steps` on this process's device, for what `why_not` accepts."""
+    """Returns `take_steps` on this process's device, for steps that `why_not` accepts."""
     limits = decision().limits
     assert limits is not None
     return functools.partial(take_steps, request.model, limits, precision(), params_only=request.params_only)

@@ -46,7 +46,7 @@ EXPECTED = {
 def check_launch(limits: Limits) -> None:
     """Raises an error unless launches of the kernel return known numbers: fine-tuning of many runs, and lists shared.
 
-    The caller may be tracing, and may have settings of JAX that forbid what the check does.
+    The caller may be tracing, and may have settings of JAX that forbid the operations of the check.
     """
     many_runs = limits._replace(multiprocessors=1)
     for lists, device in ((1, many_runs), (2, limits)):
@@ -61,7 +61,7 @@ def check_launch(limits: Limits) -> None:
 
 @contextmanager
 def plain_settings() -> Iterator[None]:
-    """Computes now, on the first accelerator, whatever the caller traces and forbids."""
+    """Computes at once, on the first accelerator, even if the caller is tracing or has strict settings of JAX."""
     settings = [
         jax.ensure_compile_time_eval(),
         jax.default_device(jax.local_devices()[0]),
@@ -78,7 +78,7 @@ def plain_settings() -> Iterator[None]:
 
 
 def problem(lists: int) -> tuple[Any, ...]:
-    """Returns the arguments of `take_steps` behind its sizes, for so many lists a step; the same on every machine."""
+    """Returns the arguments of `take_steps` after its sizes, for a number of lists; the same on every machine."""
     draw = np.random.RandomState(0)  # whose numbers never change
     shapes = jax.eval_shape(partial(init, MODEL, _COLUMNS), jax.random.key(0))
 

@@ -1,4 +1,4 @@
-"""The library that launches the kernel: built on this machine, and asked for what the device has."""
+"""The library that launches the kernel: it is built on this machine, and returns the limits of the device."""
 
 import ctypes
 import functools

@@ -12,7 +12,7 @@ from dre_jax.methods.dre.model.model_config import ModelConfig
 WIDEST = 64  # a layer, or the columns
 LONGEST = 512  # items of a list
 _HEADER = 32  # floats at the start of the scratch memory
-_MOMENTS = {4: 80, 8: 48}  # weights of a thread of so many warps, at most, if it keeps moments in registers
+_MOMENTS = {4: 80, 8: 48}  # by warps: most weights of a thread that keeps moments in registers
 
 Precision = Literal["float32", "tf32"]
 
@@ -39,7 +39,7 @@ class Sizes(NamedTuple):
     """Slots; the same for the query."""
     query: int
     lists: int = 1
-    """Of a step."""
+    """Number of lists of a step."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def why_unsupported(model: ModelConfig, sizes: Sizes) -> str | None:
 def plan_for(
     model: ModelConfig, sizes: Sizes, limits: Limits, blocks: int, precision: Precision = "float32"
 ) -> Plan | None:
-    """Returns the plan for so many runs and members, ``blocks``; None if a block's weights do not fit.
+    """Returns the plan for ``blocks`` runs and members; None if a block's weights do not fit.
 
     Few blocks get eight warps each; otherwise a block has four, if two blocks fit on a multiprocessor.
     The lists of a step are shared by several blocks of a member, as far as there are multiprocessors. Activations that

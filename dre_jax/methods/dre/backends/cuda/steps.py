@@ -42,7 +42,7 @@ def take_steps(
     *,
     params_only: bool,
 ) -> tuple[tuple[EnsembleParams, Moments], Array]:
-    """Returns what `dre_jax.methods.dre.backends.take_steps` returns. Under `vmap`, the runs are the grid of a launch.
+    """Returns the result of `dre_jax.methods.dre.backends.take_steps`. Under `vmap`, the runs are the grid of a launch.
 
     ``limits`` are those of the device, ``precision`` that of the products. If the device refuses the kernel, XLA
     computes the steps by the scan.

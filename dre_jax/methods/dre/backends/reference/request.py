@@ -31,7 +31,7 @@ class StepRequest(NamedTuple):
     """Its name in `dre_jax.losses.LOSSES`."""
     columns: int
     rows: int
-    """Of the table that row numbers refer to."""
+    """Rows of the table that row numbers refer to."""
     support: int
     """Slots of a list's support, and of its query."""
     query: int
