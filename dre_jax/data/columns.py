@@ -99,16 +99,18 @@ def differing_columns(ours: Sequence[Column], theirs: Sequence[Column]) -> list[
       >>> differing_columns([Column("C", "float", "C")], [Column("C", "float", "C", True), Column("d", "int", "d")])
       ['C (float here, log float in the checkpoint)', 'd (only in the checkpoint)']
     """
-    mine, other = {c.name: c for c in ours}, {c.name: c for c in theirs}
+    columns, saved_columns = {c.name: c for c in ours}, {c.name: c for c in theirs}
     differences = []
-    for name in dict.fromkeys([*mine, *other]):
-        if name not in other:
+    for name in dict.fromkeys([*columns, *saved_columns]):
+        if name not in saved_columns:
             differences.append(f"{name} (only here)")
-        elif name not in mine:
+        elif name not in columns:
             differences.append(f"{name} (only in the checkpoint)")
-        elif _alike(mine[name]) != _alike(other[name]):
-            differences.append(f"{name} ({_words(mine[name])} here, {_words(other[name])} in the checkpoint)")
-    if not differences and list(mine) != list(other):
+        elif _alike(columns[name]) != _alike(saved_columns[name]):
+            differences.append(
+                f"{name} ({_words(columns[name])} here, {_words(saved_columns[name])} in the checkpoint)"
+            )
+    if not differences and list(columns) != list(saved_columns):
         differences.append("the order of the columns")
     return differences
 

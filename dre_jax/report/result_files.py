@@ -51,12 +51,12 @@ def read_files(files: Files) -> dict[str, ResultFile]:
     named_paths = list(files.items()) if isinstance(files, Mapping) else [_split(text) for text in files]
     if not named_paths:
         raise ConfigError("a report needs at least one result file, but got none")
-    read = [(name, ResultFile(Path(path), read_results(path))) for name, path in named_paths]
-    for _, file in read:
+    named_files = [(name, ResultFile(Path(path), read_results(path))) for name, path in named_paths]
+    for _, file in named_files:
         if not file.results.traces:
             raise DataError(f"{file.path}: results must hold at least one run, but hold none")
-    names = _names(read)
-    return {name: file for name, (_, file) in zip(names, read, strict=True)}
+    names = _names(named_files)
+    return {name: file for name, (_, file) in zip(names, named_files, strict=True)}
 
 
 def _split(argument: str | os.PathLike[str]) -> tuple[str | None, str | os.PathLike[str]]:
@@ -69,17 +69,17 @@ def _split(argument: str | os.PathLike[str]) -> tuple[str | None, str | os.PathL
     return name, path
 
 
-def _names(read: Sequence[tuple[str | None, ResultFile]]) -> list[str]:
-    preferred_names = [name or _method_name(file) for name, file in read]
+def _names(named_files: Sequence[tuple[str | None, ResultFile]]) -> list[str]:
+    preferred_names = [name or _method_name(file) for name, file in named_files]
     often = Counter(preferred_names)
     names = [
         name or (preferred_name if often[preferred_name] == 1 else _stem(file.path))
-        for (name, file), preferred_name in zip(read, preferred_names, strict=True)
+        for (name, file), preferred_name in zip(named_files, preferred_names, strict=True)
     ]
     for name, count in Counter(names).items():
         if count > 1:
             paths = ", ".join(
-                str(file.path) for other_name, (_, file) in zip(names, read, strict=True) if other_name == name
+                str(file.path) for other_name, (_, file) in zip(names, named_files, strict=True) if other_name == name
             )
             raise ConfigError(f"methods must have different names (give NAME=FILE), but {name!r} is that of {paths}")
     return names

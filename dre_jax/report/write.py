@@ -43,10 +43,10 @@ def write_report(
     Raises:
       ConfigError, DataError: before anything is written, unless writing itself fails.
     """
-    read = read_files(files)
+    files_by_method = read_files(files)
     if published is not None:
-        read |= published_files(published, {name: file.results for name, file in read.items()})
-    comparison = compare({name: file.results for name, file in read.items()})
+        files_by_method |= published_files(published, {name: file.results for name, file in files_by_method.items()})
+    comparison = compare({name: file.results for name, file in files_by_method.items()})
     trials = _trials(at, comparison)
     if reference is not None:
         one_of("the reference", reference, comparison.methods)
@@ -55,9 +55,9 @@ def write_report(
     title = title or f"{methods} on {runs} ({tasks}, {spaces})"
     folder = Path(out)
     make_folder(folder)
-    warn_of_differences(read, comparison)
+    warn_of_differences(files_by_method, comparison)
     tests = significances(comparison, trials)
-    summary = summarise(comparison, read, tests, at=trials, reference=reference, title=title)
+    summary = summarise(comparison, files_by_method, tests, at=trials, reference=reference, title=title)
     write_summary(summary, folder)
     from dre_jax.report.figures import draw_all
     from dre_jax.report.page import write_page

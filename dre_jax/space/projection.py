@@ -64,15 +64,15 @@ def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = No
         if not isinstance(rule, Linear) or not rule.is_exact:
             continue
         active, values = layout.active(points), layout.values(points)
-        is_left, rest = rule.applies(active), rule.low - rule.total(values, active)
+        is_left, remainder = rule.applies(active), rule.low - rule.total(values, active)
         for i, weight in sorted(rule.weights, key=lambda item: -sequence.index(item[0])):
             if fixed is None or np.isnan(fixed[i]):
                 part = cast(Number, layout.parts[i])
-                value, (low, high) = values[i] + rest / weight, part.ends
-                here = is_left & active[i]
-                is_left &= ~here
-                here &= (value >= low) & (value <= high)
-                points[here, i] = part.coordinates(value[here])
+                value, (low, high) = values[i] + remainder / weight, part.ends
+                is_changed = is_left & active[i]
+                is_left &= ~is_changed
+                is_changed &= (value >= low) & (value <= high)
+                points[is_changed, i] = part.coordinates(value[is_changed])
     return points
 
 
@@ -101,8 +101,8 @@ def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, s
         lower, upper = ends[i]
         for rule in rules:
             if i in rule.positions:
-                least, most = rule.limits(i, parts[i], ends, active, xp)
-                lower, upper = xp.maximum(lower, least), xp.minimum(upper, most)
+                least, greatest = rule.limits(i, parts[i], ends, active, xp)
+                lower, upper = xp.maximum(lower, least), xp.minimum(upper, greatest)
         return xp.clip(lower, low, high), xp.clip(upper, low, high)
 
     for i in reversed(sequence):
@@ -144,10 +144,10 @@ def _sequence(layout: SpaceLayout) -> list[int]:
     """Returns the positions of numbers in orders and sums: smaller ones first, then whole ones."""
     rules = [rule for rule in layout.rules if isinstance(rule, Linear)]
     orders = [rule.positions for rule in rules if rule.is_order]
-    left = dict.fromkeys(i for rule in rules for i in rule.positions)
+    positions = dict.fromkeys(i for rule in rules for i in rule.positions)
     sequence: list[int] = []
-    while left:
-        ready = [i for i in left if not any(larger == i and smaller in left for smaller, larger in orders)]
-        sequence.append(min(ready or left, key=lambda i: not layout.sizes[i]))
-        del left[sequence[-1]]
+    while positions:
+        ready = [i for i in positions if not any(larger == i and smaller in positions for smaller, larger in orders)]
+        sequence.append(min(ready or positions, key=lambda i: not layout.sizes[i]))
+        del positions[sequence[-1]]
     return sequence

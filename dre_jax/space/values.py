@@ -71,8 +71,8 @@ def unreadable_reasons(name: str, ours: Parameter, theirs: Parameter) -> Iterato
         except ValueError:
             yield f"{name} (choices {list(theirs.choices)!r} here, {list(ours.choices)!r} in the surrogate)"
     elif theirs.low < ours.low or theirs.high > ours.high:  # type: ignore[union-attr]
-        here, there = (f"[{p.low!r}, {p.high!r}]" for p in (theirs, ours))  # type: ignore[union-attr]
-        yield f"{name} ({here} here, {there} in the surrogate)"
+        bounds, surrogate_bounds = (f"[{p.low!r}, {p.high!r}]" for p in (theirs, ours))  # type: ignore[union-attr]
+        yield f"{name} ({bounds} here, {surrogate_bounds} in the surrogate)"
 
 
 def _kind(parameter: Parameter) -> str:

@@ -87,9 +87,9 @@ def _undominated_boxes(points: set[tuple[int, ...]], top: tuple[int, ...]) -> li
 
 def pad_boxes(boxes: Boxes, n_thresholds: int, n_boxes: int) -> Boxes:
     """Returns boxes with more slots, which change no result."""
-    empty, more = n_boxes - len(boxes.where), n_thresholds - boxes.thresholds.shape[1]
+    empty, n_more_thresholds = n_boxes - len(boxes.where), n_thresholds - boxes.thresholds.shape[1]
     return Boxes(
-        np.pad(boxes.thresholds, ((0, 0), (0, more)), constant_values=np.inf),
+        np.pad(boxes.thresholds, ((0, 0), (0, n_more_thresholds)), constant_values=np.inf),
         np.pad(boxes.lower, ((0, empty), (0, 0)), mode="edge"),
         np.pad(boxes.upper, ((0, empty), (0, 0)), mode="edge"),
         np.pad(boxes.where, (0, empty)),

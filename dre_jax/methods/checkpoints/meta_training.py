@@ -191,8 +191,8 @@ def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[st
     record = fitted.load_fitted(folder, ensemble=ensemble, with_params=False)
     if "tasks" not in record.facts:  # the training of an ensemble alone
         return False
-    ours = {"method": name, "space": meta.name, "columns": meta.n_columns}
-    check_same_training(folder, ours, {"method": record.name, "space": record.space, "columns": record.n_columns})
+    expected = {"method": name, "space": meta.name, "columns": meta.n_columns}
+    check_same_training(folder, expected, {"method": record.name, "space": record.space, "columns": record.n_columns})
     fields, saved_fields = dict(leaves(method)), dict(leaves(record.method))
     if fitted.has_fitted(folder, ensemble=ensemble):
         fields |= {fact: facts[fact] for fact in ("key", "fingerprint")}

@@ -129,11 +129,11 @@ class ResumableTraining(TrainingCheckpoint):
         metadata = self.metadata()
         with check_version(self.folder):
             columns = columns_from_json(metadata["schema"])
-            ours, theirs = _compared(self._metadata), _compared(metadata)
+            expected, saved = _compared(self._metadata), _compared(metadata)
         if self._config.schedule == "constant" and self._config.steps >= metadata["step"]:
             # At a constant learning rate, the number of steps only says where training ends, and may change.
-            ours["training"]["steps"] = theirs["training"]["steps"]
-        check_same_training(self.folder, ours, theirs, self._columns, columns)
+            expected["training"]["steps"] = saved["training"]["steps"]
+        check_same_training(self.folder, expected, saved, self._columns, columns)
         run = self.load(metadata)
         self._steps.complete(_copies(metadata))
         backends = self._metadata["facts"]["backends"] = with_backend(metadata["facts"]["backends"])

@@ -93,13 +93,13 @@ def _initial_points(space: Space, start: tuple[Params, ...] | None, seed: int) -
     """Returns the points of defaults and of a start design, as `Optimizer` evaluates them one after the other."""
     if not start and not any(parameter.has_default for parameter in space.values()):
         return []
-    encode, known, points = ParamsEncoder(space).encode, set[bytes](), list[np.ndarray]()
+    encode, identities, points = ParamsEncoder(space).encode, set[bytes](), list[np.ndarray]()
     nothing_fixed = np.full(len(space), np.nan)
     while True:
         design = InitialDesign(space, start or (), seed, None, 0, len(points), nothing_fixed)
         encodings = map(encode, design.initial_configurations(len(points)))
-        new = next((encoding for encoding in encodings if encoding.identity not in known), None)
+        new = next((encoding for encoding in encodings if encoding.identity not in identities), None)
         if new is None:
             return points
-        known.add(new.identity)
+        identities.add(new.identity)
         points.append(new.point)

@@ -33,8 +33,8 @@ def log_densities(space: Space) -> Floats | None:
     """
     if all(parameter.likely is None for parameter in space.values()):
         return None
-    most = max((len(p.choices) for p in space.values() if isinstance(p, Categorical)), default=0)
-    u = np.linspace(0.0, 1.0, max(_LEAST_KNOTS, 2 ** (2 * most).bit_length()) + 1)
+    most_choices = max((len(p.choices) for p in space.values() if isinstance(p, Categorical)), default=0)
+    u = np.linspace(0.0, 1.0, max(_LEAST_KNOTS, 2 ** (2 * most_choices).bit_length()) + 1)
     logs: Floats = np.log([_density(space, name, u) for name in space.sequence])
     return logs if logs.any() else None
 

@@ -159,8 +159,8 @@ class Engine:
         # A trial that fills the space has the improvement that the method expects of its own best candidate.
         says_more = capabilities_of(self._method).improvement and not information.is_plateau
         if self._can_value(study.observations) and (says_more or not fills_space):
-            left = share_left(self.config.budget, trials)
-            candidates, improvement, past_weight = self._rank_candidates(study, design, left)
+            budget_share = share_left(self.config.budget, trials)
+            candidates, improvement, past_weight = self._rank_candidates(study, design, budget_share)
         is_drawn = self.config.pending_strategy == "draw"  # the values are those of a model that is drawn for one trial
         has_further = has_further and candidates is not None and not fills_space and not is_drawn
         if candidates is None or fills_space:
@@ -172,16 +172,16 @@ class Engine:
             return Suggestion(best, improvement, past_weight, tuple(new_candidates) if has_further else ())
         # All candidates have been evaluated: any other configuration, or one that is not running.
         exclusions = (study.identities, study.pending_identities, frozenset[bytes]())
-        fallbacks = (self._first_new(design.other_configurations(), known) for known in exclusions)
+        fallbacks = (self._first_new(design.other_configurations(), identities) for identities in exclusions)
         return Suggestion(next(params for params in fallbacks if params is not None), 0.0, past_weight)
 
-    def _first_new(self, configurations: Iterable[Params], known: Container[bytes]) -> Params | None:
-        """Returns the first configuration that is not known by its identity, or None."""
-        return next(self._new(configurations, known), None)
+    def _first_new(self, configurations: Iterable[Params], identities: Container[bytes]) -> Params | None:
+        """Returns the first configuration whose identity is not in ``identities``, or None."""
+        return next(self._new(configurations, identities), None)
 
-    def _new(self, configurations: Iterable[Params], known: Container[bytes]) -> Iterator[Params]:
-        """Yields the configurations that are not known by their identity."""
-        return (params for params in configurations if self._encoder.encode(params).identity not in known)
+    def _new(self, configurations: Iterable[Params], identities: Container[bytes]) -> Iterator[Params]:
+        """Yields the configurations whose identities are not in ``identities``."""
+        return (params for params in configurations if self._encoder.encode(params).identity not in identities)
 
     def _space_filling_configurations(self, study: EncodedTrials, design: InitialDesign) -> Iterable[Params]:
         """Returns configurations that fill the space, those near failed trials last."""
@@ -206,11 +206,11 @@ class Engine:
         return log_densities(self.space) if self.config.belief_weight else None
 
     def _rank_candidates(
-        self, study: EncodedTrials, design: InitialDesign, left: float
+        self, study: EncodedTrials, design: InitialDesign, budget_share: float
     ) -> tuple[Iterable[Params], float | None, float | None]:
         """Ranks candidates by the method.
 
-        ``left`` is the share of the budget that is left.
+        ``budget_share`` is the share of the budget that remains.
 
         Returns:
           Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
@@ -231,7 +231,7 @@ class Engine:
                 seed_key(self.seed),
                 jax.device_put(np.int32(design.number % 2**31)),
                 None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
-                self._weights(study, responses, left, dtype),
+                self._weights(study, responses, budget_share, dtype),
             )
             model = self._method, self._layout, self._candidates
             proposals = propose_feasible(*model, self.space.layout, outcomes, inputs, _N_PROPOSALS)
@@ -271,11 +271,11 @@ class Engine:
         history = self._history(study.observations, rows, study.points, responses, n_filled, dtype)
         return trial_record(history, study.points[rows], study.pending_points, avoid, slots, radius)
 
-    def _weights(self, study: EncodedTrials, responses: np.ndarray, left: float, dtype: Dtype) -> Weights:
+    def _weights(self, study: EncodedTrials, responses: np.ndarray, budget_share: float, dtype: Dtype) -> Weights:
         """Returns the factors of the method's values by beliefs and costs."""
         costs = np.array([np.nan if trial.cost is None else trial.cost for trial in study.observations], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
-        arrays = self.space.layout, study.points, costs, left, self.config.max_history, dtype, past_cost
+        arrays = self.space.layout, study.points, costs, budget_share, self.config.max_history, dtype, past_cost
         return Weights(None, self._log_belief(study.points, responses, dtype), learn_cost(*arrays))
 
     def _proposed_configurations(

@@ -156,7 +156,10 @@ def feasibility_outcomes(
     best = points[np.argmax(responses)] if len(points) else 0.5
     if decides:
         points = np.vstack([points, pending_points])
-        medians = [np.median(known) if len(known := column[~np.isnan(column)]) else np.nan for column in constraints.T]
+        medians = [
+            np.median(known_values) if len(known_values := column[~np.isnan(column)]) else np.nan
+            for column in constraints.T
+        ]
         imputed_constraints = np.tile(medians, (len(pending_points), 1))
         constraints = np.vstack([constraints, imputed_constraints])
     all_points = np.vstack([points, failed_points])

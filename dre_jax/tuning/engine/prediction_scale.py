@@ -144,10 +144,10 @@ def _scale_of(responses: Floats, unit: float) -> PredictionScale:
     if not len(finite):
         return PredictionScale(0.0, np.inf, np.inf, 1.0, (-1.0, 1.0), (0.0, 0.0))
     nowhere = -np.inf, np.inf
-    whole = PredictionScale(float(finite.max()), unit, np.inf, 1.0, nowhere, nowhere)
-    middle = -float(np.median(whole.apply(finite)))
+    uncompressed = PredictionScale(float(finite.max()), unit, np.inf, 1.0, nowhere, nowhere)
+    middle = -float(np.median(uncompressed.apply(finite)))
     tail = (REACH + 1.0) * middle, middle if middle > 0.0 else 1.0
-    scale = PredictionScale(whole.best, unit, tail[0] if middle > 0.0 else np.inf, tail[1], nowhere, nowhere)
+    scale = PredictionScale(uncompressed.best, unit, tail[0] if middle > 0.0 else np.inf, tail[1], nowhere, nowhere)
     scaled = scale.apply(finite)
     step = 0.1 * np.ptp(scaled) or 1.0
     low, high = scaled.min(), scaled.max()

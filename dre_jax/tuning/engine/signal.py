@@ -104,6 +104,6 @@ def _log_evidence(correlation: Floats, targets: Floats) -> float:
 def log_evidence_of_factor(factor: Any, whitened_targets: Any, n: Any, xp: Any = np) -> Any:
     """Returns the log evidence of n scores and ones, whitened f[n, 2], given the Cholesky factor; NumPy or JAX."""
     squares, ones = xp.sum(whitened_targets**2, axis=0)
-    rest = squares - xp.sum(whitened_targets[:, 0] * whitened_targets[:, 1]) ** 2 / ones
+    squared_residual = squares - xp.sum(whitened_targets[:, 0] * whitened_targets[:, 1]) ** 2 / ones
     half_log_determinant = xp.sum(xp.log(xp.diagonal(factor))) + 0.5 * xp.log(ones)
-    return log_t_density(rest, half_log_determinant, n - 1, None, xp)
+    return log_t_density(squared_residual, half_log_determinant, n - 1, None, xp)

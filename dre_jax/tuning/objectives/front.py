@@ -18,13 +18,13 @@ def order_by_front(values: Floats) -> Floats:
     """
     beats = dominates(values)
     n_better = beats.sum(axis=0)
-    left, response = np.ones(len(values), bool), np.empty(len(values))
+    is_unranked, response = np.ones(len(values), bool), np.empty(len(values))
     level = 0
-    while left.any():
-        front = left & (n_better == 0)
+    while is_unranked.any():
+        front = is_unranked & (n_better == 0)
         distance = _crowding_distance(values[front])
         response[front] = distance / (1.0 + distance) - 2.0 * level
-        left &= ~front
+        is_unranked &= ~front
         n_better = n_better - beats[front].sum(axis=0)
         level += 1
     return response

@@ -175,7 +175,9 @@ class DRESampler(BaseSampler):
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
             written_params, before = translation.read_params(values), trials
             trials = read_trials(_other_trials(study, trial), reader, engine.objectives)
-            is_old, is_shared = (any(other._params == written_params for other in them) for them in (before, trials))
+            is_old, is_shared = (
+                any(other._params == written_params for other in trials_read) for trials_read in (before, trials)
+            )
             if is_old or not is_shared:
                 break
         if suggestion.past_weight is not None:

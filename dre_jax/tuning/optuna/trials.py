@@ -70,7 +70,7 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, objectives: 
     several, sign = len(objectives) > 1, objectives[0].sign
     finished_trials = [trial for trial, _ in readable if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
     values = iter(() if several else responses(finished_trials, maximise=sign > 0))
-    read = []
+    trials_read = []
     for trial, params in readable:
         state, fields = STATES[trial.state], dict[str, Any]()
         if several and state == "complete":
@@ -80,8 +80,8 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, objectives: 
             state = "failed"
         elif state in ("complete", "stopped"):
             fields = {"value": sign * next(values), "stderr": _posterior(trial)[1]}
-        read.append(Trial(trial.number, params, state, constraints=trial.constraints, **fields))
-    return read
+        trials_read.append(Trial(trial.number, params, state, constraints=trial.constraints, **fields))
+    return trials_read
 
 
 def numbers_of_retried(trials: Iterable[FrozenTrial]) -> set[int]:

@@ -124,7 +124,7 @@ class Past:
 def describe_exclusions(past: Past) -> str:
     """Returns one line about past tasks that are left out, wholly or in part; empty if there are none."""
     names = dict.fromkeys(exclusion.name for exclusion in past.exclusions)
-    missing, partial = ([name for name in names if (name in past.tasks) is there] for there in (False, True))
+    missing, partial = ([name for name in names if (name in past.tasks) is is_kept] for is_kept in (False, True))
     counts = [f"{len(missing)} of {len(missing) + len(past.tasks)} past tasks are"] if missing else []
     noun = f"{'other ' if missing else ''}past task{'s' * (len(partial) > 1)}"
     counts += [f"trials of {len(partial)} {noun} are"] if partial else []
@@ -133,8 +133,8 @@ def describe_exclusions(past: Past) -> str:
     reasons = [
         str(next(exclusion for exclusion in past.exclusions if exclusion.name == name)) for name in [*missing, *partial]
     ]
-    first, more = "; ".join(reasons[:_MAX_REASONS]), "; ..." if len(reasons) > _MAX_REASONS else ""
-    return f"{' and '.join(counts)} left out (Past.exclusions lists the reasons): {first}{more}"
+    first, ellipsis = "; ".join(reasons[:_MAX_REASONS]), "; ..." if len(reasons) > _MAX_REASONS else ""
+    return f"{' and '.join(counts)} left out (Past.exclusions lists the reasons): {first}{ellipsis}"
 
 
 def describe_changes(past: Past) -> str:
@@ -205,13 +205,13 @@ def past_of(
     if not isinstance(tasks, Mapping):
         raise DataError(f"past tasks must map names to trials, but got {show(tasks)}")
     changes = SpaceChanges(space, absent or {}, renamed or {})
-    read = {str(name): _read(changes, str(name), trials) for name, trials in tasks.items()}
-    absent_from = _tasks_by_name({name: task.absent for name, task in read.items()})
+    read_tasks = {str(name): _read(changes, str(name), trials) for name, trials in tasks.items()}
+    absent_from = _tasks_by_name({name: task.absent for name, task in read_tasks.items()})
     encoding = with_absence(space, absent_from)
     encoded_tasks: dict[str, Task] = {}
     all_exclusions = list(exclusions)
     constrained = False
-    for name, task in read.items():
+    for name, task in read_tasks.items():
         if task.is_foreign:
             rule = f"a task must have a hyperparameter of the space, {', '.join(space)}"
             all_exclusions.append(Exclusion(name, f"{rule}, but has none"))
@@ -238,7 +238,7 @@ def past_of(
         direction,
         metric,
         {name: names for name, of in absent_from.items() if (names := [name for name in of if name in encoded_tasks])},
-        _tasks_by_name({name: task.unknown for name, task in read.items() if name in encoded_tasks}),
+        _tasks_by_name({name: task.unknown for name, task in read_tasks.items() if name in encoded_tasks}),
         constrained,
     )
 

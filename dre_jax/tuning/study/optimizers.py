@@ -53,7 +53,7 @@ class _Study:
     design: StudyDesign
     params: list[Params] = field(default_factory=list)
     """Configurations of all trials."""
-    asked: dict[int, np.ndarray] = field(default_factory=dict)
+    pending: dict[int, np.ndarray] = field(default_factory=dict)
     """Points of the trials without an outcome, by number."""
     points: dict[int, np.ndarray] = field(default_factory=dict)
     """Points of the trials with a value, by number."""
@@ -68,7 +68,7 @@ class _Study:
 
     @property
     def capacity(self) -> int:
-        return history_capacity(max(len(self.points) + len(self.asked), len(self.failures)))
+        return history_capacity(max(len(self.points) + len(self.pending), len(self.failures)))
 
 
 class Optimizers:
@@ -248,7 +248,7 @@ class Optimizers:
             study = self._studies[name]
             params = self.space.params(points[name])
             trials.append(StudyTrial(name, study.number, params))
-            study.asked[study.number] = self.space.point(params)
+            study.pending[study.number] = self.space.point(params)
             study.params.append(params)
         return trials
 
@@ -271,7 +271,7 @@ class Optimizers:
             study = self._studies.get(trial.study)
             if value is None or study is None:
                 continue
-            point = study.asked.pop(trial.number, None)
+            point = study.pending.pop(trial.number, None)
             if point is None:
                 raise DataError(f"trial {trial.number} of study {trial.study} must be running, but is not")
             if math.isnan(value):
@@ -309,7 +309,7 @@ class Optimizers:
 
 def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
     """Returns a study as arrays, padded to a capacity."""
-    numbers, pending = sorted(study.points), list(study.asked.values())  # in the order of `Optimizer.trials`
+    numbers, pending = sorted(study.points), list(study.pending.values())  # in the order of `Optimizer.trials`
     completed, values = [study.points[number] for number in numbers], [study.values[number] for number in numbers]
 
     def rows(points: Sequence[np.ndarray]) -> Any:

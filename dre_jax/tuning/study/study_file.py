@@ -215,8 +215,8 @@ def _trial(trial: Trial) -> dict[str, Any]:
     record |= {} if trial.cost is None else {"cost": trial.cost}
     if trial.state in ("complete", "stopped"):
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}
-        known = {name: None if math.isnan(value) else value for name, value in trial._constraints.items()}
-        record |= {"constraints": known} if known else {}
+        constraints = {name: None if math.isnan(value) else value for name, value in trial._constraints.items()}
+        record |= {"constraints": constraints} if constraints else {}
         if trial.value is not None:
             record["value"] = _plain_number(trial.value)
         else:

@@ -186,9 +186,9 @@ class Surrogate:
         with suggestion_runtime, jax.enable_x64(False), show_reports(quiet=quiet, callback=progress):
             n_tasks = f"{len(past.tasks)} past {'task' if len(past.tasks) == 1 else 'tasks'}"
             report_progress(f"{entry.name}: compiling, and learning from {n_tasks}")
-            with beside(_keep_and_compare, meta, jax.random.fold_in(key, 2)) as kept:
+            with beside(_keep_and_compare, meta, jax.random.fold_in(key, 2)) as comparison:
                 params = jax.block_until_ready(learner.fit(meta, key))
-                studies, apart = kept.result()
+                studies, apart = comparison.result()
             decisions = decisions_of(learner, params)
             if apart:
                 decisions["past studies"] = (

@@ -155,11 +155,11 @@ class Trial:
         return self._params[name]
 
     def __repr__(self) -> str:
-        more = "" if self.stderr is None else f", stderr={self.stderr!r}"
-        more += "" if self.cost is None else f", cost={self.cost!r}"
-        more += f", constraints={self.constraints}" if self._constraints else ""
+        optional_fields = "" if self.stderr is None else f", stderr={self.stderr!r}"
+        optional_fields += "" if self.cost is None else f", cost={self.cost!r}"
+        optional_fields += f", constraints={self.constraints}" if self._constraints else ""
         value = f"values={self.values}" if self._values else f"value={self.value!r}"
-        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{more})"
+        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{optional_fields})"
 
 
 def outcome_of(trial: Any) -> str:
@@ -220,8 +220,8 @@ def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[st
     """
     if not isinstance(constraints, Mapping) or not all(isinstance(name, str) for name in constraints):
         raise DataError(f"constraints must map names to numbers, but got {constraints!r}")
-    known = {name: math.nan if value is None else value for name, value in constraints.items()}
-    values = {name: objective_value(value, f"constraint {name!r}") for name, value in known.items()}
+    numbers = {name: math.nan if value is None else value for name, value in constraints.items()}
+    values = {name: objective_value(value, f"constraint {name!r}") for name, value in numbers.items()}
     for name, value in values.items():
         if math.isnan(value):
             values[name] = math.nan  # the one object, so that equal trials are equal

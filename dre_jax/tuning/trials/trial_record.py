@@ -86,8 +86,8 @@ def encode_trials(
         np.array([encoding.point for encoding in group]).reshape(-1, encoder.n_parts) for group in encodings
     )
     identities = [frozenset(encoding.identity for encoding in group) for group in encodings]
-    known = frozenset[bytes]().union(*identities)
-    return EncodedTrials(observations, points, pending_points, failed_points, known, identities[1])
+    all_identities = frozenset[bytes]().union(*identities)
+    return EncodedTrials(observations, points, pending_points, failed_points, all_identities, identities[1])
 
 
 def with_failed(study: EncodedTrials, mask: np.ndarray) -> EncodedTrials:

@@ -24,5 +24,5 @@ def with_backend(backends: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
       >>> with_backend(with_backend([])) == [backend()]
       True
     """
-    mine = backend()
-    return [*backends, *([] if mine in backends else [mine])]
+    current = backend()
+    return [*backends, *([] if current in backends else [current])]
