@@ -136,6 +136,7 @@ def _counted(study: Study, together: Sequence[str]) -> Study:
 def curves_of(families: Sequence[TableFamily | LiveFamily], args: argparse.Namespace) -> dict[str, Any]:
     """Returns the mean regret of each rival after the design and after each trial, by family, with numbers of tasks."""
     searches, frame = read_families(families, args, range(args.trials + 1))
+    frame = frame[frame.index.get_level_values("seed") < args.seeds]
     tasks = Counter(family for family, _ in {study[1:3] for study in searches})
     return {"tasks": dict(tasks), "families": mean_curves(frame)}
 

@@ -71,6 +71,7 @@ def paint(figure: Figure, content: Mapping[str, Any], colours: tuple[str, ...], 
 def _line(axes: Any, curve: Mapping[str, list[float]], colour: str, legend: str, is_first: bool) -> None:
     value, error = np.asarray(curve["regret"]), np.asarray(curve["error"])
     at = np.arange(len(value))
-    low, high = np.maximum(value - error, _LOWEST / 10), np.maximum(value + error, _LOWEST / 10)
-    axes.fill_between(at, low, high, color=colour, alpha=0.2 if is_first else 0.1, lw=0)
+    if is_first:
+        low, high = np.maximum(value - error, _LOWEST / 10), np.maximum(value + error, _LOWEST / 10)
+        axes.fill_between(at, low, high, color=colour, alpha=0.2, lw=0)
     axes.plot(at, np.maximum(value, _LOWEST / 10), color=colour, lw=2.2 if is_first else 1.3, label=legend)
