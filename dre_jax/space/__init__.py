@@ -1,5 +1,1 @@
-"""Search spaces of a user's own model: hyperparameters, encodings, JSON, and HPO-B's spaces."""
-
-from dre_jax.space.space import Params, Space
-
-__all__ = ["Params", "Space"]
+"""Search spaces: hyperparameters, conditions and rules, their encoding, and the spaces of other libraries."""
