@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from command_line import errors_in_one_line
 from derive_data import Derivation, Folding, derive, draw_designs, fold, folder
+from rivals.outcomes import scaled_regret
 from rivals.random_gaps import Sizes, live_curves
 from scipy.special import gammaln
 from scipy.stats import t as student_t
@@ -197,20 +198,19 @@ def live_regrets(sample: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np
       sample: values of random configurations, f64[n].
       values: of the trials of each search, f64[designs, T + 2]; a design of two comes first.
     """
-    best, n = float(sample.max()), len(sample)
-    scale = max(best - float(np.median(sample)), 1e-12)
+    best, median, n = float(sample.max()), float(np.median(sample)), len(sample)
     traces = np.maximum.accumulate(values, axis=1)[:, 1:]
     design, n_trials = np.array([n, n + 1]), traces.shape[1] - 1
     expected = [expected_random(np.append(sample, each[:2]), design, n_trials) for each in values]
-    return (best - traces) / scale, (best - np.array(expected)) / scale
+    return scaled_regret(traces, best, median), scaled_regret(np.array(expected), best, median)
 
 
 def regrets_of(task: Task, design: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the regrets after each trial of a method and of random search, two f64[T + 1]."""
     response = unit_scale(task.y)
-    scale = max(1.0 - float(np.median(response)), 1e-12)
+    median = float(np.median(response))
     random = expected_random(response, np.asarray(design), len(trace) - 1)
-    return (1.0 - np.asarray(trace)) / scale, (1.0 - random) / scale
+    return scaled_regret(np.asarray(trace), 1.0, median), scaled_regret(random, 1.0, median)
 
 
 def expected_random(response: np.ndarray, design: np.ndarray, n_trials: int) -> np.ndarray:

@@ -14,7 +14,6 @@ Install the rivals with ``pip install -r scripts/rivals/requirements.txt``; one 
 import argparse
 import math
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -76,9 +75,10 @@ def main(arguments: list[str] | None = None) -> int:
         if not all(Study(rival, family.name, task, seed) in done for task in samples_of(family))
     ]
     has_failed = run_jobs(jobs, args.out, args.workers)
-    print_tables(families, rivals, args)
+    searches, frame = read_families(families, args)
+    print_tables(searches, frame, rivals, args)
     if args.curves:
-        write_json(args.curves, curves_of(families, args))
+        write_json(args.curves, curves_of(frame, args.seeds))
     return int(has_failed)
 
 
@@ -114,15 +114,15 @@ def installed(rivals: Sequence[str]) -> Iterator[str]:
 
 
 def read_families(
-    families: Sequence[TableFamily | LiveFamily], args: argparse.Namespace, at: Sequence[int]
+    families: Sequence[TableFamily | LiveFamily], args: argparse.Namespace
 ) -> tuple[dict[Study, Search], pd.DataFrame]:
-    """Returns the searches of all tasks of the families, and their regrets after some numbers of trials.
+    """Returns the searches of all tasks of the families, and their regrets after the design and after each trial.
 
     Families that count as one have its name, and the names of their tasks begin with their own.
     """
     samples = {(family.name, name): values for family in families for name, values in samples_of(family).items()}
     searches = {study: found for study, found in read_searches(args.out, args.trials).items() if study[1:3] in samples}
-    frame = frame_of(searches, samples, at, args.trials)
+    frame = frame_of(searches, samples, range(args.trials + 1), args.trials)
     names = {study: _counted(study, args.together) for study in searches}
     frame.index = pd.MultiIndex.from_tuples([names[Study(*key)] for key in frame.index], names=Study._fields)
     return {names[study]: found for study, found in searches.items()}, frame
@@ -133,17 +133,18 @@ def _counted(study: Study, together: Sequence[str]) -> Study:
     return study if family == study.family else study._replace(family=family, task=f"{study.family}/{study.task}")
 
 
-def curves_of(families: Sequence[TableFamily | LiveFamily], args: argparse.Namespace) -> dict[str, Any]:
+def curves_of(frame: pd.DataFrame, n_seeds: int) -> dict[str, Any]:
     """Returns the mean regret of each rival after the design and after each trial, by family, with numbers of tasks."""
-    searches, frame = read_families(families, args, range(args.trials + 1))
-    frame = frame[frame.index.get_level_values("seed") < args.seeds]
-    tasks = Counter(family for family, _ in {study[1:3] for study in searches})
-    return {"tasks": dict(tasks), "families": mean_curves(frame)}
+    tasks = frame.index.droplevel(["rival", "seed"]).unique().get_level_values("family")
+    frame = frame[frame.index.get_level_values("seed") < n_seeds]
+    return {"tasks": tasks.value_counts(sort=False).to_dict(), "families": mean_curves(frame)}
 
 
-def print_tables(families: Sequence[TableFamily | LiveFamily], rivals: Sequence[str], args: argparse.Namespace) -> None:
+def print_tables(
+    searches: dict[Study, Search], frame: pd.DataFrame, rivals: Sequence[str], args: argparse.Namespace
+) -> None:
     """Prints a table of the tasks with a past and one of those without, and with `--by-family` one for each family."""
-    searches, frame = read_families(families, args, [t for t in AT if t <= args.trials])
+    frame = frame[[t for t in AT if t <= args.trials]]
     selected = {study: found for study, found in searches.items() if study.rival in rivals and study.seed < args.seeds}
     with_past = {study[1:3] for study in selected if RIVALS[study.rival].transfer}
     for title, has_past in (("with", True), ("without", False)):

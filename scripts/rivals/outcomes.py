@@ -10,6 +10,16 @@ from rivals.registry import RIVALS
 from rivals.search import Search
 
 
+def scaled_regret(values: np.ndarray, best: float, median: float) -> np.ndarray:
+    """Returns the regrets of values, 0 at the best one and 1 at the median, of the shape of the values.
+
+    Example:
+      >>> scaled_regret(np.array([0.0, 1.0, 2.0]), best=2.0, median=1.0).tolist()
+      [2.0, 1.0, 0.0]
+    """
+    return np.asarray((best - values) / max(best - median, 1e-12))
+
+
 def regrets(values: Sequence[float], best: float, median: float, n_design: int, trials: int) -> np.ndarray:
     """Returns the regret f64[trials + 1] after the design and after each trial.
 
@@ -21,7 +31,7 @@ def regrets(values: Sequence[float], best: float, median: float, n_design: int, 
     """
     highest = np.maximum.accumulate(values)[n_design - 1 :][: trials + 1]
     highest = np.pad(highest, (0, trials + 1 - len(highest)), mode="edge")
-    return np.asarray((best - highest) / max(best - median, 1e-12))
+    return scaled_regret(highest, best, median)
 
 
 def frame_of(
