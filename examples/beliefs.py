@@ -1,10 +1,10 @@
-"""Beliefs of a tuner: what it expects of a hyperparameter, after two trials and after eight.
+"""Predictions of a tuner: the error rate along a hyperparameter, after two trials and after eight.
 
-A shipped surrogate knows how support vector machines do on other data sets; every trial corrects it. The data set here
-is drawn for the purpose. ``optimizer.predict`` returns the error rate that the tuner expects of any configuration, and
-the standard deviation of what it does not know, here along ``C`` with all other hyperparameters of the best trial.
+A shipped surrogate has learned how support vector machines perform on other data sets; every trial corrects it. The
+data set of this example is generated. ``optimizer.predict`` returns the expected error rate of any configuration, and
+its standard deviation. The example varies ``C``; all other hyperparameters are those of the best trial.
 
-The script prints the best trial, and how far the expectations are from the truth: the error rates of all these
+The script prints the best trial, and the mean distance between the predictions and the error rates of the same
 configurations by cross-validation. It draws both as ``beliefs.png``.
 
 ``python examples/beliefs.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
@@ -27,12 +27,12 @@ AFTER = (2, 8)
 
 
 def error(params: dict) -> float:
-    """The value to minimise."""
+    """Returns the value to minimise."""
     return 1.0 - float(cross_val_score(SVC(**params), *DATA, cv=5).mean())
 
 
 def main() -> None:
-    """Searches, and asks the tuner along C."""
+    """Runs a search, and predicts error rates along C."""
     args = options(__doc__, "few values of C").parse_args()
     costs = np.geomspace(0.01, 1000.0, 9 if args.quick else 33)
     optimizer = Optimizer(surrogate=Surrogate.pretrained("svc"), direction="minimize", seed=0)

@@ -1,12 +1,12 @@
-"""Trials of different costs: boosted trees, of which more and deeper ones take longer.
+"""Trials of different costs: more and deeper boosted trees take longer to fit.
 
-A tuner that is told the cost of each trial divides the expected improvement by it, and so tries cheap configurations
-first. The cost here is the number of trees times their depth, to which the time of a fit is about proportional; seconds
-do as well.
+If you report the cost of each trial, the tuner divides the expected improvement by the cost, and so tries cheap
+configurations first. The cost here is the number of trees times their depth; the time of a fit is about proportional
+to it. Seconds work as well.
 
-The script searches until a total cost is spent, with three seeds, with and without costs, prints the best error after
-half of it and at the end, and draws both against the cost spent as ``costs.png``. Costs help where, as on these noisy
-data, small models are as good as large ones.
+The script searches until a total cost is spent, with three seeds, with and without costs. It prints the best error
+after half of the cost and at the end, and draws the best error against the cost as ``costs.png``. Costs help if small
+models are as good as large models, as on these noisy data.
 
 ``python examples/costs.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
 """
@@ -35,13 +35,13 @@ Curve = tuple[np.ndarray, np.ndarray]
 
 
 def error(params: dict) -> float:
-    """The value to minimise."""
+    """Returns the value to minimise."""
     model = GradientBoostingRegressor(**params, random_state=0)
     return -float(cross_val_score(model, *DATA, cv=3, scoring="neg_root_mean_squared_error").mean())
 
 
 def search(total: float, seed: int, *, tell_cost: bool) -> Curve:
-    """Searches until the total cost is spent."""
+    """Runs a search until the total cost is spent."""
     optimizer = Optimizer(SPACE, seed=seed)
     costs, errors = [0.0], []
     while costs[-1] < total:
@@ -54,14 +54,14 @@ def search(total: float, seed: int, *, tell_cost: bool) -> Curve:
 
 
 def main() -> None:
-    """Searches with and without costs, and draws both."""
+    """Runs searches with and without costs, and draws both."""
     args = options(__doc__, "one seed, and a third of the cost").parse_args()
     total, seeds = (3000, 1) if args.quick else (9000, 3)
     grid = np.linspace(0.0, total, 200)
     by_search = {}
     for name, tell_cost in (("with costs", True), ("without costs", False)):
         curves = [search(total, seed, tell_cost=tell_cost) for seed in range(seeds)]
-        # The best error that a trial has given by then; before the first one ends, its own.
+        # The best error of the trials that have ended by then; before the first trial has ended, its own error.
         best = np.array([errors[np.maximum(np.searchsorted(costs, grid, "right") - 1, 0)] for costs, errors in curves])
         by_search[name] = best
         trials = sum(len(costs) for costs, _ in curves) / seeds

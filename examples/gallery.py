@@ -16,7 +16,7 @@ from dre_jax.report.style import COLOURS, new_figure
 
 
 def options(text: str, quick: str) -> argparse.ArgumentParser:
-    """The options of every example; what is said of it, and what ``--quick`` leaves out."""
+    """Returns a parser with the options of every example; the texts describe the example and its ``--quick``."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=_folder, default=Path(), help="folder of the picture; the current one by default")
     parser.add_argument("--quick", action="store_true", help=quick)
@@ -29,7 +29,7 @@ def _folder(text: str) -> Path:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Runs an example; errors of the library's, and an interrupt, end it in one line."""
+    """Runs an example; an error of the library, or an interrupt, ends it with one line."""
     name = Path(sys.argv[0]).name
     try:
         main()
@@ -50,7 +50,7 @@ def report(files: Mapping[str, Path], out: Path, at: Sequence[int]) -> None:
 
 
 def draw_best(at: np.ndarray, curves: Mapping[str, np.ndarray], path: Path, xlabel: str, ylabel: str) -> None:
-    """Best values so far f64[seeds, n] by search, at f64[n]: the mean, and every seed in a thin line."""
+    """Draws best values so far, f64[seeds, n] by search, at f64[n]: means, and each seed as a thin line."""
     means = np.concatenate([best.mean(axis=0) for best in curves.values()])
     with new_figure((6.4, 3.8), path) as figure:
         axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel)

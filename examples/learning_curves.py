@@ -1,11 +1,11 @@
-"""Learning curves: a network by epochs, whose trials are stopped once they will hardly become the best.
+"""Learning curves: stop a trial of a network once it is unlikely to become the best.
 
-Random configurations of a network on three data sets are the past: their validation losses by epoch. Then a study on
-another data set reports each trial's loss after every epoch, and ends the trial when ``should_stop`` says so. The study
-learns from them how curves continue; its own curves overrule past curves that do not fit.
+The past curves are the validation losses by epoch of random configurations of a network on three data sets. A study on
+another data set learns from these curves how losses continue; its own curves overrule past curves that do not fit. The
+study reports each trial's loss after every epoch, and ends the trial when ``should_stop`` returns True.
 
-The script prints the number of trials and epochs. It draws the losses by epoch as ``learning_curves.png``: in blue of
-trials that ran to the end, in black of the best, and in orange of those that were stopped, which end with a cross.
+The script prints the number of trials and epochs. It draws the losses by epoch as ``learning_curves.png``: blue trials
+ran to the end, the best trial is black, and stopped trials are orange and end with a cross.
 
 ``python examples/learning_curves.py [--out FOLDER] [--quick]``; needs ``'dre_jax[optuna,sklearn]'``
 """
@@ -53,7 +53,7 @@ def past_curves(n: int) -> PastCurves:
 
 
 def main() -> None:
-    """Tunes and draws."""
+    """Runs the study, and draws its curves."""
     args = options(__doc__, "a shorter study").parse_args()
     warnings.simplefilter("ignore")
     data = datasets.load_digits(return_X_y=True)

@@ -1,10 +1,10 @@
-"""Tune a scikit-learn model by ask and tell, two trials at a time, with trials that fail; the study is kept in a file.
+"""Tune a scikit-learn model by ask and tell, two trials at a time, with failed trials and a study file.
 
-The model is a logistic regression on breast cancer data, with a hyperparameter that is there for one kind of penalty
-only. An elastic net that is lasso alone counts as a training that fails: it is not tried again.
+The model is a logistic regression on breast cancer data. One hyperparameter is active only for one kind of penalty. The
+example treats an elastic net that is nearly a lasso as a failed training; the tuner does not try it again.
 
-The script prints how many trials there are, how many failed and the best, and draws the study as ``live_model.png``.
-Run it again with the same ``--study``, and the study resumes.
+The script prints the number of trials, the number of failed trials and the best trial. It draws the study as
+``live_model.png``. Run the script again with the same ``--study`` to resume the study.
 
 ``python examples/live_model.py [--study study.json] [--out FOLDER] [--quick]``; needs ``'dre_jax[optuna,sklearn]'``
 """
@@ -37,7 +37,7 @@ ROUNDS, AT_ONCE = 6, 2
 
 
 def log_loss(C: float, penalty: str, l1_ratio: float = 0.0) -> float | None:
-    """Cross-validated; None where the training fails, as it does for an elastic net that is lasso alone."""
+    """Returns the cross-validated loss; None if the training fails, as for an elastic net that is nearly a lasso."""
     if penalty == "elastic net" and l1_ratio > 0.95:
         return None
     options: dict[str, Any] = {"solver": "lbfgs"}
@@ -48,9 +48,9 @@ def log_loss(C: float, penalty: str, l1_ratio: float = 0.0) -> float | None:
 
 
 def main() -> None:
-    """Asks, trains, tells, and draws."""
+    """Runs the study, and draws it."""
     parser = options(__doc__, "two rounds of trials")
-    parser.add_argument("--study", type=Path, help="by default a new file that is thrown away")
+    parser.add_argument("--study", type=Path, help="study file; by default, a temporary file")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = args.study or Path(folder) / "study.json"

@@ -1,13 +1,12 @@
 """200 runs in one call, and their report.
 
-Ten test tasks of four search spaces that the library carries, from five initial designs each, are 200 runs of Bayesian
-optimisation. One call makes all of them for a method by name: they are compiled and shared out over the cores, and each
-is in the result file when it is finished, so an interrupted call resumes when it is made again. The report compares the
-result files of several methods.
+Four bundled search spaces with ten test tasks each, from five initial designs, make 200 runs of Bayesian optimisation.
+One call compiles all runs of a method and distributes them over the cores. The call writes each finished run to the
+result file; repeat an interrupted call to resume it. The report compares the result files of several methods.
 
-The script prints how long each call took and the methods' mean regret (0 is the best row of a task's table, 1 the
-worst) with its standard error over tasks, and leaves ``many_runs/`` with the result files, the figures, of which
-``regret.png`` is one, and ``report.html``, which holds all of it.
+The script prints the time of each call, and each method's mean regret (0 is the best row of a task's table, 1 the
+worst) with its standard error over tasks. It writes the folder ``many_runs/`` with the result files, the figures (such
+as ``regret.png``) and ``report.html``, which has all results.
 
 ``python examples/many_runs.py [--out FOLDER] [--quick]``
 """
@@ -22,13 +21,13 @@ from dre_jax.data import bundled
 from dre_jax.hpob.evaluation import run_hpob
 from dre_jax.runtime.setup import prepare
 
-METHODS = ("gcp", "gp", "random")  # a Gaussian copula of past tasks; a Gaussian process; chance
+METHODS = ("gcp", "gp", "random")  # a Gaussian copula of past tasks; a Gaussian process; random search
 
 
 def main() -> None:
-    """Runs the methods, and reports."""
+    """Runs the methods, and writes the report."""
     args = options(__doc__, "two methods, one search space, one design").parse_args()
-    prepare()  # one device a core
+    prepare()  # one device per core
     methods, spaces, designs = (("gp", "random"), ["svm"], ["test0"]) if args.quick else (METHODS, None, None)
     trials, out = 10, args.out / "many_runs"
     files = {}

@@ -1,11 +1,12 @@
 """A controller for each of many machines: searches of a simulation in JAX, all in one program.
 
-A cart of unknown mass on a spring has to go to a position and stay there; a controller pulls with the force
-``kp * error - kd * speed``, whose two gains are tuned. The simulation is JAX, so ``optimize_functions`` compiles the
-searches of all masses and seeds together with it: they run on all cores, or side by side on a GPU.
+A cart of unknown mass on a spring must move to a position and stay there. A controller pulls with the force
+``kp * error - kd * speed``; the searches tune its two gains. The simulation is written in JAX, so
+``optimize_functions`` compiles it together with the searches of all masses and seeds. The searches run on all cores, or
+side by side on a GPU.
 
-The script prints the mean cost of the best gains and how many trials a second there were, and leaves
-``many_searches.png``: the best cost against trials, by a Gaussian process and by random search.
+The script prints the mean cost of the best gains and the number of trials per second. It draws the best cost against
+trials, for a Gaussian process and for random search, as ``many_searches.png``.
 
 ``python examples/many_searches.py [--out FOLDER] [--quick]``
 """
@@ -26,7 +27,7 @@ STEPS, SECONDS = 200, 0.02  # of the simulation
 
 
 def cost(mass: jax.Array, gains: dict[str, jax.Array]) -> jax.Array:
-    """The mean square of the error and of a thousandth of the force over four seconds."""
+    """Returns the mean square of the error and of a thousandth of the force, over four seconds."""
 
     def step(state: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         position, speed = state
@@ -40,7 +41,7 @@ def cost(mass: jax.Array, gains: dict[str, jax.Array]) -> jax.Array:
 
 
 def main() -> None:
-    """Tunes, prints and draws."""
+    """Runs the searches, prints and draws their results."""
     args = options(__doc__, "few masses and seeds").parse_args()
     n_masses, n_seeds, trials = (2, 2, 10) if args.quick else (10, 10, 25)
     masses = np.geomspace(0.2, 5.0, n_masses).astype(np.float32)

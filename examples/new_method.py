@@ -1,14 +1,14 @@
 """A method of your own in 30 lines, beside two of the library's.
 
-A method is a frozen dataclass with two pure functions: ``fit`` learns from past tasks, and ``acquire`` values
-candidates, the higher the sooner. The one here expects of a configuration what was good nearby in past tasks, corrects
-that by what the trials have shown nearby, and adds a bonus where nothing has been tried. ``run_hpob`` compiles it and
-puts it to 50 runs at once, ten tasks from five initial designs each.
+A method is a frozen dataclass with two pure functions. ``fit`` learns from past tasks. ``acquire`` returns a value for
+each candidate; the candidate with the highest value is evaluated next. This method predicts a response from past tasks
+at nearby configurations, corrects the prediction by nearby trials, and adds a bonus far from all trials. ``run_hpob``
+compiles the method for 50 runs at once: ten tasks from five initial designs each.
 
 The script prints the mean regret (0 is the best row of a task's table, 1 the worst) of the new method, of a Gaussian
-process, which learns from nothing but the trials, and of random search, and leaves the report in ``new_method/``, of
-which ``regret.png`` is a figure. What else a method may do, and how it gets a name for the command line, is in
-``docs/how-to/extend.md``.
+process, which learns from the trials alone, and of random search. It writes the report, with the figure
+``regret.png``, to ``new_method/``. ``docs/how-to/extend.md`` explains the other functions of a method, and how it gets
+a name for the command line.
 
 ``python examples/new_method.py [--out FOLDER] [--quick]``
 """
@@ -28,20 +28,20 @@ from dre_jax.search import Candidates, History
 
 @dataclass(frozen=True, kw_only=True)
 class Nearby:
-    """Smooths responses nearby, in past tasks and in the trials."""
+    """Averages the responses of nearby configurations, in past tasks and in the trials."""
 
     width: float = 0.2
-    """Of a neighbourhood, in the unit cube."""
+    """Width of a neighbourhood, in the unit cube."""
     bonus: float = 0.1
-    """For what nothing is known of."""
+    """Bonus of a candidate without trials nearby."""
 
     def fit(self, meta: SearchSpace, key: Array) -> tuple[Array, Array]:
-        """Every fifth row of the past tasks, f32[R, D], and its response on its task's scale, f32[R]."""
+        """Returns every fifth row of the past tasks, f32[R, D], and its response on its task's scale, f32[R]."""
         table = build_table(meta.train)
         return table.x[::5], table.response[::5]
 
     def acquire(self, params: tuple[Array, Array], history: History, candidates: Candidates, key: Array) -> Array:
-        """f32[N]: expectation and bonus. Empty slots of the history have a weight of 0."""
+        """Returns prediction plus bonus, f32[N]. Empty slots of the history have a weight of 0."""
         worst = jnp.min(history.response, where=history.where, initial=jnp.inf)
         best = jnp.max(history.response, where=history.where, initial=-jnp.inf)
         response = (history.response - worst) / jnp.maximum(best - worst, 1e-6)
@@ -60,7 +60,7 @@ class Nearby:
 
 
 def main() -> None:
-    """Evaluates all three, and reports."""
+    """Runs the three methods, and writes the report."""
     args = options(__doc__, "one initial design, no Gaussian process").parse_args()
     methods = {"Nearby (the new method)": Nearby(), "random search": "random", "Gaussian process": "gp"}
     if args.quick:

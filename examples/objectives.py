@@ -1,8 +1,9 @@
 """Two objectives: the error of boosted trees and their size.
 
 Boosted trees predict better with more trees, up to a point, and are smaller with fewer. No single configuration is the
-best; the front holds those that no other one beats in both. The optimizer asks for 40 configurations, and random search
-draws as many. The script prints both fronts' hypervolumes, and draws all trials as ``objectives.png``.
+best. The front has the configurations that no other configuration beats in both objectives. The optimizer suggests 40
+configurations, and random search draws 40. The script prints the hypervolumes of both fronts, and draws all trials as
+``objectives.png``.
 
 ``python examples/objectives.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
 """
@@ -29,11 +30,11 @@ SPACE = Space(
     }
 )
 REFERENCE = np.array([5.0, 4.5])
-"""Error and size: hypervolumes are up to here."""
+"""The reference point of hypervolumes: error and size."""
 
 
 def evaluate(params: dict) -> dict[str, float]:
-    """The root mean squared error over three folds, and the decimal logarithm of the number of nodes of all trees."""
+    """Returns the root mean squared error over three folds, and the decimal logarithm of the number of tree nodes."""
     X, y = make_friedman1(300, noise=0.5, random_state=0)
     model = GradientBoostingRegressor(**params, random_state=0)
     scores = cross_validate(model, X, y, cv=3, scoring="neg_root_mean_squared_error", return_estimator=True)
@@ -42,7 +43,7 @@ def evaluate(params: dict) -> dict[str, float]:
 
 
 def main() -> None:
-    """Searches, and draws both fronts."""
+    """Runs both searches, and draws their fronts."""
     arguments = options(__doc__, "12 trials in place of 40").parse_args()
     n = 12 if arguments.quick else 40
     directions = {"error": "minimize", "size": "minimize"}

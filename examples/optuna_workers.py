@@ -1,12 +1,12 @@
-"""Four workers tune one model, each in a process of its own; what they share is a journal file.
+"""Four workers tune one model, each in its own process; they share a journal file.
 
-Every worker asks Optuna's study what has been tried, running trials of the others among it, and tells it what it found.
-All have the same seed, and no two try the same. The model is a support vector machine that tells three kinds of wine
-apart.
+Every worker reads all trials of Optuna's study from the journal, including running trials of the other workers, and
+writes its own trials to the journal. All workers have the same seed, and no two workers try the same configuration. The
+model is a support vector machine that classifies three kinds of wine.
 
-The script prints how many configurations were tried and the best of them, and draws them all as
-``optuna_workers.png``, a marker for each worker, colours for the accuracy of 5-fold cross-validation. Run it again with
-the same ``--journal``, on any machine that sees the file, and the study resumes.
+The script prints the number of configurations and the best configuration. It draws all configurations as
+``optuna_workers.png``: markers show the worker, and colours show the accuracy of 5-fold cross-validation. To resume the
+study, run the script again with the same ``--journal``, on any machine that can read the file.
 
 ``python examples/optuna_workers.py [--journal study.log] [--out FOLDER] [--quick]``, with ``pip install
 'dre_jax[optuna,sklearn]'``
@@ -41,14 +41,14 @@ MARKERS = ("o", "s", "^", "D")
 
 
 def accuracy(trial: optuna.Trial) -> float:
-    """The score to maximise."""
+    """Returns the score to maximise."""
     C, gamma = trial.suggest_float("C", 1e-3, 1e3, log=True), trial.suggest_float("gamma", 1e-5, 10.0, log=True)
     model = make_pipeline(StandardScaler(), SVC(C=C, gamma=gamma))
     return float(cross_val_score(model, X, Y, cv=5).mean())
 
 
 def study_in(journal: str) -> optuna.Study:
-    """The study, which the first to come creates."""
+    """Returns the study; the first process creates it."""
     return optuna.create_study(
         study_name="wine",
         storage=JournalStorage(JournalFileBackend(journal)),
@@ -59,19 +59,19 @@ def study_in(journal: str) -> optuna.Study:
 
 
 def work(journal: str, worker: int, trials: int) -> None:
-    """A worker; its trials have its number."""
+    """Runs the trials of a worker, which have the worker's number as an attribute."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
     def numbered(trial: optuna.Trial) -> float:
         trial.set_user_attr("worker", worker)
         return accuracy(trial)
 
-    with contextlib.suppress(KeyboardInterrupt):  # which ends all of them, and the first process says so
+    with contextlib.suppress(KeyboardInterrupt):  # it ends all workers, and the first process reports it
         study_in(journal).optimize(numbered, n_trials=trials)
 
 
 def draw(trials: list[optuna.trial.FrozenTrial], path: Path) -> None:
-    """Every trial in the plane of C and gamma."""
+    """Draws every trial in the plane of C and gamma."""
     with new_figure((6.4, 4.2), path) as figure:
         axes = figure.add_subplot(xscale="log", yscale="log", xlabel="C", ylabel="gamma")
         best = max(trial.value for trial in trials)
@@ -89,9 +89,9 @@ def draw(trials: list[optuna.trial.FrozenTrial], path: Path) -> None:
 
 
 def main() -> None:
-    """Starts the workers, says what they have found, and draws it."""
+    """Starts the workers, prints the best trial, and draws all trials."""
     parser = options(__doc__, "two workers, three trials each")
-    parser.add_argument("--journal", type=Path, help="by default a new file that is thrown away")
+    parser.add_argument("--journal", type=Path, help="journal file; by default, a temporary file")
     args = parser.parse_args()
     count, trials = (2, 3) if args.quick else (4, 8)
     optuna.logging.set_verbosity(optuna.logging.WARNING)

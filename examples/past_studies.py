@@ -1,12 +1,13 @@
-"""20 past Optuna studies of a model become a surrogate, and the surrogate begins a new study well.
+"""A surrogate learns from 20 past Optuna studies of a model, and starts a new study.
 
-Whoever tunes the same model again and again has studies of other data sets. Here 20 are made first, random searches of
-a support vector machine on pairs of digits and on data sets drawn for the purpose; yours are read from their storage
-instead. A surrogate learns from them, is kept in a folder, and suggests in a new study, of three kinds of wine.
+If you tune the same model again and again, you have studies of other data sets. This example first makes 20 such
+studies: random searches of a support vector machine on pairs of digits and on generated data sets. With ``--storage``,
+it reads your studies instead. A surrogate learns from the studies, is saved in a folder, and makes suggestions in a new
+study, which classifies three kinds of wine.
 
-The script prints how many studies were learned from, and the five that are most like the new study. It draws what
-helped as ``past_studies-sources.png``. It prints the best accuracy after each trial of the new study, with the
-surrogate and with Optuna's TPE, means of several seeds, and draws both as ``past_studies.png``.
+The script prints the number of past studies, and the five that agree most with the new study. It draws which past
+studies helped as ``past_studies-sources.png``. It prints the best accuracy after each trial of the new study, with the
+surrogate and with Optuna's TPE (means over several seeds), and draws both as ``past_studies.png``.
 
 ``python examples/past_studies.py [--storage sqlite:///studies.db] [--surrogate FOLDER] [--out FOLDER] [--quick]``, with
 ``pip install 'dre_jax[optuna,sklearn]'``
@@ -40,7 +41,7 @@ NEW = load_wine(return_X_y=True)
 
 
 def past_data() -> Iterator[tuple[str, Data]]:
-    """20 data sets with two classes."""
+    """Yields 20 data sets with two classes."""
     X, y = load_digits(return_X_y=True)
     for one, other in list(combinations(range(10), 2))[::4][:10]:
         rows = np.flatnonzero((y == one) | (y == other))[:150]
@@ -51,7 +52,7 @@ def past_data() -> Iterator[tuple[str, Data]]:
 
 
 def accuracy(trial: optuna.Trial, data: Data) -> float:
-    """The score to maximise."""
+    """Returns the score to maximise."""
     C, gamma = trial.suggest_float("C", 1e-3, 1e3, log=True), trial.suggest_float("gamma", 1e-5, 10.0, log=True)
     X, y = data
     scaled = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)
@@ -59,7 +60,7 @@ def accuracy(trial: optuna.Trial, data: Data) -> float:
 
 
 def make_past(storage: optuna.storages.BaseStorage) -> None:
-    """Studies that somebody left behind."""
+    """Makes the past studies."""
     for i, (name, data) in enumerate(past_data()):
         sampler = optuna.samplers.RandomSampler(seed=i)
         study = optuna.create_study(study_name=name, storage=storage, sampler=sampler, direction="maximize")
@@ -67,22 +68,22 @@ def make_past(storage: optuna.storages.BaseStorage) -> None:
 
 
 def new_study(sampler: optuna.samplers.BaseSampler, trials: int) -> list[optuna.trial.FrozenTrial]:
-    """Trials of the new study."""
+    """Returns the trials of the new study."""
     study = optuna.create_study(sampler=sampler, direction="maximize")
     study.optimize(lambda trial: accuracy(trial, NEW), n_trials=trials)
     return study.trials
 
 
 def best_so_far(studies: Iterable[list[optuna.trial.FrozenTrial]]) -> np.ndarray:
-    """f64[studies, trials]"""
+    """Returns the best values so far, f64[studies, trials]."""
     return np.array([np.maximum.accumulate([trial.value for trial in trials]) for trials in studies])
 
 
 def main() -> None:
-    """Learns from the past, keeps what was learned, and searches with it."""
+    """Fits a surrogate to the past studies, saves it, and runs new studies with it."""
     parser = options(__doc__, "a surrogate that learns in a second, one seed, five trials")
-    parser.add_argument("--storage", help="of past studies; by default 20 are made")
-    parser.add_argument("--surrogate", help="where it is kept; by default it is thrown away")
+    parser.add_argument("--storage", help="storage of past studies; by default, the example makes 20")
+    parser.add_argument("--surrogate", help="folder of the surrogate; by default, a temporary folder")
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     seeds, trials = (range(1), 5) if args.quick else (range(5), 15)

@@ -2,8 +2,8 @@
 
 The repository holds LCBench, FCNet, NAS-Bench-201, TabRepo, PD1 and HPO-B as one folder each: ``configspace.json``,
 ``metadata.json``, configurations in parquet files, and an array of learning curves. The value of a configuration is the
-mean over seeds of the last number of its curve. The folder does not say whether the objective is minimised. Needs
-``pip install pandas pyarrow``.
+mean over seeds of the last number of its curve. The folder does not say whether the objective is minimised, so the
+command needs the direction. The script needs ``pip install pandas pyarrow``.
 
 ``python examples/syne_tune.py FOLDER DIRECTION [--objective NAME] [--surrogate OUT]``
 """
@@ -23,13 +23,13 @@ from dre_jax.tuning import Categorical, Float, Int, Past, Space, Surrogate, from
 
 
 def read_space(path: Path) -> Space:
-    """The search space of a ``configspace.json``; constants are left out."""
+    """Returns the search space of a ``configspace.json`` without its constants."""
     domains = json.loads(path.read_text())
     return Space({name: parameter(domain) for name, domain in domains.items() if isinstance(domain, dict)})
 
 
 def parameter(domain: dict[str, Any]) -> Float | Int | Categorical:
-    """The hyperparameter of a domain; ordinals and finite ranges are ordered categoricals."""
+    """Returns the hyperparameter of a domain; ordinals and finite ranges are ordered categoricals."""
     kind, options = domain["domain_cls"], domain["domain_kwargs"]
     if kind in ("Float", "Integer"):
         log = "Log" in domain.get("sampler_cls", "") and options["lower"] > 0
@@ -42,7 +42,7 @@ def parameter(domain: dict[str, Any]) -> Float | Int | Categorical:
 
 
 def read_benchmark(folder: Path, *, direction: str, objective: str | None = None) -> Past:
-    """The past tasks in a folder, whose configurations are the same for all tasks or each task's own."""
+    """Returns the past tasks in a folder; all tasks share their configurations, or each task has its own."""
     metadata, space = json.loads((folder / "metadata.json").read_text()), read_space(folder / "configspace.json")
     column = metadata["objectives_names"].index(objective or metadata["metric_default"])
     shared = (folder / "hyperparameters.parquet").exists()
@@ -51,7 +51,7 @@ def read_benchmark(folder: Path, *, direction: str, objective: str | None = None
     for index, task in enumerate(metadata["task_names"]):
         prefix = "" if shared else f"{task}-"
         table = np.load(folder / f"{task}-objectives_evaluations.npy") if tables is None else tables[index]
-        curves = pd.DataFrame(table[..., column].reshape(-1, table.shape[2]))  # a row per configuration and seed
+        curves = pd.DataFrame(table[..., column].reshape(-1, table.shape[2]))  # one row per configuration and seed
         ends = curves.ffill(axis=1).iloc[:, -1].to_numpy(float).reshape(table.shape[:2])
         frame = pd.read_parquet(folder / f"{prefix}hyperparameters.parquet")
         frames.append(frame.assign(task=task, value=pd.DataFrame(ends).mean(axis=1)))
