@@ -29,7 +29,7 @@ class Bench:
     seeds: Annotated[int, typer.Option(help="Searches of each task.", min=1)] = 5
     trials: Annotated[int, typer.Option(help="Trials of a search.", min=1, max=192)] = 50
     past_studies: Annotated[int, typer.Option(help="Random studies that methods with transfer learn from.", min=1)] = 3
-    past_trials: Annotated[int, typer.Option(help="Trials of such a study.", min=3)] = 20
+    past_trials: Annotated[int, typer.Option(help="Trials of each random study.", min=3)] = 20
     quiet: options.Quiet = False
 
     def run(self) -> None:

@@ -83,7 +83,7 @@ def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
 
     results = {name: collect(jobs, name) for name in complete_methods(jobs)}
     if not results:
-        raise DataError("a comparison needs a method that was finished on all search spaces, but there is none")
+        raise DataError("a comparison needs a method with results on all search spaces, but no method has them")
     first = jobs[0]
     task = {"data": first.data, "space": first.space, "split": first.split}
     times = [timing.suggestion_times(name, out, **task) for name in results]

@@ -20,7 +20,7 @@ def download(
     out: Annotated[Path | None, typer.Option(help="Folder to create. Default: hpob-data or saved-surrogates.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Download HPO-B and check it before it is put in place (extra `download` for a URL)."""
+    """Download HPO-B's data, and write them to --out once they are verified (a URL needs the extra `download`)."""
     bars: dict[str, Bar] = {}
     with contextlib.ExitStack() as stack:
 

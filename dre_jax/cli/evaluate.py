@@ -23,7 +23,7 @@ from dre_jax.runtime.progress import Bar
 class Evaluate(options.OnDevices):
     """Run a method on every task and initial design; rerun an interrupted evaluation to resume it.
 
-    Several processes share out the runs.
+    Several processes divide the runs among them.
     """
 
     data: options.Data
@@ -40,7 +40,7 @@ class Evaluate(options.OnDevices):
     trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 100
     seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. Default: all.")] = None
     epochs: Annotated[int | None, typer.Option(help="Steps of fitting or fine-tuning before each trial.", min=0)] = None
-    learning_rate: Annotated[float | None, typer.Option(help="Learning rate of these steps.")] = None
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate of the steps of --epochs.")] = None
     acquisition: Annotated[str | None, typer.Option(help="Acquisition function, such as ei or lcb.")] = None
     settings: options.Settings = None
     mode: Annotated[str, typer.Option(help="HPO-B mode: v3, v3-test or v3-train-augmented.")] = "v3"
@@ -48,7 +48,7 @@ class Evaluate(options.OnDevices):
     continuous: Annotated[
         str | None,
         typer.Option(
-            help="Search [0, 1]^D. hpob counts evaluations as HPO-B's handler does, fixed counts all of them."
+            help="Search [0, 1]^D: hpob counts evaluations as HPO-B's handler does, fixed counts every evaluation."
         ),
     ] = None
     surrogates: Annotated[Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.")] = None
@@ -61,8 +61,8 @@ class Evaluate(options.OnDevices):
         """Runs the plan."""
         self.prepare()
         if self.workers is not None and host_of(self.method) is None:
-            rule = f"--workers is for host methods, but {self.method!r} is none"
-            raise ConfigError(f"{rule}: it takes all devices, or --devices")
+            rule = f"--workers needs a host method, but {self.method!r} is a compiled one"
+            raise ConfigError(f"{rule}: choose its devices with --devices")
         run_plan(self.plan, self.out, quiet=self.quiet)
 
     @property

@@ -18,7 +18,7 @@ def info(
         Path,
         typer.Argument(
             help="Checkpoint folder of a search space; a surrogate that ships, such as `svc` or `svc.auc`; or "
-            "`pretrained` for the list of these."
+            "`pretrained`, which lists these surrogates."
         ),
     ],
 ) -> None:

@@ -43,9 +43,9 @@ _Tasks = tuple[SearchSpace, dict[str, Any], Callable[[], dict[str, Any]]]
 class MetaTrain(options.OnDevices):
     """Meta-train on past tasks; rerun an interrupted command to resume from the last checkpoint.
 
-    `evaluate --checkpoints`, `suggest --checkpoint` and `tune --surrogate` read the result. The ranking ensemble of
-    `dre` is trained beside the recommended method, so that one folder serves both. Several processes share out the
-    search spaces.
+    `evaluate --checkpoints`, `suggest --checkpoint` and `tune --surrogate` read the result. Beside the recommended
+    method, the command trains the ranking ensemble of `dre`, so that one folder has both methods. Several processes
+    divide the search spaces among them.
     """
 
     out: Annotated[
@@ -72,7 +72,7 @@ class MetaTrain(options.OnDevices):
         typer.Option(
             "--from",
             metavar="READER=SOURCE",
-            help="Past trials by a reader of your own, file.py:function or package.module:function.",
+            help="Past trials that your own reader returns: file.py:function or package.module:function.",
         ),
     ] = None
     task: Annotated[
@@ -108,8 +108,8 @@ class MetaTrain(options.OnDevices):
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Keep past tasks in the host's memory, and send the devices what the ranking ensemble draws of them. "
-            "Default: when they take too much of a device's memory.",
+            help="Keep past tasks in the host's memory, and send only the rows that the ranking ensemble draws to the "
+            "devices. Default: only if the tasks take too much of a device's memory.",
         ),
     ] = None
     mode: Annotated[str, typer.Option(help="HPO-B mode: v3 or v3-train-augmented.")] = "v3"
@@ -164,7 +164,7 @@ class MetaTrain(options.OnDevices):
         if label == "--data":
             check_options(lambda source, space: None, label, more)  # it takes none
             readers = [f"--{name}" for name in sources if name != "data"]
-            raise ConfigError(f"--space-file goes with {', '.join(readers[:-1])} or {readers[-1]}, but got --data")
+            raise ConfigError(f"--space-file needs {', '.join(readers[:-1])} or {readers[-1]}, but got --data")
         name, _, source = source.partition("=") if label == "--from" else (label.removeprefix("--from-"), "", source)
         reader = find_reader(name)
         check_options(reader, label, more)

@@ -15,7 +15,7 @@ def methods(
         str | None, typer.Argument(help="List the settings of this method, for `dre-jax evaluate --set`.")
     ] = None,
 ) -> None:
-    """List the methods by name, or the settings of one with their values."""
+    """List all methods, or the settings of one method with their values."""
     if name is not None:
         _print_settings(find(name))
         return

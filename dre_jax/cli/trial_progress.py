@@ -72,7 +72,7 @@ class TrialsDisplay:
                 )
         if progress.awaited and not self._has_waited:
             self._has_waited = True
-            self._say(f"tune: waiting, as {progress.awaited}")
+            self._say(f"tune: waiting: {progress.awaited}")
 
     def _tell_first_value(self, progress: Progress) -> None:
         """Tells which line the first value was read from."""
@@ -98,8 +98,8 @@ class TrialsDisplay:
         best = best_trials(self._optimizer.trials, self._optimizer.objectives)
         if not best:
             reason = f"; {self._last[-1][1].reason}" if self._last else ""
-            rule = "a study needs a trial that gives a value, but none of"
-            raise DataError(f"{rule} {len(self._optimizer.trials)} does{reason}")
+            rule = "a study needs a trial with a value, but none of"
+            raise DataError(f"{rule} {len(self._optimizer.trials)} trials has one{reason}")
         return best
 
     def _best(self) -> str:

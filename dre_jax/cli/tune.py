@@ -34,11 +34,11 @@ _MAX_STUDIES = 5
 class Tune:
     """Tune a command: run it with suggested configurations, and read the value that it prints.
 
-    The value is a number alone on a line, `value` in a JSON object, or the only `name: number`; --metric names one of
-    several. Output with several values ends the command. A second --metric makes a study of several objectives, which
-    ends with the best trade-offs. A trial fails if the command exits with a status other than 0, prints no value, or
-    exceeds --timeout. An inactive hyperparameter is left out together with its flag. Rerun the command to resume an
-    interrupted study.
+    The value is a number alone on a line, `value` in a JSON object, or the only `name: number`. If the output has
+    several values, name one with --metric. A second --metric makes a study of several objectives, which ends with the
+    best trade-offs. A trial fails if the command exits with a status other than 0, prints no value, or exceeds
+    --timeout. The argument of an inactive hyperparameter is left out, together with its flag. Rerun the command to
+    resume an interrupted study.
     """
 
     command: Annotated[
@@ -46,25 +46,26 @@ class Tune:
         typer.Argument(
             metavar="COMMAND",
             help="After `--`. {lr} stands for a hyperparameter, {trial} for the trial's number, {worker} for a number "
-            "below --workers (of a GPU, say), {params} for all hyperparameters as JSON, {{ for a brace.",
+            "below --workers (such as that of a GPU), {params} for all hyperparameters as JSON, {{ for a brace.",
         ),
     ]
     space: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Search space, JSON. Default: that of --pretrained.")
     ] = None
-    trials: Annotated[int, typer.Option(help="Number of trials, earlier ones of the study included.", min=1)] = 30
+    trials: Annotated[int, typer.Option(help="Number of trials, including earlier trials of the study.", min=1)] = 30
     workers: Annotated[int, typer.Option(help="Number of commands that run in parallel.", min=1)] = 1
     timeout: Annotated[
         float | None,
-        typer.Option(help="Time limit in seconds; a command that exceeds it is ended, and its trial fails."),
+        typer.Option(help="Time limit of a command in seconds. A trial whose command exceeds it fails."),
     ] = None
     timeout_total: Annotated[
-        float | None, typer.Option(help="Seconds after which no command starts; those that run are completed.")
+        float | None, typer.Option(help="Seconds after which no command starts; running commands are completed.")
     ] = None
     stop_when_gain_below: Annotated[
         float | None,
         typer.Option(
-            metavar="GAIN", help="Stop when a trial is expected to improve the best value by less, ten times in a row."
+            metavar="GAIN",
+            help="Stop after ten trials in a row that are expected to improve the best value by less than GAIN.",
         ),
     ] = None
     surrogate: Annotated[
@@ -72,23 +73,23 @@ class Tune:
         typer.Option(
             metavar="DIR|none",
             help="Folder of `Surrogate.save` or `meta-train`. Default: none for a new study. A study with a surrogate "
-            "needs its surrogate again, or `none` to continue without one. With several metrics, one for each.",
+            "needs its surrogate again, or `none` to continue without it. With several metrics, pass one for each.",
         ),
     ] = None
     pretrained: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Start from the shipped surrogate of a model (svc, xgboost, ...; `dre-jax info pretrained` lists "
-            "them) and of --metric.",
+            help="Start from the surrogate that ships for MODEL and --metric. `dre-jax info pretrained` lists the "
+            "models, such as svc and xgboost.",
         ),
     ] = None
-    study: Annotated[Path, typer.Option(help="Study file, kept up to date and resumed from.")] = Path("study.json")
+    study: Annotated[Path, typer.Option(help="Study file; if it exists, the study resumes.")] = Path("study.json")
     storage: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Storage of Optuna that several processes share, on several machines: the address of a database "
+            help="Storage of Optuna that processes share, on one machine or several: the address of a database "
             "(sqlite:///tune.db) or the path of a journal file. --study is then the study's name.",
         ),
     ] = None
@@ -96,8 +97,8 @@ class Tune:
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="With --storage: seconds without a sign of life of this process, after which others run its trials "
-            "again. Default: 600; where trials are short, three times the longest so far, and at least 30.",
+            help="With --storage: other processes run the trials of this process again after SECONDS without a sign of "
+            "life. Default: 600; for short trials, three times the longest trial so far, but at least 30.",
         ),
     ] = None
     direction: Annotated[
@@ -113,14 +114,14 @@ class Tune:
         ),
     ] = None
     logs: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the output of trial 7 in DIR/7.out and DIR/7.err.")
+        Path | None, typer.Option(metavar="DIR", help="Save the output of trial 7 in DIR/7.out and DIR/7.err.")
     ] = None
     curve: Annotated[
         str | None,
         typer.Option(
             metavar="REGEX",
-            help=r"Lines that report a step and a value, as 'step (\d+): loss (\S+)': a command that will hardly "
-            "become the best is ended.",
+            help=r"Pattern of lines with a step and a value, such as 'step (\d+): loss (\S+)'. A command is ended if "
+            "its trial is unlikely to become the best.",
         ),
     ] = None
     past_curves: Annotated[
@@ -150,7 +151,7 @@ class Tune:
             best = self._run_trials(optimizer, template)
             gain = self.stop_when_gain_below
             if gain is not None and optimizer.gain_is_below(gain):
-                print(f"tune: stopped, as a trial is expected to gain less than {gain:g}")
+                print(f"tune: stopped, because a trial is expected to gain less than {gain:g}")
             _print_best(best, optimizer)
             _print_sources(optimizer)
             if self.report is not None:
@@ -169,11 +170,11 @@ class Tune:
         if self.storage is not None:
             self._check_storage()
         elif self.silence is not None:
-            raise ConfigError("--silence goes with --storage, but got a study file")
+            raise ConfigError("--silence needs --storage, but got a study file")
         if self.past_curves is not None and self.curve is None:
-            raise ConfigError("--past-curves goes with --curve, but got no --curve")
+            raise ConfigError("--past-curves needs --curve, but got none")
         if len(self._metrics) > 1 and (self.pretrained or self.curve):
-            raise ConfigError("several metrics have no --pretrained, --curve or --past-curves: pass --metric once")
+            raise ConfigError("--pretrained, --curve and --past-curves need a single metric: pass --metric once")
         if self.pretrained is not None and self.surrogate is not None:
             raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
         if self.space is None and self.pretrained is None:
@@ -188,9 +189,9 @@ class Tune:
         import_extra("optuna", "optuna", "optuna")
         rule = "a study that processes share"
         if self.curve is not None or self.past_curves is not None:
-            raise ConfigError(f"{rule} stops no command by its curve: pass --curve without --storage")
+            raise ConfigError(f"{rule} cannot stop a trial by its curve: pass --curve without --storage")
         if self.stop_when_gain_below is not None:
-            raise ConfigError(f"{rule} has no limit of the expected gain: pass no --stop-when-gain-below")
+            raise ConfigError(f"{rule} cannot stop at an expected gain: pass no --stop-when-gain-below")
 
     def _check_outputs(self) -> None:
         """Raises `DataError` for outputs that cannot be written: before the trials rather than after them."""

@@ -111,8 +111,8 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
     [
         ([], "one of --data, --from-optuna, --from-csv, --from-surrogate, --from, but got none"),
         (["--data", "a", "--from-optuna", "b"], "but got --data and --from-optuna"),
-        (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna, --from-csv,"),
-        (["--data", "a", "--task", "b"], "--task goes with --from-csv, but got --data"),
+        (["--data", "a", "--space-file", "b"], "--space-file needs --from-optuna, --from-csv,"),
+        (["--data", "a", "--task", "b"], "--task needs --from-csv, but got --data"),
         (["--from-optuna", "b"], "--space-file, but got none"),
         (["--from-csv", "b", "--space-file", "c"], "--from-csv takes --direction, but got none"),
         (["--from-optuna", "b", "--space-file", "c", "--space", "svm"], "but got --space"),

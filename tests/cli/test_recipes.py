@@ -103,7 +103,7 @@ def test_a_reader(cli):
     surrogate = Surrogate.load("out")
     assert surrogate.facts["tasks"] == ["a", "b"]
     assert surrogate.start[0]["C"] == pytest.approx(3 / 9)
-    for wrong, reason in (([], "takes --direction"), (["--direction", "minimize", "--task", "t"], "--task goes with")):
+    for wrong, reason in (([], "takes --direction"), (["--direction", "minimize", "--task", "t"], "--task needs")):
         status, _, error = cli(*command, *more, *wrong)
         assert status == 2
         assert reason in error

@@ -107,8 +107,8 @@ REFUSED = {
     "logs cannot be written: Not a directory": {"logs": "{}/space.json/logs", "storage": True},
     "'no-such-program': No such file": {"program": "no-such-program", "report": "{}/new/page", "storage": True},
     "space.json': Permission denied": {"program": "{}/space.json", "logs": "{}/new", "storage": True},
-    "--silence goes with --storage": {"silence": 5},
-    "--past-curves goes with --curve": {"past-curves": "none.csv"},
+    "--silence needs --storage": {"silence": 5},
+    "--past-curves needs --curve": {"past-curves": "none.csv"},
     "a curve must be a regular expression": {"curve": "("},
     "none.csv cannot be read": {"past-curves": "none.csv", "curve": "(.) (.)", "study": "{}/new/study.json"},
     "space.json cannot be written: Not a directory": {"report": "{}/space.json/page"},
@@ -152,7 +152,7 @@ def test_what_is_waited_for_is_said_first(cli, tune, tmp_path, monkeypatch):
     assert re.match(
         r"tune: 1/2 trials \(best .*\); trial 1 of process 17 on container runs again in 1 s unless ", first
     )
-    assert (status, sum(line.startswith("tune: waiting, as trial 1 of ") for line in lines)) == (0, 1)
+    assert (status, sum(line.startswith("tune: waiting: trial 1 of ") for line in lines)) == (0, 1)
     assert [trial.state for trial in other.trials] == ["complete", "failed", "complete"]
     assert other.trials[2].params == lost.params
 
@@ -188,7 +188,7 @@ def test_limits_of_a_study(cli, tune, refused, study, even_points, monkeypatch):
     study.unlink()
     monkeypatch.setattr(Optimizer, "gain_is_below", lambda self, threshold: len(self.trials) == threshold)
     status, out, _ = cli(*tune("echo", "{x}", trials=50, quiet=True, **{"stop-when-gain-below": 6}))
-    assert (status, out.splitlines()[0]) == (0, "tune: stopped, as a trial is expected to gain less than 6")
+    assert (status, out.splitlines()[0]) == (0, "tune: stopped, because a trial is expected to gain less than 6")
     assert len(Optimizer.load(study).trials) == 6
 
 
@@ -196,7 +196,8 @@ def test_without_any_value(cli, tune, study):
     status, out, error = cli(*tune("sh", "-c", "echo no data {x} >&2; exit 1", trials=2, quiet=True))
     assert (status, out) == (2, "")
     (line,) = error.splitlines()
-    assert line.startswith("dre-jax: a study needs a trial that gives a value, but none of 2 does; exit status 1: no d")
+    assert line.startswith("dre-jax: a study needs a trial with a value, but none of 2 trials has one; ")
+    assert "; exit status 1: no data" in line
     assert [trial.state for trial in Optimizer.load(study).trials] == ["failed", "failed"]
 
 

@@ -125,7 +125,7 @@ class Command:
         if self._terminated_at is not None:
             self._signal(signal.SIGKILL)  # other processes of the group may have ignored SIGTERM
             if self.is_stopped:
-                return Outcome(None, "it was stopped, as it will hardly become the best", self.seconds)
+                return Outcome(None, "it was stopped, because it is unlikely to become the best", self.seconds)
             return Outcome(None, f"it took longer than {self._timeout} s", self.seconds)
         if status:
             how = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
@@ -154,7 +154,7 @@ def check_program(program: str | None) -> None:
 
 
 def _cannot_start(program: str, reason: str) -> ConfigError:
-    return ConfigError(f"the command must be one that can be started, but {program!r}: {reason}")
+    return ConfigError(f"the command must start a program that exists and may run, but {program!r}: {reason}")
 
 
 def terminate(commands: Sequence[Command]) -> None:

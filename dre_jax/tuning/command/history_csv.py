@@ -53,7 +53,7 @@ def _check_header(path: str | os.PathLike[str], header: Sequence[str], space: Sp
     unknown = [name for name in header if name not in (*space, VALUE, STATE)]
     if unknown or VALUE not in header:
         wrong = f"got {unknown[0]!r}" if unknown else f"{VALUE!r} is missing"
-        raise DataError(f"{path}: columns must be {', '.join(space)}, {VALUE} and perhaps {STATE}, but {wrong}")
+        raise DataError(f"{path}: columns must be {', '.join(space)}, {VALUE} and optionally {STATE}, but {wrong}")
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise DataError(f"{path}: a column must occur once, but {twice!r} occurs {header.count(twice)} times")
@@ -72,7 +72,8 @@ def _trial(number: int, cells: dict[str, str], space: Space) -> Trial:
         state, value = state or "failed", None
     state = state or ("running" if value is None else "complete")
     if (state == "complete") != (value is not None):
-        raise DataError(f"a trial has a {VALUE} if it is complete, but got {VALUE}={text!r} and {STATE}={state!r}")
+        rule = f"a complete trial must have a {VALUE}, and no other may have one"
+        raise DataError(f"{rule}, but got {VALUE}={text!r} and {STATE}={state!r}")
     return Trial(number, params, state, value)
 
 

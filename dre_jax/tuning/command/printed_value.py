@@ -133,7 +133,7 @@ def _read_unnamed(text: str) -> PrintedValue:
     entries = list(_entries(text))
     if not entries:
         lines = text.strip().splitlines()
-        last = f"; its last line is {_short(lines[-1])!r}" if lines else ", and nothing else"
+        last = f"; its last line is {_short(lines[-1])!r}" if lines else "; its output is empty"
         rule = "a number alone on a line, a JSON object with 'value', nor `name: number`"
         return PrintedValue(None, problem=f"it printed neither {rule}{last}")
     last_entry = entries[-1]

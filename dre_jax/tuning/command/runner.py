@@ -114,7 +114,7 @@ def study_in_file(
             study = FileOptimizer.load(path, surrogate, space=space)
             require_objectives(str(path), study.objectives, directions)
             if seed not in (None, study.seed):
-                raise DataError(f"{path} must hold a study of the seed given, {seed}, but its own is {study.seed}")
+                raise DataError(f"{path} must hold a study of seed {seed}, but its seed is {study.seed}")
         else:
             study = new_study()
         study.path = path
@@ -165,7 +165,7 @@ def run_trials(
     if stop_when_gain_below is not None:
         study.gain_is_below(stop_when_gain_below)  # checks the number and the method
     if curve is not None and not isinstance(study, FileOptimizer):
-        raise ConfigError("a study that processes share stops no command by its curve: pass a study file")
+        raise ConfigError("a study that processes share cannot stop a trial by its curve: pass a study file")
     pattern = None if curve is None else curve_pattern(curve)
     deadline = math.inf if total_timeout is None else time.monotonic() + total_timeout
     if logs is not None:
@@ -227,7 +227,7 @@ def _run(
                 )
                 if not has_repeated and trial.params in known_params:
                     has_repeated = True
-                    fault = f"trial {trial.number} repeats a configuration, as the space has no other"
+                    fault = f"trial {trial.number} repeats a configuration, because the space has no other"
                     warnings.warn(fault, DataWarning, stacklevel=2)
                 study.write()
                 worker = min(set(range(workers)) - {job.worker for job in jobs})
@@ -270,8 +270,8 @@ def _tell(study: FileOptimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tupl
                 and is_first
                 and not study.trials[number].reports
             ):
-                fault = f"trial {number} printed no line with a step and a value as the curve reads them"
-                warnings.warn(f"{fault}: no command will be stopped", DataWarning, stacklevel=2)
+                fault = f"trial {number} printed no line that matches the curve's pattern"
+                warnings.warn(f"{fault}: the study stops no trial early", DataWarning, stacklevel=2)
             jobs.remove(job)
             value = 0.0 if command.is_stopped else outcome.value  # `tell` replaces 0 by the forecast
             yield study.tell_failed(number) if value is None else study.tell(number, value), outcome

@@ -80,7 +80,7 @@ class SharedStudy:
         self._study.sampler = DRESampler(space, surrogate=list(self.named_surrogates.values()), seed=seed)
         content = to_json(space)
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
-            raise DataError(f"{name} must be a study of the space given, but it is one of another space")
+            raise DataError(f"{name} must be a study of this search space, but it has another space")
         self._study.set_user_attr(_SPACE, content)
         self._worker = new_worker(silence)
         self._other_workers = OtherWorkers(self._worker)
@@ -121,7 +121,7 @@ class SharedStudy:
         numbers, plural = ", ".join(str(trial.number) for trial in trials), len(trials) > 1
         worker = {} if plural else trials[0].user_attrs.get(WORKER, {})
         users = f"process {worker['process']} on {worker['host']}" if worker else "other processes"
-        signs = "those give signs" if plural else "that one gives a sign"
+        signs = "the processes give signs" if plural else "the process gives a sign"
         run = f"trial{'s' * plural} {numbers} of {users} run{'s' * (not plural)} again"
         return f"{run} in {seconds:.0f} s unless {signs} of life"
 
@@ -193,7 +193,7 @@ class SharedStudy:
 
     def gain_is_below(self, threshold: float) -> bool:
         """Raises `ConfigError`: each process knows only its own suggestions."""
-        raise ConfigError("a study that processes share has no limit of the expected gain: pass a study file")
+        raise ConfigError("a study that processes share cannot stop at an expected gain: pass a study file")
 
     def write(self) -> None:
         """Does nothing, as the storage is written at once."""

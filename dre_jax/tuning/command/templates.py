@@ -81,7 +81,7 @@ def parse(arguments: Sequence[str], space: Space) -> Template:
         hold.
     """
     if not arguments or not arguments[0]:
-        raise ConfigError("a command must stand behind `--`, such as: -- python train.py --lr {lr}; but there is none")
+        raise ConfigError("a command must follow `--`, as in `-- python train.py --lr {lr}`, but there is none")
     split_arguments = tuple(_split(argument, space) for argument in arguments)
     names = {text for pieces in split_arguments for is_name, text in pieces if is_name}
     missing = [name for name in space if name not in names]
@@ -90,7 +90,7 @@ def parse(arguments: Sequence[str], space: Space) -> Template:
     program = [text for is_name, text in split_arguments[0] if is_name and text in space]
     conditional = [name for name in program if space[name].when]
     if conditional:
-        raise ConfigError(f"the program must not be named by {conditional[0]!r}, which may be inactive")
+        raise ConfigError(f"the program's name must not contain {conditional[0]!r}, which may be inactive")
     for name in names & set(space):
         for choice in getattr(space[name], "choices", ()):
             _check_text(as_text(choice))
@@ -122,7 +122,7 @@ def _split(argument: str, space: Space) -> tuple[Piece, ...]:
             pieces.append((True, name))
         else:
             names = ", ".join(f"{{{name}}}" for name in space)
-            raise ConfigError(f"the command can name {names}; a brace of its own is doubled; but got {text!r}")
+            raise ConfigError(f"a placeholder must be one of {names}; other braces must be doubled; but got {text!r}")
     return tuple(pieces)
 
 

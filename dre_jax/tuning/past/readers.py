@@ -60,7 +60,7 @@ def check_options(reader: Callable[..., Any], label: str, options: Mapping[str, 
     for name in options:
         if name not in further:
             takers = [f"--from-{known}" for known, function in READERS.items() if name in arguments_by_name(function)]
-            raise ConfigError(f"--{name} goes with {' or '.join(takers) or 'another reader'}, but got {label}")
+            raise ConfigError(f"--{name} needs {' or '.join(takers) or 'another reader'}, but got {label}")
     for name, parameter in further.items():
         if parameter.default is parameter.empty and name not in options:
             raise ConfigError(f"{label} takes --{name}, but got none")

@@ -49,11 +49,12 @@ def test_clocks_of_machines_may_differ(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: now - 120.0)  # of these two machines
     lost, running = silent.ask(), alive.ask()
     monkeypatch.setattr(time, "time", lambda: now)
-    again = "trials 1, 2 of other processes run again in 30 s unless those give signs of life"
+    again = "trials 1, 2 of other processes run again in 30 s unless the processes give signs of life"
     assert here.awaited == again
     monkeypatch.setattr(time, "monotonic", lambda: clock + 20.0)
     alive.keep_alive()
-    assert here.awaited == "trial 1 of process 17 on container runs again in 10 s unless that one gives a sign of life"
+    again = "trial 1 of process 17 on container runs again in 10 s unless the process gives a sign of life"
+    assert here.awaited == again
     monkeypatch.setattr(time, "monotonic", lambda: clock + 40.0)
     assert here.awaited == ""
     assert here.ask().params == lost.params

@@ -92,7 +92,7 @@ def test_ambiguous(printed, metric, line):
 @pytest.mark.parametrize(
     ("printed", "metric", "rule"),
     [
-        ("", None, "nothing else"),
+        ("", None, "its output is empty"),
         ("finished at 19:05:33", None, "its last line is 'finished at 19:05:33'"),
         ("0x10", None, "neither a number alone on a line"),
         ('{"a":' * 13_000, None, "neither a number alone on a line"),

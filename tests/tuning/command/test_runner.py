@@ -60,7 +60,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("arguments", [["/no/such/program"], ["/"], ["a\0b"], ["echo", "x" * 10_000_000]])
     def test_commands_that_cannot_start(self, arguments):
-        with pytest.raises(ConfigError, match="must be one that can be started"):
+        with pytest.raises(ConfigError, match="must start a program that exists"):
             Command(arguments)
 
     def test_time_out_ends_the_whole_group(self, tmp_path, monkeypatch):
@@ -253,7 +253,8 @@ class TestRun:
         assert optimizer.trials[0].reports == {1.0: 4.0, 2.0: 3.0}
 
     def test_a_space_without_another_configuration_gives_one_warning(self, study):
-        with pytest.warns(DataWarning, match="trial 2 repeats a configuration, as the space has no other") as record:
+        fault = "trial 2 repeats a configuration, because the space has no other"
+        with pytest.warns(DataWarning, match=fault) as record:
             run(study, "echo 1 # {x}", space=Space({"x": Bool()}), trials=4)
         assert len(record) == 1
 
@@ -288,7 +289,7 @@ class TestOpening:
         for space, options, rule in [
             (other, {}, "a study of the space given"),
             (SPACE, {"directions": {"value": "minimize"}}, "of the direction given, minimize, but its own is maximize"),
-            (SPACE, {"seed": 4}, "of the seed given, 4, but its own is 3"),
+            (SPACE, {"seed": 4}, "of seed 4, but its seed is 3"),
         ]:
             with pytest.raises(DataError, match=rule), study_in_file(study, space, **options):
                 pass

@@ -238,7 +238,7 @@ def test_refused(storage, tmp_path):
     assert SharedStudy(storage, "other", SPACE, draws, directions={"value": "maximize"}).trials == ()  # there was none
     with raises_line(ConfigError, "silence must be positive, but got 0.0"):
         shared(storage, silence=0.0)
-    with pytest.raises(ConfigError, match="no limit of the expected gain"):
+    with pytest.raises(ConfigError, match="cannot stop at an expected gain"):
         shared(storage).gain_is_below(0.1)
     (tmp_path / "text").write_text("no storage")
     with pytest.raises(DataError, match="must be a journal of Optuna's studies, but line 1 is no entry"):

@@ -68,8 +68,8 @@ def parsed(*command, space=SPACE):
 
 test_refused = error_table(
     ConfigError,
-    (parsed(), "behind `--`"),
-    (parsed(""), "behind `--`"),
+    (parsed(), "must follow `--`"),
+    (parsed(""), "must follow `--`"),
     (parsed("run", "{lr}"), "{kernel} is missing"),
     *((parsed("run", REST, place), f"got '{place}'") for place in ("{gamma}", "{}", "{ lr}", "a{", "}a", "{lr")),
     (parsed("run", REST, "{print $1}"), "doubled"),
