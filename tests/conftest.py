@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,8 +41,9 @@ from dre_jax.runtime import kept_programs
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.search import SearchTask
 from dre_jax.search.acquisition import ACQUISITIONS
-from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine import engine
 from dre_jax.tuning.past.readers import READERS
+from dre_jax.tuning.suggestion.suggest import suggest_point
 
 # A pytest plugin may have imported JAX before the environment was set.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -150,7 +152,7 @@ def quiet_optuna():
 @pytest.fixture
 def even_points(monkeypatch):
     """Suggestions are evenly spread points: a method would be compiled for every new space."""
-    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
+    monkeypatch.setattr(engine, "suggest_point", partial(suggest_point, is_start=True))
 
 
 @pytest.fixture

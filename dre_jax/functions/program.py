@@ -15,15 +15,8 @@ from dre_jax.functions.objective import Objective
 from dre_jax.runtime.jit import less_effort_options
 from dre_jax.space.sobol import ScrambledWords
 from dre_jax.tuning.compiled.parallel import map_studies
-from dre_jax.tuning.compiled.study import (
-    StudyConfig,
-    StudyDesign,
-    StudyState,
-    add_pending,
-    empty_state,
-    next_point,
-    tell_pending,
-)
+from dre_jax.tuning.compiled.study import StudyDesign, next_point
+from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, add_pending, empty_state, tell_pending
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from dre_jax.runtime.arrays import namespace
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, pick, undefined_values
 from dre_jax.search.history import Candidates, History
@@ -68,20 +69,21 @@ def history_and_candidates(task: SearchTask, rows: Array, n_filled: Array) -> tu
     return history, Candidates(task.x, task.where & ~is_evaluated)
 
 
-def min_max_scale(response: Array, residual: Array | None, level: Array, where: Array) -> Array:
+def min_max_scale(response: Any, residual: Any | None, level: Any, where: Any) -> Any:
     """Returns responses f32[C] of any scale on the scale of the history; see `History.response`.
 
     The residual is the part of the responses that float32 rounds off. Beside a far outlier, it alone distinguishes the
     others.
     """
-    worst = jnp.argmax(jnp.where(where, level, -1))
-    best = jnp.argmin(jnp.where(where, level, jnp.iinfo(jnp.int32).max))
+    xp = namespace(response)
+    worst = xp.argmax(xp.where(where, level, -1))
+    best = xp.argmin(xp.where(where, level, np.iinfo(np.int32).max))
     above = response - response[worst]
     if residual is not None:
         above = above + (residual - residual[worst])
     spread = above[best]
     has_spread = where & (spread > 0)
-    return jnp.where(has_spread, above / jnp.where(spread > 0, spread, 1.0), jnp.where(where, 0.5, 0.0))
+    return xp.where(has_spread, above / xp.where(spread > 0, spread, 1.0), xp.where(where, 0.5, 0.0))
 
 
 def suggest(method: Method, params: Any, history: History, candidates: Candidates, key: Array, trial: Array) -> Array:

@@ -17,9 +17,8 @@ from dre_jax.suggest.candidates import (
     draw_step_numbers,
     steps_from,
 )
-from dre_jax.suggest.proposals import SuggestionInputs, propose
+from dre_jax.suggest.proposals import SuggestionInputs, TrialRecord, propose
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
-from dre_jax.tuning.trials.trial_record import trial_record
 from tests.known_methods import Valued
 
 SPACE = Space(
@@ -46,7 +45,13 @@ def proposed(space, complete, running=(), failed=(), *, method=ALIKE, seed=0, tr
         for group in (complete, running, failed)
     )
     history = make_history(space.layout.columns(points), np.arange(float(len(points))), SLOTS)
-    trials = trial_record(history, points, pending, avoid, SLOTS, 1e-6)
+    n, slots = len(points), np.arange(SLOTS)
+    is_pending, radius = (slots >= n) & (slots < n + len(pending)), np.where(slots < len(avoid), 1e-6, -1.0)
+    at_trials, at_failures = (
+        np.pad(rows, ((0, SLOTS - len(rows)), (0, 0))).astype(np.float32)
+        for rows in (np.vstack([points, pending]), avoid)
+    )
+    trials = TrialRecord(history, *jax.device_put((at_trials, is_pending, at_failures, radius.astype(np.float32))))
     even, key = jnp.asarray(sobol_points(CONFIG.even, len(space), seed)), jax.random.key(seed)
     at = None if fixed is None else jnp.asarray(coordinates_of(space, fixed), jnp.float32)
     result = propose(method, space.layout, CONFIG, SuggestionInputs(None, trials, even, key, jnp.int32(trial), at), 64)

@@ -15,23 +15,19 @@ from dre_jax.space.sobol import ScrambledWords, scrambled_words
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import default_candidates
 from dre_jax.suggest.pending import check_pending_strategy
-from dre_jax.suggest.suggester import capacity_for
-from dre_jax.tuning.compiled.study import StudyConfig, StudyDesign
-from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, EngineConfig
-from dre_jax.tuning.engine.initial_design import SEQUENCE, InitialDesign, sequence_seed
+from dre_jax.tuning.compiled.study import StudyDesign
+from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.initial_design import InitialDesign, sequence_seed
 from dre_jax.tuning.objectives.single import method_without_past, n_first_trials
+from dre_jax.tuning.suggestion.space_filling import SEQUENCE
+from dre_jax.tuning.suggestion.state import StudyConfig, state_capacity
 from dre_jax.tuning.surrogates.surrogate import Surrogate
-from dre_jax.tuning.trials.trial_record import ParamsEncoder
+from dre_jax.tuning.trials.encoding import ParamsEncoder
 
 
 def history_capacity(n: int) -> int:
-    """Returns the slots of the history of n trials, as `Optimizer` has them.
-
-    Example:
-      >>> history_capacity(3), history_capacity(33), history_capacity(190)
-      (32, 64, 192)
-    """
-    return min(max(capacity_for(n), FIRST_CAPACITY), EngineConfig().max_history)
+    """Returns the slots of a study of n trials, as `Optimizer` has them."""
+    return state_capacity(n, EngineConfig().max_history)
 
 
 def study_config(space: Space, method: str | Method, surrogate: Surrogate | None, pending_strategy: str) -> StudyConfig:
@@ -55,9 +51,19 @@ def study_config(space: Space, method: str | Method, surrogate: Surrogate | None
         surrogate.space.require_encodes(space)
         encoding = space.layout_in(surrogate.space)
     candidates = default_candidates(method, encoding, pending_strategy)
-    n_start = n_first_trials(len(space)) if surrogate is None else 0
-    radius = EngineConfig().failed_radius
-    return StudyConfig(method, layout, encoding, candidates, surrogate is not None, n_start, radius)
+    defaults = EngineConfig()
+    return StudyConfig(
+        method,
+        layout,
+        encoding,
+        candidates,
+        has_past=surrogate is not None,
+        n_start=n_first_trials(len(space)) if surrogate is None else 0,
+        values_first_trial=surrogate is not None,
+        max_history=defaults.max_history,
+        failed_radius=defaults.failed_radius,
+        failure_model=False,
+    )
 
 
 def study_designs(space: Space, surrogate: Surrogate | None, seeds: Sequence[int], dtype: Any) -> StudyDesign:

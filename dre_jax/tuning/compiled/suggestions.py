@@ -11,7 +11,8 @@ from jax.sharding import Mesh
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.space.sobol import ScrambledWords
 from dre_jax.tuning.compiled.parallel import map_studies
-from dre_jax.tuning.compiled.study import NextPoint, StudyConfig, StudyDesign, StudyState, next_point
+from dre_jax.tuning.compiled.study import NextPoint, StudyDesign, next_point
+from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 
 
 class StudySuggestion(NamedTuple):

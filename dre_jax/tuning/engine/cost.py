@@ -36,10 +36,10 @@ from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.precision import with_precision
 from dre_jax.suggest.suggester import coarse_capacity_for
-from dre_jax.tuning.engine.feasibility import FIT_TRIALS, FITTING, fit_rows
 from dre_jax.tuning.past.studies import MAX_STUDIES, PastStudies
+from dre_jax.tuning.suggestion.feasibility import FIT_TRIALS, FITTING, fit_slots
+from dre_jax.tuning.trials.selection import select_trials
 from dre_jax.tuning.trials.trial import Trial
-from dre_jax.tuning.trials.trial_record import select_trials
 
 _FEWEST = 3
 """Costs that a process needs."""
@@ -140,7 +140,7 @@ def _pad_rows(
     arrays = [np.pad(a, [(0, capacity - len(a))] + [(0, 0)] * (a.ndim - 1)) for a in (x, logs, study)]
     rows = _Rows(arrays[0], arrays[1], np.arange(capacity) < len(logs), arrays[2].astype(np.int32))
     on_device: tuple[_Rows, Array, Array] = jax.device_put(
-        with_precision((rows, fit_rows(len(logs), capacity), np.array(power)), dtype)
+        with_precision((rows, fit_slots(len(logs)), np.array(power)), dtype)
     )
     return on_device
 

@@ -5,9 +5,9 @@ An engine has no state: the same trials, seed and number give the same suggestio
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,43 +17,37 @@ from dre_jax.errors import DataError
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.runtime.jit import seed_key
+from dre_jax.runtime.jit import compile_ahead, seed_key
 from dre_jax.runtime.progress import say_reports
 from dre_jax.search.acquisition import undefined_values
-from dre_jax.search.history import History
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.space.completion import coordinates_of, fix_coordinates
+from dre_jax.space.completion import coordinates_of
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
-from dre_jax.suggest.precision import Dtype, precision_of, with_precision
-from dre_jax.suggest.proposals import Proposals, SuggestionInputs, TrialRecord
-from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
+from dre_jax.suggest.precision import Dtype, precision_of, supports_double, with_precision
+from dre_jax.suggest.proposals import Proposals, SuggestionInputs
+from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
-from dre_jax.tuning.engine.beliefs import log_densities, weight_after
 from dre_jax.tuning.engine.cost import CostModel, learn_cost, learn_past_cost, share_left
-from dre_jax.tuning.engine.engine_config import FIRST_CAPACITY, SAME, EngineConfig, checked_config
-from dre_jax.tuning.engine.feasibility import feasibility_outcomes, propose_feasible
+from dre_jax.tuning.engine.engine_config import EngineConfig, checked_config
 from dre_jax.tuning.engine.initial_design import InitialDesign
-from dre_jax.tuning.engine.plateau import information_of, order_by_outcome
-from dre_jax.tuning.engine.prediction_scale import PredictionScale, choose_scale
+from dre_jax.tuning.engine.prediction_scale import choose_scale
 from dre_jax.tuning.engine.predictions import HistoryFit, Prediction, fit_responses, predict_mixture
 from dre_jax.tuning.objectives.criterion import Surrogates, criterion_of, search_space, surrogates_by_objective
+from dre_jax.tuning.suggestion.beliefs import belief_weights, log_densities
+from dre_jax.tuning.suggestion.feasibility import capped_responses, outcome_capacity, outcomes_of, propose_feasible
+from dre_jax.tuning.suggestion.record import StudyRecord, study_history
+from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, state_capacity
+from dre_jax.tuning.suggestion.suggest import PointSuggestion, suggest_point
+from dre_jax.tuning.trials.encoding import EncodedTrials, ParamsEncoder, encode_trials, with_value
 from dre_jax.tuning.trials.objectives import Objectives, find_objective, objectives_of, values_of
 from dre_jax.tuning.trials.responses import clip_responses
+from dre_jax.tuning.trials.selection import check_numbers, select_trials
 from dre_jax.tuning.trials.trial import Trial
-from dre_jax.tuning.trials.trial_record import (
-    EncodedTrials,
-    ParamsEncoder,
-    encode_trials,
-    history_of,
-    select_trials,
-    trial_record,
-    with_value,
-)
 
 _N_PROPOSALS = 64
-"""Points that are compared with the trials on the host."""
+"""Points that the method proposes."""
 _TRANSIENT_ATTRIBUTES = ("_last_fit", "_params", "_encoder", "_log_densities", "_past_cost", "_engines")
 
 
@@ -148,175 +142,136 @@ class Engine:
         coordinates = coordinates_of(self.space, fixed or {})
         start = None if self._past is None else self._past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, coordinates)
-        initial = self._first_new(design.initial_configurations(len(study.identities)), study.identities)
+        initial = self._first_new(design.initial_configurations(len(study.identities)), study)
         if initial is not None:
             return Suggestion(initial)
-        values = values_of(study.observations, self.objectives)
-        has_past = self._past is not None
-        information = information_of(study.observations, study.points, values, has_past=has_past)
-        fills_space = number % 4 < 4 * information.space_filling_share
-        candidates, improvement, past_weight = None, None, None
-        # A trial that fills the space has the improvement that the method expects of its own best candidate.
-        says_more = capabilities_of(self._method).improvement and not information.is_plateau
-        if self._can_value(study.observations) and (says_more or not fills_space):
-            budget_share = share_left(self.config.budget, trials)
-            candidates, improvement, past_weight = self._rank_candidates(study, design, budget_share)
-        is_drawn = self.config.pending_strategy == "draw"  # the values are those of a model that is drawn for one trial
-        has_further = has_further and candidates is not None and not fills_space and not is_drawn
-        if candidates is None or fills_space:
-            candidates = self._space_filling_configurations(study, design)
-        improvement = 0.0 if information.is_plateau and information.is_long else improvement
-        new_candidates = self._new(filter(self.space.allows, candidates), study.identities)
-        best = next(new_candidates, None)
-        if best is not None:
-            return Suggestion(best, improvement, past_weight, tuple(new_candidates) if has_further else ())
-        # All candidates have been evaluated: any other configuration, or one that is not running.
-        exclusions = (study.identities, study.pending_identities, frozenset[bytes]())
-        fallbacks = (self._first_new(design.other_configurations(), identities) for identities in exclusions)
-        return Suggestion(next(params for params in fallbacks if params is not None), 0.0, past_weight)
+        state = self._encode(study)
+        fixed_coordinates = None if np.isnan(coordinates).all() else coordinates
+        with suggestion_runtime, precision_of(self._method):
+            suggestion = suggest_point(
+                self._study_config,
+                state,
+                np.int32(number % 2**31),
+                self._record_capacity(int(state.n), int(state.n_pending)),
+                propose=lambda record: self._propose(
+                    study, state, record, design, share_left(self.config.budget, trials)
+                ),
+                filling_points=design.filling_points,
+                fixed=fixed_coordinates,
+            )
+        return self._decode(suggestion, has_further)
 
-    def _first_new(self, configurations: Iterable[Params], identities: Container[bytes]) -> Params | None:
-        """Returns the first configuration whose identity is not in ``identities``, or None."""
-        return next(self._new(configurations, identities), None)
+    def _first_new(self, configurations: Iterable[Params], study: EncodedTrials) -> Params | None:
+        """Returns the first configuration that the study has not had, or None."""
+        has_had = study.identities
+        return next((params for params in configurations if self._encoder.encode(params).identity not in has_had), None)
 
-    def _new(self, configurations: Iterable[Params], identities: Container[bytes]) -> Iterator[Params]:
-        """Yields the configurations whose identities are not in ``identities``."""
-        return (params for params in configurations if self._encoder.encode(params).identity not in identities)
+    def _encode(self, study: EncodedTrials) -> StudyState:
+        """Returns the trials as arrays. Raises `DataError` for a response that is NaN."""
+        trials, n, n_pending = study.observations, len(study.observations), len(study.pending_points)
+        responses = self._responses(trials)
+        capacity = state_capacity(n + n_pending, self.config.max_history)
+        # With a model of failures, the first one has other programs anyway.
+        has_slots = len(study.failed_points) > 0 or not self.config.failure_model
+        n_failures = coarse_capacity_for(len(study.failed_points)) if has_slots else 0
 
-    def _space_filling_configurations(self, study: EncodedTrials, design: InitialDesign) -> Iterable[Params]:
-        """Returns configurations that fill the space, those near failed trials last."""
-        feasible = np.array([trial.is_feasible for trial in study.observations], bool)
-        has_failed = np.ones(len(study.failed_points), bool)
-        outcomes = (
-            np.vstack([study.points, study.failed_points]),
-            np.concatenate([feasible, ~has_failed]),
-            np.concatenate([~feasible & feasible.any(), has_failed]),
+        def pad(values: np.ndarray, size: int = capacity, empty: float = 0.0) -> np.ndarray:
+            widths = [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1)
+            return np.pad(values, widths, constant_values=empty)
+
+        constraints, errors = _constraints(trials), self._standard_errors(trials)
+        return StudyState(
+            pad(np.vstack([study.points, study.pending_points])),
+            pad(responses),
+            np.int32(n),
+            np.int32(n_pending),
+            pad(study.failed_points, n_failures),
+            np.int32(len(study.failed_points)),
+            pad(values_of(trials, self.objectives)) if n and len(self.objectives) > 1 else None,
+            None if constraints is None else pad(constraints, empty=np.nan),
+            pad(errors) if errors.any() else None,
         )
-        return design.sobol_configurations(lambda x: order_by_outcome(x, *outcomes, self.config.failed_radius))
 
     def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the responses f64[n] that order the trials."""
-        return self.criterion.order(values_of(observations, self.objectives))
+        """Returns the responses f64[n] that order the trials; the best one is that of the best feasible trial."""
+        responses = self.criterion.order(values_of(observations, self.objectives)) if observations else np.zeros(0)
+        check_numbers(responses)
+        responses = capped_responses(responses, [trial.is_feasible for trial in observations])
+        return self.criterion.rank_like_past(observations, responses)
 
-    def _can_value(self, observations: Sequence[Trial]) -> bool:
-        return bool(observations) or self.criterion.values_first_trial
+    def _standard_errors(self, observations: Sequence[Trial]) -> np.ndarray:
+        """Returns the standard errors f64[n] of the trials' values, 0 where there is none or the method uses none."""
+        # The value of a stopped trial is a posterior, whose error not every method can use.
+        is_noise_known = capabilities_of(self._method).heteroscedastic
+        states = ("complete", "stopped") if is_noise_known else ("complete",)
+        errors = np.array([(trial.stderr or 0.0) if trial.state in states else 0.0 for trial in observations])
+        if errors.any():
+            self.criterion.require_standard_errors()
+        return errors
+
+    def _record_capacity(self, n: int, n_pending: int) -> int:
+        """Returns the slots of the trials that the method gets of n with a value."""
+        longest = self.config.max_history
+        return state_capacity(min(n, max(longest - n_pending, longest // 2)) + n_pending, longest)
+
+    def _propose(
+        self, study: EncodedTrials, state: StudyState, record: StudyRecord, design: InitialDesign, budget_share: float
+    ) -> Proposals:
+        """Returns what the method proposes, in arrays of NumPy, with the improvement in units of the responses.
+
+        ``budget_share`` is the share of the budget that remains.
+        """
+        trials, dtype = study.observations, np.float64 if supports_double(self._method) else np.float32
+        rows, slots, layout = record.rows[: record.n], len(record.rows), self.space.layout
+        responses, densities = state.responses[: len(trials)], self._log_densities
+        params = self.criterion.params_for(self._params, trials, responses, rows, slots, dtype)
+        n_trials = int(state.n + state.n_pending + state.n_failed)
+        costs = np.array([np.nan if trial.cost is None else trial.cost for trial in trials], np.float64)
+        past_cost = self._past_cost if np.isfinite(costs).any() else None
+        cost = learn_cost(layout, study.points, costs, budget_share, self.config.max_history, dtype, past_cost)
+        outcomes, trial_record, candidates, belief, fixed = jax.device_put(
+            (
+                outcomes_of(self._study_config, state, outcome_capacity(self._study_config, n_trials)),
+                record.trials,
+                design.candidate_points(self._candidates.even),
+                None if densities is None else belief_weights(densities, layout, state, self.config.belief_weight),
+                None if np.isnan(design.fixed_coordinates).all() else design.fixed_coordinates,
+            )
+        )
+        number = jax.device_put(np.int32(design.number % 2**31))
+        weights = Weights(None, belief, cost)
+        inputs = SuggestionInputs(params, trial_record, candidates, seed_key(self.seed), number, fixed, weights)
+        search = partial(propose_feasible, self._study_config, n=_N_PROPOSALS)
+        compile_ahead(search, outcomes, inputs)
+        proposals = jax.device_get(search(outcomes, inputs))
+        if proposals.is_undefined:
+            raise undefined_values(self._method)
+        spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
+        improvement: Any = None if proposals.improvement is None or not spread else spread * proposals.improvement
+        return proposals._replace(points=proposals.points.astype(np.float64), improvement=improvement)
+
+    def _decode(self, suggestion: PointSuggestion, has_further: bool) -> Suggestion:
+        """Returns the configuration at the point that was chosen, and what the method says of it."""
+        params, proposals, information = (
+            self.space.params(suggestion.point),
+            suggestion.proposals,
+            suggestion.information,
+        )
+        improvement, past_weight, further = None, None, tuple[Params, ...]()
+        if proposals is not None:
+            is_new = proposals.values > -np.inf
+            improvement = _number(proposals.improvement) if suggestion.fills_space or is_new.any() else 0.0
+            past_weight = _number(proposals.past_weight)
+            is_drawn = self.config.pending_strategy == "draw"  # the values are those of a model drawn for one trial
+            if has_further and not suggestion.fills_space and not is_drawn:
+                further = tuple(map(self.space.params, proposals.points[is_new][1:]))
+        if (information.is_plateau and information.is_long) or not suggestion.is_new:
+            improvement = 0.0
+        return Suggestion(params, improvement, past_weight, further)
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
         return log_densities(self.space) if self.config.belief_weight else None
-
-    def _rank_candidates(
-        self, study: EncodedTrials, design: InitialDesign, budget_share: float
-    ) -> tuple[Iterable[Params], float | None, float | None]:
-        """Ranks candidates by the method.
-
-        ``budget_share`` is the share of the budget that remains.
-
-        Returns:
-          Configurations, the best first; the expected improvement of the first, and the weight of the past, or None.
-        """
-        with suggestion_runtime, precision_of(self._method) as dtype:
-            arrays = self._responses(study.observations), study.points, study.failed_points, study.pending_points
-            outcomes, responses = feasibility_outcomes(self.config, study.observations, *arrays, dtype)
-            responses = self.criterion.rank_like_past(study.observations, responses)
-            max_history = self.config.max_history
-            rows = select_trials(responses, max(max_history - len(study.pending_points), max_history // 2))
-            record = self._trial_record(study, rows, responses, dtype, is_coarse=outcomes is not None)
-            points, fixed_coordinates = design.candidate_points(self._candidates.even), design.fixed_coordinates
-            slots = len(record.points)
-            inputs = SuggestionInputs(
-                self.criterion.params_for(self._params, study.observations, responses, rows, slots, dtype),
-                record,
-                jax.device_put(points.astype(dtype)),
-                seed_key(self.seed),
-                jax.device_put(np.int32(design.number % 2**31)),
-                None if np.isnan(fixed_coordinates).all() else jax.device_put(fixed_coordinates.astype(dtype)),
-                self._weights(study, responses, budget_share, dtype),
-            )
-            model = self._method, self._layout, self._candidates
-            proposals = propose_feasible(*model, self.space.layout, outcomes, inputs, _N_PROPOSALS)
-            if proposals.is_undefined:
-                raise undefined_values(self._method)
-            configurations = self._proposed_configurations(proposals, fixed_coordinates, self._hidden(study, rows))
-            spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
-            improvement, weight = proposals.improvement, proposals.past_weight
-            return (
-                configurations,
-                None if improvement is None or not spread else float(improvement) * spread,
-                None if weight is None else float(weight),
-            )
-
-    @cached_property
-    def _is_finite(self) -> bool:
-        return bool(np.isfinite(self.space.size))
-
-    def _hidden(self, study: EncodedTrials, rows: np.ndarray) -> np.ndarray:
-        """Returns the points f64[n, P] of all trials with a value if the method gets only some of them; else none."""
-        return study.points if len(study.points) > len(rows) else study.points[:0]
-
-    def _trial_record(
-        self, study: EncodedTrials, rows: np.ndarray, responses: np.ndarray, dtype: Dtype, *, is_coarse: bool
-    ) -> TrialRecord:
-        """Returns rows of the trials with a value, and the pending trials, as the search for candidates reads them.
-
-        ``is_coarse`` pads the points to avoid so that few programs are compiled.
-        """
-        # With real numbers, hardly any of the best candidates has been evaluated. They are few, and are compared later.
-        is_finite, hidden = self._is_finite, self._hidden(study, rows)
-        avoid = np.vstack([study.failed_points, hidden]) if is_finite else study.failed_points
-        slots = coarse_capacity_for(len(avoid)) if is_coarse else capacity_for(len(avoid))
-        # Where all coordinates have few values, a neighbour is another configuration.
-        radius = SAME if is_finite else self.config.failed_radius
-        n_filled = len(rows) + len(study.pending_points)
-        history = self._history(study.observations, rows, study.points, responses, n_filled, dtype)
-        return trial_record(history, study.points[rows], study.pending_points, avoid, slots, radius)
-
-    def _weights(self, study: EncodedTrials, responses: np.ndarray, budget_share: float, dtype: Dtype) -> Weights:
-        """Returns the factors of the method's values by beliefs and costs."""
-        costs = np.array([np.nan if trial.cost is None else trial.cost for trial in study.observations], np.float64)
-        past_cost = self._past_cost if np.isfinite(costs).any() else None
-        arrays = self.space.layout, study.points, costs, budget_share, self.config.max_history, dtype, past_cost
-        return Weights(None, self._log_belief(study.points, responses, dtype), learn_cost(*arrays))
-
-    def _proposed_configurations(
-        self, proposals: Proposals, fixed_coordinates: np.ndarray, hidden: np.ndarray
-    ) -> Iterable[Params]:
-        """Yields the configurations of proposed points, without those at a point of ``hidden`` f64[n, P]."""
-        points, values = np.asarray(proposals.points), np.asarray(proposals.values)
-        proposed_points = (fix_coordinates(point, fixed_coordinates) for point in points[values > -np.inf])
-        return (
-            self.space.params(point)
-            for point in proposed_points
-            if self._is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > SAME
-        )
-
-    def _history(
-        self,
-        observations: Sequence[Trial],
-        rows: np.ndarray,
-        points: np.ndarray,
-        responses: np.ndarray,
-        n_filled: int,
-        dtype: Dtype,
-        scale: PredictionScale | None = None,
-    ) -> History:
-        """Returns a history of some rows of the trials with a value, padded to a capacity.
-
-        Responses are clipped, or on a scale.
-        """
-        capacity = max(capacity_for(n_filled), FIRST_CAPACITY)
-        if n_filled <= self.config.max_history:
-            capacity = min(capacity, self.config.max_history)
-        # The value of a stopped trial is a posterior, whose error not every method can use.
-        is_noise_known = capabilities_of(self._method).heteroscedastic
-        states = ("complete", "stopped") if is_noise_known else ("complete",)
-        history_trials = [observations[row] for row in rows]
-        errors = np.array([(trial.stderr or 0.0) if trial.state in states else 0.0 for trial in history_trials])
-        if errors.any():
-            self.criterion.require_standard_errors()
-        scaled = clip_responses(responses[rows]) if scale is None else scale.apply(responses[rows])
-        errors = errors if scale is None else errors * scale.slope(responses[rows])
-        return history_of(self._layout.columns(points[rows]), responses[rows], scaled, errors, capacity, dtype)
 
     @with_default_float_errors
     def predict(
@@ -342,15 +297,23 @@ class Engine:
         """Returns the method fitted to trials on the scale of predictions; of the same trials again, the same fit."""
         if self._last_fit is not None and self._last_fit.trials == tuple(observations):
             return self._last_fit
-        responses = self.criterion.rank_like_past(observations, self._responses(observations))
+        responses = self.criterion.order(values_of(observations, self.objectives))
+        responses = self.criterion.rank_like_past(observations, responses)
         rows = select_trials(responses, self.config.max_history)
         if len(np.unique(responses[rows])) < 2:
             raise DataError("predictions need trials with different values")
-        points = np.array([self._encoder.encode(trial._params).point for trial in observations])
-        scale = choose_scale(responses[rows], self._layout.columns(points[rows]), may_compress=self._past is None)
-        history = self._history(observations, rows, points, responses, len(rows), dtype, scale)
+        points = np.array([self._encoder.encode(observations[row]._params).point for row in rows])
+        responses, errors = responses[rows], self._standard_errors([observations[row] for row in rows])
+        scale = choose_scale(responses, self._layout.columns(points), may_compress=self._past is None)
+        capacity = state_capacity(len(rows), self.config.max_history)
+        empty, where = capacity - len(rows), np.arange(capacity) < len(rows)
+        points = np.pad(points, ((0, empty), (0, 0)))
+        columns = responses, scale.apply(responses), errors * scale.slope(responses)
+        levels, scaled, scaled_errors = (np.pad(column, (0, empty)) for column in columns)
+        known_errors = scaled_errors if errors.any() else None
+        history = study_history(self._layout, points, levels, scaled, known_errors, where)
         model = self._method, self._layout, self._candidates.pending_strategy, self._params, seed_key(self.seed)
-        fit = fit_responses(*model, history, points[rows], responses[rows], scale, estimate_noise=self._past is None)
+        fit = fit_responses(*model, history, points, responses, scale, estimate_noise=self._past is None)
         self._last_fit = fit._replace(trials=tuple(observations))
         return self._last_fit
 
@@ -362,13 +325,22 @@ class Engine:
         with precision_of(self._method) as dtype:
             return learn_past_cost(self._layout, self._past.studies, dtype)
 
-    def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: Dtype) -> Any:
-        """Returns the log weights f[P, K + 1] of likely values; None if no value is likely."""
-        densities = self._log_densities
-        if densities is None:
-            return None
-        power = weight_after(densities, self.space.layout, points, clip_responses(responses), self.config.belief_weight)
-        return jax.device_put((power * (densities - densities.max(axis=1, keepdims=True))).astype(dtype))
+    @cached_property
+    def _study_config(self) -> StudyConfig:
+        config = self.config
+        return StudyConfig(
+            self._method,
+            self.space.layout,
+            self._layout,
+            self._candidates,
+            has_past=self._past is not None,
+            n_start=self.n_start,
+            values_first_trial=self.criterion.values_first_trial,
+            max_history=config.max_history,
+            failed_radius=config.failed_radius,
+            failure_model=config.failure_model,
+            reports=True,
+        )
 
     @cached_property
     def _encoder(self) -> ParamsEncoder:
@@ -396,3 +368,15 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT_ATTRIBUTES}
+
+
+def _number(scalar: Any | None) -> float | None:
+    return None if scalar is None else float(scalar)
+
+
+def _constraints(trials: Sequence[Trial]) -> np.ndarray | None:
+    """Returns the constraints f64[n, K] of trials, NaN where unknown; None if no trial has any."""
+    names = sorted({name for trial in trials for name in trial._constraints})
+    if not names:
+        return None
+    return np.array([[trial._constraints.get(name, np.nan) for name in names] for trial in trials], np.float64)

@@ -10,11 +10,6 @@ from dre_jax.space.scalars import plain_value, to_list
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD, entry_without_past
 
-SAME = 1e-6
-"""Maximum distance in every coordinate of points that count as equal."""
-FIRST_CAPACITY = 32
-"""Slots of the shortest padded history: fewer would save milliseconds for one more program of a study."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig(Checked):

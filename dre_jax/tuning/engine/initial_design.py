@@ -1,6 +1,6 @@
 """The configurations that precede those of the method: defaults, the start design, Sobol points."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,15 +10,11 @@ from dre_jax.space.completion import coordinates_of, fix_coordinates
 from dre_jax.space.projection import allowed_points
 from dre_jax.space.sobol import sobol_points
 from dre_jax.space.space import Params, Space
-from dre_jax.suggest.candidates import canonicalize
-from dre_jax.tuning.engine.beliefs import to_quantiles
+from dre_jax.tuning.suggestion.beliefs import to_quantiles
+from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 
 _N_COMPLETIONS = 64
 """Number of points that may complete a part of a configuration whose rules refuse the default point."""
-SEQUENCE = 256
-"""Points of a Sobol sequence that fills the space."""
-_MAX_ENUMERATION = 4096
-"""Number of configurations of a space up to which all are listed."""
 
 
 def sequence_seed(seed: int, number: int) -> int:
@@ -35,7 +31,7 @@ class InitialDesign:
     """The surrogate's start design; None without a surrogate."""
     seed: int
     log_densities: np.ndarray | None
-    """Log densities of likely values, see `dre_jax.tuning.engine.beliefs`; None ignores beliefs."""
+    """Log densities of likely values, see `dre_jax.tuning.suggestion.beliefs`; None ignores beliefs."""
     n_start: int
     """Number of Sobol points that are evaluated first without a surrogate."""
     number: int
@@ -58,7 +54,7 @@ class InitialDesign:
             if configuration is not None:
                 yield configuration
         if self.start is None:
-            yield from self.sobol_configurations()
+            yield from map(self.space.params, self.filling_points())
 
     def _start_configuration(self, params: Params, default_point: np.ndarray) -> Params | None:
         """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
@@ -80,21 +76,9 @@ class InitialDesign:
             configuration = self.space.exact(configuration | params)  # to the last digit
         return self.space.check(configuration) if self.space.allows(configuration) else None
 
-    def sobol_configurations(self, order: Callable[[np.ndarray], np.ndarray] | None = None) -> Iterable[Params]:
-        """Returns configurations of the Sobol sequence's points, from that of the trial's number on.
-
-        ``order`` returns another order i[n] of points f64[n, P].
-        """
-        points = self._sobol_points(self.number)
-        rows = range(len(points)) if order is None else order(canonicalize(self.space.layout, points, np))
-        return (self.space.params(points[row]) for row in rows)
-
-    def other_configurations(self) -> Iterable[Params]:
-        """Returns configurations of the trial's Sobol points, then all configurations of a small space."""
-        yield from self.sobol_configurations()
-        if self.space.size <= _MAX_ENUMERATION:
-            points = fix_coordinates(self.space.layout.all_points(), self.fixed_coordinates)
-            yield from map(self.space.params, points[self.space.layout.is_allowed(points)])
+    def filling_points(self) -> np.ndarray:
+        """Returns points f64[n, P] that fill the space, from that of the trial's number on."""
+        return self._sobol_points(self.number)
 
     def _sobol_points(self, number: int) -> np.ndarray:
         """Returns points of a scrambled Sobol sequence, the trial's first; every other trial has likely values.

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.gp.student import log_t_density
-from dre_jax.tuning.engine.signal import matern52
+from dre_jax.tuning.suggestion.signal import matern52
 from dre_jax.tuning.trials.responses import REACH
 
 Floats = npt.NDArray[np.float64]

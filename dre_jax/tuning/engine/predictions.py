@@ -22,9 +22,8 @@ from dre_jax.space.scalars import plain_value, to_list
 from dre_jax.suggest.proposals import condition_on_trials
 from dre_jax.suggest.weighting import response_transform
 from dre_jax.tuning.engine.prediction_scale import PredictionScale
-from dre_jax.tuning.engine.signal import noise_share
+from dre_jax.tuning.suggestion.signal import noise_share
 from dre_jax.tuning.trials.trial import Trial
-from dre_jax.tuning.trials.trial_record import trial_record
 
 Floats = npt.NDArray[np.float64]
 
@@ -104,7 +103,7 @@ def fit_responses(
 ) -> HistoryFit:
     """Returns a method with parameters ``params`` fitted to trials, for predictions.
 
-    The history has the responses f64[n] of the trials at points f64[n, P] on the scale.
+    The history, of NumPy's arrays, has the responses f64[n] on the scale, of trials at the first of points f64[C, P].
 
     A search that takes noise for a signal of short length scales only explores more, but intervals would be too narrow.
     With ``estimate_noise``, `noise_share` therefore estimates the share of noise in the responses, and the method gets
@@ -114,11 +113,13 @@ def fit_responses(
     if estimate_noise and capabilities_of(method).heteroscedastic:
         unit = unit_scale(numbers)
         known = np.zeros(history.where.shape) if history.noise_var is None else np.asarray(history.noise_var)
-        noise_var = max(noise_share(points, unit) * float(unit.var()) - float(known[: len(points)].mean()), 0.0)
-        history = history._replace(noise_var=jax.device_put((known + noise_var).astype(history.response.dtype)))
-    record = trial_record(history, points, points[:0], points[:0], 0, 0.0)
+        noise = noise_share(points[: len(unit)], unit) * float(unit.var())
+        noise_var = max(noise - float(known[: len(unit)].mean()), 0.0)
+        total: Any = known + noise_var
+        history = history._replace(noise_var=total)
+    history, at, pending = jax.device_put((history, points, np.zeros(len(points), bool)))
     strategy = "none" if strategy == "draw" else strategy
-    posterior = condition_on_trials(method, layout, strategy, params, history, record.points, record.pending, key)
+    posterior = condition_on_trials(method, layout, strategy, params, history, at, pending, key)
     return HistoryFit(ScaledTrials(history, numbers, scale), posterior.fitted_params, noise_var)
 
 

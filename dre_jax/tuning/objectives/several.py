@@ -20,9 +20,9 @@ from dre_jax.tuning.objectives.front import boxes_above, has_diverged, order_by_
 from dre_jax.tuning.objectives.hypervolume_method import HypervolumeMethod, ObjectiveParams
 from dre_jax.tuning.objectives.single import N_START, SingleObjective
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.encoding import EncodedTrials, with_failed
 from dre_jax.tuning.trials.objectives import Objective, values_of
 from dre_jax.tuning.trials.trial import Trial
-from dre_jax.tuning.trials.trial_record import EncodedTrials, with_failed
 
 _MAX_START = 10
 _PARENTS = 12  # points of the front that candidates are drawn around

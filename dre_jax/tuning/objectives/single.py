@@ -14,9 +14,9 @@ from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.weighting import gives_improvement
 from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.trials.encoding import EncodedTrials
 from dre_jax.tuning.trials.responses import rank_infeasible_last, violation_of
 from dre_jax.tuning.trials.trial import Trial
-from dre_jax.tuning.trials.trial_record import EncodedTrials
 
 DEFAULT_METHOD = "gp-mixture"
 """The method without past tasks: on live functions it has less regret than `gp` and TPE (docs/results/live.md)."""

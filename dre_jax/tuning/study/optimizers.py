@@ -28,11 +28,12 @@ from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.summaries import summary
 from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, stack_words, study_config, study_designs
 from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
-from dre_jax.tuning.compiled.study import StudyDesign, StudyState
+from dre_jax.tuning.compiled.study import StudyDesign
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD, method_without_past
 from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.suggestion.state import StudyState
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import DIRECTIONS
 from dre_jax.tuning.trials.trial import Trial, objective_value

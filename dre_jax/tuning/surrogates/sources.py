@@ -24,8 +24,8 @@ from dre_jax.summaries import summary
 from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
 from dre_jax.tuning.trials.objectives import DIRECTIONS, Objectives
 from dre_jax.tuning.trials.responses import clip_responses, rank_infeasible_last, violation_of
+from dre_jax.tuning.trials.selection import select_trials
 from dre_jax.tuning.trials.trial import Trial, outcome_of
-from dre_jax.tuning.trials.trial_record import select_trials
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _ANSWERS = {True: "yes", None: "unclear", False: "no"}

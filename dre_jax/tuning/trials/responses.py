@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.runtime.arrays import namespace
+
 REACH = 5.0
 """Bound of responses below the median, in distances from the median to the best."""
 _MAX = 1e300
@@ -14,8 +16,10 @@ _MAX_SINGLE = 1e36
 _MAX_RELATIVE_ERROR = 1e3
 
 
-def clip_responses(responses: Any, where: Any = None, xp: Any = np) -> Any:
-    """Returns finite responses f64[n], higher is better, none far below the others, with NumPy or JAX as `xp`.
+def clip_responses(responses: Any, where: Any = None) -> Any:
+    """Returns finite responses f64[n], higher is better, none far below the others; of NumPy or JAX.
+
+    ``where`` bool[n] are those that count, by default all.
 
     A diverged training may give a loss of 1e12 or infinity, which would make all other responses equal on a scale of
     [0, 1]. The lower bound is the median minus five times the distance from the median to the best; infinite responses
@@ -27,6 +31,7 @@ def clip_responses(responses: Any, where: Any = None, xp: Any = np) -> Any:
     """
     if not len(responses):
         return responses
+    xp = namespace(responses)
     finite = xp.isfinite(responses) if where is None else xp.isfinite(responses) & where
     n, limit = xp.sum(finite), _MAX if responses.dtype == np.float64 else _MAX_SINGLE
     bounded_responses = xp.clip(responses, -limit, limit)
@@ -40,15 +45,20 @@ def clip_responses(responses: Any, where: Any = None, xp: Any = np) -> Any:
     return xp.where(n > 0, clipped_responses, xp.where(responses > 0, 1.0, 0.0))
 
 
-def relative_errors(errors: npt.NDArray[np.float64], responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Returns standard errors on the scale on which the responses have the range 1, at most 1000.
+def relative_errors(errors: Any, responses: Any, where: Any = None) -> Any:
+    """Returns standard errors f[n] on the scale on which the responses f[n] have the range 1, at most 1000.
+
+    ``where`` bool[n] are those that count, by default all.
 
     Example:
       >>> relative_errors(np.array([0.5, 1.0]), np.array([0.0, 5e-324])).tolist()
       [1000.0, 1000.0]
     """
-    spread = float(np.ptp(responses)) or 1.0
-    return np.minimum(errors, _MAX_RELATIVE_ERROR * spread) / spread
+    xp = namespace(responses)
+    where = xp.ones(len(responses), bool) if where is None else where
+    high, low = xp.max(xp.where(where, responses, -xp.inf)), xp.min(xp.where(where, responses, xp.inf))
+    spread = xp.where(high > low, high - low, 1.0)
+    return xp.where(where, xp.minimum(errors, _MAX_RELATIVE_ERROR * spread) / spread, 0.0)
 
 
 def violation_of(trial: Any) -> float:

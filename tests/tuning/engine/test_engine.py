@@ -12,9 +12,9 @@ from dre_jax.methods import find
 from dre_jax.runtime import jit, kept_programs
 from dre_jax.suggest.proposals import propose
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.engine.feasibility import fit_feasibility
+from dre_jax.tuning.suggestion.feasibility import fit_feasibility
 from dre_jax.tuning.trials.objectives import objectives_of
-from dre_jax.tuning.trials.trial_record import select_trials
+from dre_jax.tuning.trials.selection import select_trials
 from tests.error_messages import error_table
 from tests.known_methods import Valued
 from tests.known_trials import complete_trial, failed_trials

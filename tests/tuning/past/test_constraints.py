@@ -10,9 +10,9 @@ import pytest
 
 from dre_jax import Evaluated, Float, Optimizer, Space, Surrogate, from_csv, from_frame, from_studies, past_of
 from dre_jax.methods import find
-from dre_jax.tuning.engine import feasibility
 from dre_jax.tuning.optuna.export import to_study
 from dre_jax.tuning.past.studies import keep_studies
+from dre_jax.tuning.suggestion import feasibility
 from dre_jax.tuning.trials.responses import rank_infeasible_last
 from tests.known_methods import NEAREST
 

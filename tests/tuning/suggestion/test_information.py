@@ -7,14 +7,24 @@ import numpy as np
 import pytest
 
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate
-from dre_jax.tuning.engine.plateau import order_by_outcome, space_filling_share
+from dre_jax.tuning.suggestion.information import information_of, space_filling_share
+from dre_jax.tuning.suggestion.space_filling import order_by_outcome
+from dre_jax.tuning.suggestion.state import StudyState
 from tests.known_methods import Valued
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
 
 def share_of(*values):
-    return space_filling_share(np.array([values], float).T)
+    """With an empty slot."""
+    return space_filling_share(np.array([*values, 7.0]), np.arange(len(values) + 1) < len(values))
+
+
+def information_in(objectives):
+    """Of a study whose trials have the values f[n, M]."""
+    n, none = np.int32(len(objectives)), np.int32(0)
+    state = StudyState(np.zeros((n, 1)), np.zeros(n), n, none, np.zeros((0, 1)), none, np.array(objectives))
+    return information_of(state, has_past=False).space_filling_share
 
 
 class TestEvenShare:
@@ -35,8 +45,8 @@ class TestEvenShare:
         assert share_of(*values) == (0.5 if values[:1] == values[2:] else 0.0)
 
     def test_one_objective_with_information_is_enough(self):
-        assert space_filling_share(np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 4.0]])) == 0.0
-        assert space_filling_share(np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])) == 1.0
+        assert information_in([[1.0, 2.0], [1.0, 3.0], [1.0, 4.0]]) == 0.0
+        assert information_in([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]) == 1.0
 
 
 def test_points_near_failures_come_last():
@@ -50,7 +60,7 @@ def test_points_near_failures_come_last():
     ):
         arrays = points, np.array(trials), np.array(succeeded), np.array(failed), 0.02
         assert order_by_outcome(*arrays).tolist() == expected
-        assert order_by_outcome(*map(jnp.asarray, arrays[:4]), 0.02, jnp).tolist() == expected
+        assert order_by_outcome(*map(jnp.asarray, arrays[:4]), 0.02).tolist() == expected
 
 
 def cells(optimizer):

@@ -11,8 +11,9 @@ from scipy.stats import norm
 
 from dre_jax.suggest.weighting import log_belief
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
-from dre_jax.tuning.engine.beliefs import log_densities, to_quantiles, weight_after
 from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.suggestion.beliefs import belief_weights, log_densities, to_quantiles
+from dre_jax.tuning.suggestion.state import StudyState
 from dre_jax.tuning.trials.objectives import objectives_of
 from tests.known_methods import RISING
 from tests.known_trials import complete_trial
@@ -77,16 +78,28 @@ def test_a_weight_follows_the_responses():
     table, rng = log_densities(SPACE), np.random.default_rng(3)
     points = np.array([SPACE.point(SPACE.params(point)) for point in rng.random((12, 4))])
     densities = log_belief(SPACE.layout, table, points, np)
-    assert weight_after(table, SPACE.layout, points, -densities, 6.0) == 0.0
-    assert weight_after(table, SPACE.layout, points, densities, 6.0) == 6.0 / 13
-    assert weight_after(table, SPACE.layout, points[:1], densities[:1], 6.0) == 3.0
+
+    def power(points, responses):
+        """The power of the densities, of a study with two empty slots."""
+        n, none = np.int32(len(points)), np.int32(0)
+        padded = np.pad(points, ((0, 2), (0, 0))), np.pad(responses, (0, 2), constant_values=9.0)
+        state = StudyState(*padded, n, none, points[:0], none)
+        weights = belief_weights(table, SPACE.layout, state, 6.0)
+        below = table - table.max(axis=1, keepdims=True)
+        result = weights.min() / below.min()
+        np.testing.assert_allclose(weights, result * below, atol=1e-12)
+        return result
+
+    assert power(points, -densities) == 0.0
+    assert power(points, densities) == pytest.approx(6.0 / 13)
+    assert power(points[:1], densities[:1]) == pytest.approx(3.0)
     responses = rng.normal(size=12)
     values = (responses - responses.mean()) / responses.std()
     design = np.column_stack([np.ones(12), densities / np.sqrt(np.sum([np.var(row) for row in table]))])
     prior = np.diag([1e-9, 4.0])
     _, slope = np.linalg.solve(design.T @ design + prior, design.T @ values + prior @ [0.0, 0.5])
     assert 0.0 < slope < 0.5
-    result = weight_after(table, SPACE.layout, points, responses, 6.0)
+    result = power(points, responses)
     assert result == pytest.approx(6.0 / 13 * slope / 0.5, rel=1e-6)
 
 

@@ -5,12 +5,12 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from dre_jax.space.sobol import sobol_points
-from dre_jax.tuning.engine.signal import _log_evidence, has_signal
+from dre_jax.tuning.suggestion import signal
 
 
 def test_the_evidence_is_an_integral_over_mean_and_deviation():
     scores, noise = np.array([0.3, -1.0, 0.9]), np.eye(3)
-    signal = np.array([[1.0, 0.6, 0.1], [0.6, 1.0, 0.3], [0.1, 0.3, 1.0]])
+    correlated = np.array([[1.0, 0.6, 0.1], [0.6, 1.0, 0.3], [0.1, 0.3, 1.0]])
 
     log_deviation, unit = np.linspace(-5.0, 8.0, 1301)[:, None, None], np.linspace(-15.0, 15.0, 601)[None, :, None]
 
@@ -20,9 +20,13 @@ def test_the_evidence_is_an_integral_over_mean_and_deviation():
         log_density = multivariate_normal.logpdf(z, cov=correlation) - 3.0 * log_deviation[..., 0]
         return np.sum(np.exp(log_density + log_deviation[..., 0]))
 
-    targets = np.stack([scores, np.ones(3)], axis=1)
-    difference = _log_evidence(signal, targets) - _log_evidence(noise, targets)
-    assert difference == pytest.approx(np.log(integral(signal) / integral(noise)), abs=1e-3)
+    evidence = signal._evidence(np.zeros((3, 1)), scores, np.ones(3, bool))
+    difference = evidence.of(correlated) - evidence.of_noise()
+    assert difference == pytest.approx(np.log(integral(correlated) / integral(noise)), abs=1e-3)
+
+
+def has_signal(points, values):
+    return signal.has_signal(points, values, np.ones(len(values), bool))
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 6])

@@ -9,7 +9,8 @@ from scipy.stats import norm, zscore
 from dre_jax.search import Capabilities
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.engine.feasibility import FIT_TRIALS, capped_responses, feasibility_outcomes, fit_feasibility
+from dre_jax.tuning.suggestion.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, outcomes_of
+from dre_jax.tuning.suggestion.state import StudyState
 from dre_jax.tuning.trials.objectives import objectives_of
 from tests.gp.test_classification import log_probability
 from tests.known_methods import RISING, Valued
@@ -47,13 +48,10 @@ def test_weights_are_those_of_a_reference():
     constraints = np.column_stack([points.sum(axis=1) - 0.8, 1e6 * (points[:, 0] - 0.4) ** 3])
     constraints[3, 1] = np.nan
     with jax.enable_x64(True):
-        observed = [
-            complete_trial({}, -x, constraints=dict(zip("ab", row, strict=True)))
-            for x, row in zip(points[:, 0], constraints, strict=True)
-        ]
-        trials = observed, -points[:, 0], points, failed, np.empty((0, 2))
-        outcomes, _ = feasibility_outcomes(EngineConfig(), *trials, np.float64)
-        model = fit_feasibility(SQUARE.layout, *outcomes)
+        counts = np.int32(20), np.int32(0), failed, np.int32(9)
+        state = StudyState(points, -points[:, 0], *counts, constraints=constraints)
+        outcomes = outcomes_of(Engine(SQUARE)._study_config, state, 64)
+        model = fit_feasibility(SQUARE.layout, jax.device_put(outcomes))
         result = np.asarray(jax.jit(type(model).log_weight)(model, jnp.asarray(new)))
     rows = np.asarray(model.x)[: len(points) + len(failed)]
     logs = np.append(model.success.params.log_length, model.success.params.log_scale)
@@ -112,14 +110,34 @@ def test_improvements_are_over_the_best_feasible_trial():
     np.testing.assert_allclose(capped, [3.0, 1.0, 3.0, 2.0, 3.0, -np.inf])
     for unchanged in ([True] * 6, [False] * 6):
         np.testing.assert_array_equal(capped_responses(responses, unchanged), responses)
-    observed = [complete_trial({}, 0.0, constraints={"a": -1.0 if one else 1.0}) for one in feasible[:4]]
-    arrays = np.zeros((4, 2)), *[np.empty((0, 2))] * 2
-    for with_constraints, expected in (
-        (observed, [3.0, 1.0, 3.0, 2.0]),
-        ([complete_trial({}, 0.0)] * 4, responses[:4]),
-    ):
-        result = feasibility_outcomes(EngineConfig(), with_constraints, responses[:4], *arrays, np.float64)[1]
-        np.testing.assert_allclose(result, expected)
+
+
+def test_outcomes_of_a_padded_program_are_those_of_the_host():
+    """With pending trials before any is feasible, failures, unknown constraints, and more trials than slots."""
+    rng = np.random.default_rng(5)
+    config = Engine(SQUARE)._study_config
+    compiled = jax.jit(lambda state: outcomes_of(config, state, 64))
+    for n, n_pending, n_failed, violated in ((6, 0, 3, 0.5), (6, 4, 0, 2.0), (0, 0, 5, 0.5), (70, 0, 30, 0.5)):
+        points, failures = rng.random((n + n_pending, 2)), rng.random((n_failed, 2))
+        constraints = np.where(rng.random((n, 2)) < 0.2, np.nan, rng.random((n, 2)) - 1.0 + violated)
+        responses = rng.random(n)
+
+        def padded(slots, n_slots, points=points, failures=failures, constraints=constraints, responses=responses):
+            rows = ((0, slots - len(points)), (0, 0))
+            return StudyState(
+                np.pad(points, rows, constant_values=0.3),
+                np.pad(responses, (0, slots - len(responses)), constant_values=9.0),
+                np.int32(len(responses)),
+                np.int32(len(points) - len(responses)),
+                np.pad(failures, ((0, n_slots - len(failures)), (0, 0)), constant_values=0.3),
+                np.int32(len(failures)),
+                constraints=np.pad(constraints, ((0, slots - len(constraints)), (0, 0)), constant_values=-1.0),
+            )
+
+        with jax.enable_x64(True):
+            host, program = outcomes_of(config, padded(128, 64), 64), compiled(padded(96, 40))
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), host, program)
+        assert bool(host.decides) == (not (constraints <= 0).all(axis=1).any())
 
 
 @pytest.mark.slow

@@ -8,14 +8,19 @@ where responses disagree.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.runtime.arrays import namespace
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.parameters import Categorical, Parameter
 from dre_jax.space.space import Space
 from dre_jax.suggest.weighting import log_belief
+from dre_jax.tuning.suggestion.state import StudyState
+from dre_jax.tuning.trials.responses import clip_responses
+from dre_jax.tuning.trials.selection import slots
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,31 +61,45 @@ def _density(space: Space, name: str, u: Floats) -> Floats:
     return UNIFORM_MASS + (1.0 - UNIFORM_MASS) * np.exp(-0.5 * (distance / deviation) ** 2) / mass
 
 
-def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
-    """Returns points f64[N, P] whose coordinates are quantiles of the densities at the coordinates.
+def to_quantiles(table: Any, points: Any) -> Any:
+    """Returns points f[N, P] whose coordinates are quantiles of the densities at the coordinates.
 
     Evenly distributed points become draws from the densities; for the table see `log_densities`.
     """
-    u = np.linspace(0.0, 1.0, table.shape[1])
-    samples = np.array(points, np.float64)
-    for i, density in enumerate(np.exp(table)):
-        if (density != 1.0).any():
-            cumulative = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
-            samples[:, i] = np.interp(samples[:, i], cumulative / cumulative[-1], u)
-    return samples
+    xp = namespace(points)
+    u, columns = xp.linspace(0.0, 1.0, table.shape[1], dtype=table.dtype), []
+    for i, logs in enumerate(table):
+        density = xp.exp(logs)
+        cumulative = xp.concatenate([xp.zeros(1, density.dtype), xp.cumsum(density[1:] + density[:-1])])
+        column = points[:, i].astype(table.dtype)
+        quantiles = xp.interp(column, cumulative / cumulative[-1], u)
+        columns.append(xp.where(xp.any(density != 1.0), quantiles, column))
+    return xp.stack(columns, axis=1)
 
 
-def weight_after(table: Floats, layout: SpaceLayout, points: Floats, responses: Floats, beta: float) -> float:
-    """Returns the power of the densities after n trials, which is ``beta`` before the first.
+def belief_weights(table: Any, layout: SpaceLayout, state: StudyState, beta: float) -> Any:
+    """Returns the logarithms f[P, K + 1] of the weights of the densities after the trials of a study.
 
-    It is less than beta / (n + 1) where the trials disagree, and 0 where their responses do not rise with the density:
-    in proportion to the posterior mean of the slope of a linear regression of responses on log densities.
+    They are the densities to a power, which is ``beta`` before the first trial. It is less than beta / (n + 1) where
+    the trials disagree, and 0 where their responses do not rise with the density: in proportion to the posterior mean
+    of the slope of a linear regression of responses on log densities.
     """
-    power, deviation = beta / (len(points) + 1), math.sqrt(table.var(axis=1).sum())
-    if len(points) < 2 or not responses.std() > 0 or not deviation > 0:
-        return power
-    densities = log_belief(layout, table, points, np) / deviation
-    densities, values = densities - densities.mean(), (responses - responses.mean()) / responses.std()
+    xp, where = namespace(state.points), slots(len(state.points)) < state.n
+    n = xp.sum(where, dtype=table.dtype)
+    responses = xp.where(where, clip_responses(xp.where(where, state.responses, 0.0), where), 0.0)
+    deviation = xp.sqrt(xp.sum(xp.var(table, axis=1)))
+    densities = _standardise(log_belief(layout, table, state.points, xp), where, deviation)
+    spread = xp.sqrt(xp.sum(_standardise(responses, where, 1.0) ** 2) / xp.maximum(n, 1.0))
     precision = 1.0 / _SLOPE_DEVIATION**2
-    slope = (precision * _SLOPE + densities @ values) / (precision + densities @ densities)
-    return power * float(min(max(slope / _SLOPE, 0.0), 1.0))
+    products = xp.sum(densities * _standardise(responses, where, spread))
+    slope = (precision * _SLOPE + products) / (precision + xp.sum(densities**2))
+    has_slope = (n >= 2) & (spread > 0) & (deviation > 0)
+    power = beta / (n + 1.0) * xp.where(has_slope, xp.clip(slope / _SLOPE, 0.0, 1.0), 1.0)
+    return power * (table - xp.max(table, axis=1, keepdims=True))
+
+
+def _standardise(values: Any, where: Any, deviation: Any) -> Any:
+    """Returns values f[n] of slots bool[n] less their mean, in units of a deviation, 1 if it is 0; 0 in other slots."""
+    xp = namespace(values)
+    mean = xp.sum(xp.where(where, values, 0.0)) / xp.maximum(xp.sum(where, dtype=values.dtype), 1.0)
+    return xp.where(where, (values - mean) / xp.where(deviation > 0, deviation, 1.0), 0.0)

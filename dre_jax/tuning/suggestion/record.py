@@ -1,0 +1,71 @@
+"""The trials of a study as a method reads them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dre_jax.runtime.arrays import namespace
+from dre_jax.search.history import History
+from dre_jax.search.loop import min_max_scale
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.suggest.proposals import TrialRecord
+from dre_jax.tuning.suggestion.state import SAME, StudyConfig, StudyState
+from dre_jax.tuning.trials.responses import clip_responses, relative_errors
+from dre_jax.tuning.trials.selection import select_rows, slots
+
+
+class StudyRecord(NamedTuple):
+    """The trials that a method gets."""
+
+    trials: TrialRecord
+    rows: Any
+    """i32[S]: their slots in the study, those with a value first."""
+    n: Any
+    """i32: number of those with a value."""
+
+
+def study_record(config: StudyConfig, state: StudyState, capacity: int) -> StudyRecord:
+    """Returns the trials of a study that a method gets, in a number of slots: see `select_rows`; and pending ones."""
+    xp, numbers = namespace(state.points), slots(capacity)
+    has_value, selects = slots(len(state.points)) < state.n, len(state.points) > config.max_history
+    rows, n = numbers, state.n
+    if selects:
+        room = xp.maximum(config.max_history - state.n_pending, config.max_history // 2)
+        selected, n = select_rows(state.responses, has_value, room)
+        rows = xp.where(numbers < n, selected[numbers], state.n + numbers - n)
+    rows = xp.minimum(rows, len(state.points) - 1)
+    where, pending = numbers < n, (numbers >= n) & (numbers < n + state.n_pending)
+    points, responses = state.points[rows], xp.where(where, state.responses[rows], 0.0)
+    errors = None if state.errors is None else state.errors[rows]
+    scaled = clip_responses(responses, where)
+    history = study_history(config.encoding, points, responses, scaled, errors, where)
+    has_failed = slots(len(state.failures)) < state.n_failed
+    # Where all coordinates have few values, a neighbour is another configuration.
+    avoid, radius = state.failures, xp.where(has_failed, SAME if config.is_finite else config.failed_radius, -1.0)
+    if selects:
+        avoid = xp.concatenate([avoid, state.points])
+        radius = xp.concatenate([radius, xp.where(has_value, SAME, -1.0)])
+    return StudyRecord(TrialRecord(history, points, pending, avoid, radius.astype(points.dtype)), rows, n)
+
+
+def study_history(
+    encoding: SpaceLayout, points: Any, responses: Any, scaled: Any, errors: Any | None, where: Any
+) -> History:
+    """Returns the history of trials in the slots bool[C].
+
+    Args:
+      encoding: layout with the columns that the method knows.
+      points: f[C, P], of the unit cube.
+      responses: f[C], which order the trials.
+      scaled: f[C], finite numbers that increase with the responses.
+      errors: f[C], standard errors of these numbers; None without any.
+      where: bool[C]: the filled slots.
+    """
+    xp = namespace(points)
+    above = where[None, :] & (responses[None, :] > responses[:, None])
+    level = xp.where(where, xp.sum(above, axis=1, dtype=np.int32), 0)
+    columns = xp.where(where[:, None], encoding.columns(points, xp), 0.0)
+    noise_var = None if errors is None else relative_errors(errors, scaled, where) ** 2
+    return History(columns, min_max_scale(scaled, None, level, where), level, where, noise_var)

@@ -1,0 +1,92 @@
+"""The next point of a sequence that fills the space, where no method chooses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dre_jax.runtime.arrays import namespace
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.suggest.candidates import canonicalize
+from dre_jax.tuning.suggestion.information import feasible_trials
+from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
+from dre_jax.tuning.trials.selection import slots
+
+SEQUENCE = 256
+"""Points of a Sobol sequence that fills the space."""
+_IDENTICAL = 1e-9
+"""Maximum distance of the numbers of a configuration, in every coordinate."""
+_MAX_ENUMERATION = 4096
+"""Number of configurations of a space up to which all are listed."""
+
+
+def space_filling_point(
+    config: StudyConfig, state: StudyState, points: Any, fixed: Any | None, *, avoids_failures: Any
+) -> tuple[Any, Any]:
+    """Returns the first new one of points f[N, P], or any new point of a small space, and whether it is new.
+
+    With ``avoids_failures``, points whose nearest trial failed come last. If all have been evaluated, the point is
+    one that is not pending. ``fixed`` f[P] are coordinates that all points have, NaN for the others.
+    """
+    xp, feasible, numbers = namespace(state.points), feasible_trials(state), slots(len(state.points))
+    has_failed = slots(len(state.failures)) < state.n_failed
+    violates = (numbers < state.n) & ~feasible & xp.any(feasible)
+    outcomes = (
+        xp.concatenate([state.points, state.failures]),
+        xp.concatenate([feasible, xp.zeros_like(has_failed)]),
+        xp.concatenate([violates, has_failed]),
+    )
+    order = order_by_outcome(canonicalize(config.layout, points, xp), *outcomes, config.failed_radius)
+    points = xp.where(avoids_failures, points[order], points)
+    if config.layout.size <= _MAX_ENUMERATION:
+        points = xp.concatenate([points, xp.asarray(config.layout.all_points(), points.dtype)])
+    if fixed is not None:
+        points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
+    points = round_to_values(config.layout, points)
+    # The first of all that are new, else of those that are not pending, else of all.
+    is_pending = _is_near(points, state.points, (numbers >= state.n) & (numbers < state.n + state.n_pending))
+    is_known = is_known_point(state, points)
+    rank = xp.where(is_known, xp.where(is_pending, 2, 1), 0) + xp.where(config.layout.is_allowed(points, xp), 0, 3)
+    first = xp.argmin(rank)
+    return points[first], ~is_known[first]
+
+
+def round_to_values(layout: SpaceLayout, point: Any) -> Any:
+    """Returns the point f[..., P] of the configuration at a point: that of its values, 0.5 where inactive."""
+    xp = namespace(point)
+    parts = zip(layout.parts, layout.values(point, xp), layout.active(point, xp), strict=True)
+    coordinates = [xp.where(active, part.coordinates(values, xp), 0.5) for part, values, active in parts]
+    return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
+
+
+def is_known_point(state: StudyState, points: Any) -> Any:
+    """Returns which points f[N, P] have been evaluated, failed, or are pending, bool[N]."""
+    is_trial = slots(len(state.points)) < state.n + state.n_pending
+    has_failed = slots(len(state.failures)) < state.n_failed
+    return _is_near(points, state.points, is_trial) | _is_near(points, state.failures, has_failed)
+
+
+def _is_near(points: Any, others: Any, where: Any) -> Any:
+    """Returns which points f[N, P] are those of others f[C, P] in slots bool[C], bool[N]."""
+    xp = namespace(points)
+    apart = xp.max(xp.abs(points[:, None] - others[None]), axis=-1)
+    return xp.any((apart < _IDENTICAL) & where[None, :], axis=1)
+
+
+def order_by_outcome(points: Any, trials: Any, succeeded: Any, failed: Any, radius: float) -> Any:
+    """Returns an order i[N] of points f[N, P]: first those whose nearest trial is a success, then the others.
+
+    Trials f[n, P] with a value that satisfy all constraints have succeeded; those that failed or violate constraints
+    have failed; the others do not count. A point within the radius of a failure, in every coordinate, counts as one.
+    Without a success, only these points come last. Both groups keep their order.
+    """
+    xp = namespace(points)
+    apart = xp.abs(points[:, None] - trials[None])
+
+    def nearest(distance: Any, mask: Any) -> Any:
+        return xp.min(xp.where(mask[None, :], distance, xp.inf), axis=1, initial=np.inf)
+
+    squared = xp.sum(apart**2, axis=-1)
+    is_failure = (nearest(squared, failed) < nearest(squared, succeeded)) & xp.any(succeeded)
+    return xp.argsort(is_failure | (nearest(xp.max(apart, axis=-1), failed) <= radius), stable=True)

@@ -1,0 +1,98 @@
+"""The next trial of a study, from its arrays.
+
+A suggestion has five stations. The trials are *encoded* as a `StudyState`. A *design* has the points that fill the
+space and the candidates of the method. What the trials say is *weighed*: the values' information, and the record of
+trials that the method gets. The method *proposes* points. A new one of these, or one that fills the space, is *decoded*
+to a configuration. The three stations in the middle are here; `dre_jax.tuning.engine` and `dre_jax.tuning.compiled`
+encode and decode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dre_jax.runtime.arrays import branch, namespace
+from dre_jax.suggest.proposals import Proposals
+from dre_jax.tuning.suggestion.information import Information, information_of
+from dre_jax.tuning.suggestion.record import StudyRecord, study_record
+from dre_jax.tuning.suggestion.space_filling import is_known_point, round_to_values, space_filling_point
+from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
+
+
+class PointSuggestion(NamedTuple):
+    """The next point of a study."""
+
+    point: Any
+    """f[P]"""
+    is_new: Any
+    """bool: whether it has not been evaluated and is not pending."""
+    fills_space: Any
+    """bool: whether the trial fills the space, whatever the method values."""
+    is_undefined: Any
+    """bool: whether the method's values of all candidates are NaN."""
+    information: Information
+    proposals: Proposals | None
+    """What the method proposes, with values of minus infinity where no new configuration is; None inside of programs,
+    and where the method was not used."""
+
+
+class _Choice(NamedTuple):
+    """The new point f[P] that the method values most, if there is one."""
+
+    point: Any
+    is_new: Any
+    is_undefined: Any
+    proposals: Proposals | None
+
+
+def suggest_point(
+    config: StudyConfig,
+    state: StudyState,
+    number: Any,
+    capacity: int,
+    *,
+    propose: Callable[[StudyRecord], Proposals],
+    filling_points: Callable[[], Any],
+    fixed: Any | None = None,
+    is_start: Any = False,
+) -> PointSuggestion:
+    """Returns the next point of a study.
+
+    Args:
+      config: static.
+      state: the trials.
+      number: i32, the number of the trial.
+      capacity: slots of the trials that the method gets.
+      propose: returns the proposals of the method for such trials, with the precision of NumPy on the host.
+      filling_points: returns points f[N, P] that fill the space, the trial's first.
+      fixed: f[P], coordinates that are not searched, NaN for the others.
+      is_start: bool, whether the trial precedes those of the method.
+    """
+    xp = namespace(state.points)
+    information = information_of(state, has_past=config.has_past)
+    may_value = (state.n > 0) | xp.asarray(config.values_first_trial)
+    quarter = (number % 4).astype(information.space_filling_share.dtype) / 4.0
+    fills = is_start | ~may_value | (quarter < information.space_filling_share)
+    reports = may_value & ~information.is_plateau if config.reports else xp.zeros((), bool)
+
+    def ask_method() -> _Choice:
+        proposals = propose(study_record(config, state, capacity))
+        points = proposals.points if fixed is None else xp.where(xp.isnan(fixed)[None, :], proposals.points, fixed[None, :])
+        points = round_to_values(config.layout, points)
+        is_new = (proposals.values > -xp.inf) & ~is_known_point(state, points) & config.layout.is_allowed(points, xp)
+        details = proposals._replace(points=points, values=xp.where(is_new, proposals.values, -xp.inf))
+        best = points[xp.argmax(is_new)]
+        return _Choice(best, xp.any(is_new), proposals.is_undefined, details if config.reports else None)
+
+    def ask_nothing() -> _Choice:
+        return _Choice(state.points[0], xp.zeros((), bool), xp.zeros((), bool), None)
+
+    choice = branch(~fills | reports, ask_method, ask_nothing)
+
+    def fill() -> tuple[Any, Any]:
+        avoids_failures = fills & ~xp.asarray(is_start)
+        return space_filling_point(config, state, filling_points(), fixed, avoids_failures=avoids_failures)
+
+    point, is_new = branch(choice.is_new & ~fills, lambda: (choice.point, choice.is_new), fill)
+    return PointSuggestion(point, is_new, fills, choice.is_undefined, information, choice.proposals)
