@@ -16,12 +16,16 @@ from dre_jax.functions.search_file import FinishedSearch, SearchId
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.suggest.precision import precision_of, with_precision
-from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, stack_words, study_designs
+from dre_jax.tuning.compiled.designs import StudyDesigns, history_capacity, stack
 from dre_jax.tuning.compiled.parallel import put, run_blocks
+from dre_jax.tuning.compiled.study import SharedArrays
+from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 FIRST_CAPACITY = history_capacity(1)
 """Slots of the shortest history."""
+_TRIALS = 64
+"""The candidates of searches are made for a multiple of so many trials."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,13 @@ class SearchBlocks:
         padded = [*search_ids, *[search_ids[-1]] * (size - len(search_ids))]
         with precision_of(study.method) as dtype:
             progress = no_progress(self.program, self._capacity, size, dtype)
-            block = self._searches(padded, dtype), progress
-            params, (searches, progress) = put(mesh, with_precision(self.params, dtype), block)
+            designs = StudyDesigns(self.program.objective.space, self.surrogate, study.candidates.even, dtype)
+            block = self._searches(padded, designs), progress
+            of_all = SharedArrays(with_precision(self.params, dtype), designs.log_densities)
+            shared, (searches, progress) = put(mesh, of_all, block)
             for capacity, start, stop in parts:
                 bounds, _ = put(mesh, tuple(np.array([count, start, stop], np.int32)), ())
-                progress = advance(self.program, params, searches, progress, *bounds, capacity=capacity)
+                progress = advance(self.program, shared, searches, progress, *bounds, capacity=capacity)
             points, values, is_undefined = jax.device_get((progress.points, progress.values, progress.is_undefined))
         if is_undefined[: len(search_ids)].any():
             return None
@@ -84,19 +90,20 @@ class SearchBlocks:
             for search_id, search_arrays in zip(search_ids, zip(*arrays, strict=True), strict=False)
         ]
 
-    def _searches(self, search_ids: Sequence[SearchId], dtype: Any) -> Searches:
+    def _searches(self, search_ids: Sequence[SearchId], designs: StudyDesigns) -> Searches:
         numbers, seeds = np.array([task for task, _ in search_ids]), [seed for _, seed in search_ids]
-        distinct, space = list(dict.fromkeys(seeds)), self.program.objective.space
-        words = [candidate_words(self.program.study, seed, range(self._capacity)) for seed in distinct]
-        of_seeds = study_designs(space, self.surrogate, distinct, dtype), stack_words(words)
+        distinct = list(dict.fromkeys(seeds))
+        trials = range(min(self._capacity, -(-self.n_trials // _TRIALS) * _TRIALS))  # few programs
+        blocks = range(-(-len(trials) // SEQUENCE))
+        candidates = stack([designs.candidates(seed, trials) for seed in distinct])
         rows = np.array([distinct.index(seed) for seed in seeds])
-        design, search_words = jax.tree.map(lambda a: a[rows], of_seeds)
+        design, candidates = jax.tree.map(lambda a: a[rows], (designs.studies(distinct, blocks), candidates))
 
         def fold(task: Array, seed: Array) -> Array:
             return jax.random.fold_in(jax.random.fold_in(self.noise_key, task), seed)
 
         noise_keys = jax.vmap(fold)(jnp.asarray(numbers, jnp.uint32), jnp.asarray(seeds, jnp.uint32))
-        return Searches(jax.tree.map(lambda a: a[numbers], self.tasks), design, search_words, noise_keys)
+        return Searches(jax.tree.map(lambda a: a[numbers], self.tasks), design, candidates, noise_keys)
 
 
 class _Part(NamedTuple):

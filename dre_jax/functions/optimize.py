@@ -31,10 +31,12 @@ from dre_jax.suggest.precision import supports_double
 from dre_jax.summaries import summary
 from dre_jax.tuning.compiled.designs import study_config
 from dre_jax.tuning.compiled.parallel import mesh_of
-from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import DIRECTIONS
+
+MAX_TRIALS = 4096
+"""Maximum number of trials of a search: a program has room for all of them."""
 
 
 class FunctionSearches(NamedTuple):
@@ -76,6 +78,7 @@ def optimize_functions(
     key: Array | None = None,
     batch_size: int = 1,
     pending_strategy: PendingStrategy = "mean",
+    failure_model: bool = True,
     path: str | os.PathLike[str] | None = None,
     execution: ExecutionConfig | None = None,
     quiet: bool = True,
@@ -83,8 +86,7 @@ def optimize_functions(
     """Optimises a function in JAX on many tasks, with many seeds each, in one compiled program.
 
     A search evaluates what an `Optimizer` of the same seed does, up to the rounding of float64. The search for
-    candidates has maxima of almost equal value, so late trials of a few searches differ. Models of failed trials are
-    the exception: searches keep their distance from failures, as with ``EngineConfig(failure_model=False)``.
+    candidates has maxima of almost equal value, so late trials of a few searches differ.
 
     Searches run one by one on each core of a CPU, and side by side on all other devices.
 
@@ -94,9 +96,8 @@ def optimize_functions(
         NaN is a failure. Computes in float64 if this process has set `jax_enable_x64` and the method does so too, else
         in float32.
       tasks: arrays with the tasks in front; the function gets one entry. None for a function without tasks.
-      space: number of coordinates of the point, or a search space (or its hyperparameters by name) without rules and
-        likely values.
-      n_trials: T, at most 192, and a multiple of the batch size.
+      space: number of coordinates of the point, or a search space (or its hyperparameters by name).
+      n_trials: T, at most 4096, and a multiple of the batch size.
       seeds: the seeds of each task's searches; a number stands for the seeds 0, 1 and so on.
       method: without past tasks, by its name or the method itself.
       surrogate: knowledge of past tasks, in place of a method.
@@ -104,6 +105,7 @@ def optimize_functions(
       key: key of the noise. The function's third argument is then a key of task, seed and trial.
       batch_size: trials that are suggested before any of them is evaluated.
       pending_strategy: as `EngineConfig.pending_strategy`.
+      failure_model: as `EngineConfig.failure_model`; False compiles faster, for functions that never fail.
       path: file of finished searches, one line each, from which an interrupted call continues.
       execution: how devices are used.
       quiet: show no progress.
@@ -131,7 +133,7 @@ def optimize_functions(
     _check_trials(n_trials, batch_size)
     if not isinstance(key, Array | None):
         raise ConfigError(f"key must be a key as of jax.random.key(0), but got {key!r}")
-    study = study_config(space, method, surrogate, pending_strategy)
+    study = study_config(space, method, surrogate, pending_strategy, failure_model=failure_model)
     params = None if surrogate is None else surrogate.params
     # A program in float32 has no numbers in float64.
     double = bool(jax.config.jax_enable_x64) and supports_double(study.method)  # type: ignore[attr-defined]
@@ -150,6 +152,7 @@ def optimize_functions(
         "direction": direction,
         "n_trials": n_trials,
         "batch": [batch_size, pending_strategy],
+        "failure_model": failure_model,
         "function": [code, double],
         "tasks": digest(*jax.tree.leaves(tasks), jax.random.key_data(noise_key)),
     }
@@ -191,9 +194,8 @@ def _seed_list(seeds: Any) -> list[int]:
 
 def _check_trials(n_trials: int, batch_size: int) -> None:
     check_counts(1, n_trials=n_trials, batch_size=batch_size)
-    longest = EngineConfig().max_history
-    if n_trials > longest:
-        raise ConfigError(f"1 <= n_trials <= {longest} must hold, but got n_trials={n_trials}")
+    if n_trials > MAX_TRIALS:
+        raise ConfigError(f"1 <= n_trials <= {MAX_TRIALS} must hold, but got n_trials={n_trials}")
     if n_trials % batch_size:
         raise ConfigError(f"n_trials must be a multiple of batch_size, but got {n_trials} and {batch_size}")
 

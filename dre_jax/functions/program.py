@@ -13,9 +13,8 @@ from jax.sharding import Mesh
 
 from dre_jax.functions.objective import Objective
 from dre_jax.runtime.jit import less_effort_options
-from dre_jax.space.sobol import ScrambledWords
 from dre_jax.tuning.compiled.parallel import map_studies
-from dre_jax.tuning.compiled.study import StudyDesign, next_point
+from dre_jax.tuning.compiled.study import DesignPoints, SharedArrays, StudyDesign, next_point
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, add_pending, empty_state, tell_pending
 
 
@@ -38,8 +37,8 @@ class Searches(NamedTuple):
 
     task: Any
     design: StudyDesign
-    candidate_words: ScrambledWords
-    """Sobol words of the candidates of C trials."""
+    candidates: DesignPoints
+    """Sobol points among the candidates of all trials."""
     noise_key: Array
 
 
@@ -80,7 +79,7 @@ def _compiled(options: tuple[tuple[str, Any], ...]) -> Any:
 
 def _advance(
     config: ProgramConfig,
-    params: Any,
+    shared: SharedArrays,
     searches: Searches,
     progress: Progress,
     count: Array,
@@ -95,19 +94,19 @@ def _advance(
     history, are static.
     """
 
-    def advance_search(params: Any, search: Searches, progress: Progress) -> Progress:
-        return lax.fori_loop(start, stop, partial(_take_batch, config, params, search, capacity), progress)
+    def advance_search(shared: SharedArrays, search: Searches, progress: Progress) -> Progress:
+        return lax.fori_loop(start, stop, partial(_take_batch, config, shared, search, capacity), progress)
 
-    result: Progress = map_studies(advance_search, config.mesh, params, searches, progress, count)
+    result: Progress = map_studies(advance_search, config.mesh, shared, searches, progress, count)
     return result
 
 
 def _take_batch(
-    config: ProgramConfig, params: Any, search: Searches, capacity: int, i: Array, progress: Progress
+    config: ProgramConfig, shared: SharedArrays, search: Searches, capacity: int, i: Array, progress: Progress
 ) -> Progress:
     def suggest(state: StudyState, number: Array) -> tuple[StudyState, tuple[Array, Array]]:
-        candidate_words = ScrambledWords(*(words[number] for words in search.candidate_words))
-        point, is_undefined = next_point(config.study, params, state, search.design, candidate_words, number, capacity)
+        candidates = jax.tree.map(lambda a: a[number], search.candidates)
+        point, is_undefined = next_point(config.study, shared, state, search.design, candidates, number, capacity)
         return add_pending(state, point), (point, is_undefined)
 
     numbers = i * config.batch + jnp.arange(config.batch, dtype=jnp.int32)

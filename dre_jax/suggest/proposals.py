@@ -209,7 +209,8 @@ def _draw_rounds(
         scale = None
         if is_weighted:
             scale = None if is_log else weighting.value_scale(values, candidates.where)
-            values = _weigh(layout, weights, values, scale, points) + weighting.tie_noise(values, coins)
+            noise = jnp.where(weights.applies, weighting.tie_noise(values, coins), 0.0)
+            values = _weigh(layout, weights, values, scale, points) + noise
         order = jnp.lexsort((coins, is_sobol, values))[::-1]
         points = points[order]
         parents, n_parents = points[: config.sources], jnp.int32(config.sources)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, Protocol, cast
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -39,6 +40,11 @@ class Feasibility(Weight, Protocol):
     """A model of which configurations can be evaluated and satisfy the constraints: their weight is at most 1."""
 
     @property
+    def applies(self) -> Array:
+        """bool: whether there is anything to learn from; otherwise the weights are 1, and are not computed."""
+        ...
+
+    @property
     def decides(self) -> Array:
         """bool: the method's values are ignored, as no improvement is defined before the first feasible trial."""
         ...
@@ -53,6 +59,13 @@ class Weights(NamedTuple):
     """f[P, K + 1], logarithms of a belief's weights; see `log_belief`."""
     cost: Weight | None = None
     """Divides values by the expected cost of an evaluation."""
+
+    @property
+    def applies(self) -> Array | bool:
+        """Whether any configuration may have another weight than others."""
+        if self.belief is not None or self.cost is not None:
+            return True
+        return self.feasibility is not None and self.feasibility.applies
 
     def log_further(self, layout: SpaceLayout, points: Array) -> Array | float:
         """Returns the log weight of the belief and the cost, f[N], or 0 without both."""
@@ -113,8 +126,14 @@ def weigh(
     """
     weighted_values = values if scale is None else values / scale
     if feasibility is not None:
-        comparable = jnp.logaddexp(values, _LOG_RESOLUTION) if scale is None else weighted_values
-        weighted_values = jnp.where(feasibility.decides, 0.0, comparable) + feasibility.log_weight(points)
+        comparable, unweighted_values = weighted_values, weighted_values
+        if scale is None:
+            comparable = jnp.logaddexp(values, _LOG_RESOLUTION)
+
+        def times_probability() -> Array:
+            return jnp.where(feasibility.decides, 0.0, comparable) + feasibility.log_weight(points)
+
+        weighted_values = jax.lax.cond(feasibility.applies, times_probability, lambda: unweighted_values)
     return jnp.where(values > -jnp.inf, weighted_values + belief, -jnp.inf)
 
 

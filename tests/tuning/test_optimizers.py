@@ -1,10 +1,11 @@
 """Ask and tell for many studies at once: each is the study that `Optimizer` runs."""
 
 import numpy as np
+import pytest
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import find
-from dre_jax.tuning import Float, Optimizer, Optimizers, Space
+from dre_jax.tuning import EngineConfig, Float, Less, Optimizer, Optimizers, Space
 from tests.error_messages import error_table, raises_line
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(1.0, 100.0, log=True)})
@@ -48,6 +49,20 @@ def test_studies_begin_and_end_at_any_time_and_values_may_be_late():
 
 def random_studies(n=1):
     return Optimizers(SQUARE, n, method="random")
+
+
+@pytest.mark.parametrize("n", [12, pytest.param(258, marks=pytest.mark.thorough)])
+def test_studies_of_ruled_spaces_are_those_of_an_optimizer(n):
+    """Also beyond the trials that a method gets, and those of a Sobol sequence."""
+    space = Space({"a": Float(0.0, 1.0, likely=(0.1, 0.3)), "b": Float(0.0, 1.0)}, rules=[Less("a", "b")])
+    studies = Optimizers(space, 1, method="random")
+    optimizer = Optimizer(space, config=EngineConfig(method="random"))
+    for _ in range(n):
+        (trial,), expected = studies.ask(), optimizer.ask()
+        np.testing.assert_allclose(space.point(trial.params), space.point(expected.params), rtol=0.0, atol=1e-6)
+        optimizer.tell(expected, trial.params["a"])
+        studies.tell([trial], [trial.params["a"]])
+    assert len({tuple(trial.params.values()) for trial in studies.trials(0)}) == n
 
 
 def test_failures_are_not_repeated_nearby():

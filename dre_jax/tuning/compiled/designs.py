@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dre_jax.errors import ConfigError
 from dre_jax.search.method import Method
-from dre_jax.space.sobol import ScrambledWords, scrambled_words
-from dre_jax.space.space import Params, Space
+from dre_jax.space.sobol import scrambled_words
+from dre_jax.space.space import Space
 from dre_jax.suggest.candidates import default_candidates
 from dre_jax.suggest.pending import check_pending_strategy
-from dre_jax.tuning.compiled.study import StudyDesign
+from dre_jax.tuning.compiled.study import DesignPoints, StudyDesign
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.initial_design import InitialDesign, sequence_seed
 from dre_jax.tuning.objectives.single import method_without_past, n_first_trials
+from dre_jax.tuning.suggestion.beliefs import log_densities
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.suggestion.state import StudyConfig, state_capacity
 from dre_jax.tuning.surrogates.surrogate import Surrogate
@@ -30,11 +32,13 @@ def history_capacity(n: int) -> int:
     return state_capacity(n, EngineConfig().max_history)
 
 
-def study_config(space: Space, method: str | Method, surrogate: Surrogate | None, pending_strategy: str) -> StudyConfig:
+def study_config(
+    space: Space, method: str | Method, surrogate: Surrogate | None, pending_strategy: str, *, failure_model: bool
+) -> StudyConfig:
     """Returns the configuration that all studies of a space share; the method is the surrogate's if there is one.
 
-    Raises `ConfigError` for a space with rules or likely values, a method that needs past tasks, or a strategy that the
-    method does not support, and `DataError` for a surrogate of another space.
+    Raises `ConfigError` for a method that needs past tasks, or a strategy that the method does not support, and
+    `DataError` for a surrogate of another space.
     """
     if surrogate is not None:
         method = surrogate.method
@@ -42,70 +46,104 @@ def study_config(space: Space, method: str | Method, surrogate: Surrogate | None
         method = method_without_past(method)
     if pending_strategy in ("believer", "draw"):
         check_pending_strategy(method, pending_strategy)
-    layout = space.layout
-    if layout.rules or any(parameter.likely is not None for parameter in space.values()):
-        rule = "many studies in one program need a space without rules and likely values"
-        raise ConfigError(f"{rule}, but got {space!r}: use Optimizer")
-    encoding = layout
+    encoding = layout = space.layout
     if surrogate is not None:
         surrogate.space.require_encodes(space)
         encoding = space.layout_in(surrogate.space)
-    candidates = default_candidates(method, encoding, pending_strategy)
     defaults = EngineConfig()
     return StudyConfig(
         method,
         layout,
         encoding,
-        candidates,
+        default_candidates(method, encoding, pending_strategy),
         has_past=surrogate is not None,
         n_start=n_first_trials(len(space)) if surrogate is None else 0,
         values_first_trial=surrogate is not None,
         max_history=defaults.max_history,
         failed_radius=defaults.failed_radius,
-        failure_model=False,
+        failure_model=failure_model,
+        belief_weight=defaults.belief_weight,
     )
 
 
-def study_designs(space: Space, surrogate: Surrogate | None, seeds: Sequence[int], dtype: Any) -> StudyDesign:
-    """Returns the designs of studies, one for each seed, with the studies in front of each array."""
-    n_parts, start = len(space), None if surrogate is None else surrogate.start
-    initial = [_initial_points(space, start, seed) for seed in seeds]
-    size = max(map(len, initial))
-    points: Any = np.zeros((len(seeds), size, n_parts), dtype)
-    for row, initial_points in zip(points, initial, strict=True):
-        row[: len(initial_points)] = np.reshape(initial_points, (-1, n_parts))
-    blocks = range(1 + (EngineConfig().max_history - 1) // SEQUENCE)
-    keys: Any = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
-    counts: Any = np.array(list(map(len, initial)), np.int32)
-    sequence = stack_words([_words(SEQUENCE, n_parts, seed, blocks) for seed in seeds])
-    return StudyDesign(keys, points, counts, sequence)
+@dataclass(frozen=True)
+class StudyDesigns:
+    """The random parts of the studies of a space, by their seeds.
+
+    A program expands Sobol points from words, 200 bytes a trial. Points of a space with rules or likely values come
+    from the host.
+    """
+
+    space: Space
+    surrogate: Surrogate | None
+    n_candidates: int
+    """Sobol points among the candidates of a trial, as `CandidateConfig.even`."""
+    dtype: Any
+
+    @cached_property
+    def log_densities(self) -> np.ndarray | None:
+        """Log densities f[P, K + 1] of likely values; None if no value is likely."""
+        densities = log_densities(self.space)
+        return None if densities is None else densities.astype(self.dtype)
+
+    @cached_property
+    def _expands_words(self) -> bool:
+        return not self.space.layout.rules and self.log_densities is None
+
+    def studies(self, seeds: Sequence[int], blocks: range) -> StudyDesign:
+        """Returns the designs of studies, one for each seed, with the studies in front of each array.
+
+        ``blocks`` are the numbers of the Sobol sequences that fill the space.
+        """
+        initial = [self._initial_points(seed) for seed in seeds]
+        size = max(map(len, initial))
+        points: Any = np.zeros((len(seeds), size, len(self.space)), self.dtype)
+        for row, initial_points in zip(points, initial, strict=True):
+            row[: len(initial_points)] = np.reshape(initial_points, (-1, len(self.space)))
+        keys: Any = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+        counts: Any = np.array(list(map(len, initial)), np.int32)
+        return StudyDesign(keys, points, counts, stack([self.sequence(seed, blocks) for seed in seeds]))
+
+    def sequence(self, seed: int, blocks: Iterable[int]) -> DesignPoints:
+        """Returns the points of a study that fill the space, with the blocks in front.
+
+        Points from the host are f[2, N, P] for each block: those of even and of odd trials.
+        """
+        if self._expands_words:
+            return stack([scrambled_words(SEQUENCE, len(self.space), sequence_seed(seed, block)) for block in blocks])
+        design = self._design(seed, 0)
+        pairs = [[design.sequence_points(block, are_likely=likely) for likely in (True, False)] for block in blocks]
+        return np.array(pairs, self.dtype)
+
+    def candidates(self, seed: int, numbers: Iterable[int]) -> DesignPoints:
+        """Returns the Sobol points among the candidates of trials of a study, with the trials in front."""
+        if self._expands_words:
+            size = self.n_candidates, len(self.space)
+            return stack([scrambled_words(*size, sequence_seed(seed, number)) for number in numbers])
+        points = [self._design(seed, number).candidate_points(self.n_candidates) for number in numbers]
+        return np.array(points, self.dtype)
+
+    def _design(self, seed: int, number: int) -> InitialDesign:
+        start = None if self.surrogate is None else self.surrogate.start
+        nothing_fixed = np.full(len(self.space), np.nan)
+        return InitialDesign(self.space, start, seed, log_densities(self.space), 0, number, nothing_fixed)
+
+    def _initial_points(self, seed: int) -> list[np.ndarray]:
+        """Returns the points of defaults and of a start design, as `Optimizer` evaluates them one after the other."""
+        has_start = self.surrogate is not None and bool(self.surrogate.start)
+        if not has_start and not any(parameter.has_default for parameter in self.space.values()):
+            return []
+        encode, identities, points = ParamsEncoder(self.space).encode, set[bytes](), list[np.ndarray]()
+        while True:
+            design = replace(self._design(seed, len(points)), start=self.surrogate.start if self.surrogate else ())
+            encodings = map(encode, design.initial_configurations(len(points)))
+            new = next((encoding for encoding in encodings if encoding.identity not in identities), None)
+            if new is None:
+                return points
+            identities.add(new.identity)
+            points.append(new.point)
 
 
-def candidate_words(config: StudyConfig, seed: int, numbers: Iterable[int]) -> ScrambledWords:
-    """Returns the words of the candidates of trials of a study, with the trials in front."""
-    return _words(config.candidates.even, config.layout.n_parts, seed, numbers)
-
-
-def _words(n: int, n_parts: int, seed: int, numbers: Iterable[int]) -> ScrambledWords:
-    return stack_words([scrambled_words(n, n_parts, sequence_seed(seed, number)) for number in numbers])
-
-
-def stack_words(words: Sequence[ScrambledWords]) -> ScrambledWords:
-    """Returns words with another axis in front."""
-    return ScrambledWords(*(np.stack(arrays) for arrays in zip(*words, strict=True)))
-
-
-def _initial_points(space: Space, start: tuple[Params, ...] | None, seed: int) -> list[np.ndarray]:
-    """Returns the points of defaults and of a start design, as `Optimizer` evaluates them one after the other."""
-    if not start and not any(parameter.has_default for parameter in space.values()):
-        return []
-    encode, identities, points = ParamsEncoder(space).encode, set[bytes](), list[np.ndarray]()
-    nothing_fixed = np.full(len(space), np.nan)
-    while True:
-        design = InitialDesign(space, start or (), seed, None, 0, len(points), nothing_fixed)
-        encodings = map(encode, design.initial_configurations(len(points)))
-        new = next((encoding for encoding in encodings if encoding.identity not in identities), None)
-        if new is None:
-            return points
-        identities.add(new.identity)
-        points.append(new.point)
+def stack(trees: Sequence[Any]) -> Any:
+    """Returns arrays of the host with another axis in front."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)

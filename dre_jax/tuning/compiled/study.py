@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.space.sobol import ScrambledWords, expand_points
 from dre_jax.suggest.proposals import Proposals, SuggestionInputs
+from dre_jax.suggest.weighting import Weights
+from dre_jax.tuning.suggestion.beliefs import belief_weights
 from dre_jax.tuning.suggestion.feasibility import outcome_capacity, outcomes_of, propose_feasible
 from dre_jax.tuning.suggestion.record import StudyRecord
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
@@ -16,6 +19,19 @@ from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 from dre_jax.tuning.suggestion.suggest import suggest_point
 
 _PROPOSALS = 8  # the first new one counts; the search itself proposes no old ones
+
+
+DesignPoints = ScrambledWords | Any
+"""Sobol points: their words, which a program expands, or the points f[..., N, P] themselves."""
+
+
+class SharedArrays(NamedTuple):
+    """The arrays that all studies of a program share."""
+
+    params: Any
+    """Result of the method's `fit`."""
+    log_densities: Any = None
+    """f[P, K + 1]: log densities of likely values; None if no value is likely."""
 
 
 class StudyDesign(NamedTuple):
@@ -26,8 +42,8 @@ class StudyDesign(NamedTuple):
     """f[I, P]: points of the first trials, such as those of a surrogate's start design."""
     n_initial: Array
     """i32: number of these points."""
-    sequence: ScrambledWords
-    """Words of the Sobol sequences that fill the space, with the blocks of 256 trials in front."""
+    sequence: DesignPoints
+    """The Sobol sequences that fill the space, with the blocks of 256 trials in front."""
 
 
 class NextPoint(NamedTuple):
@@ -41,32 +57,39 @@ class NextPoint(NamedTuple):
 
 def next_point(
     config: StudyConfig,
-    params: Any,
+    shared: SharedArrays,
     state: StudyState,
     design: StudyDesign,
-    candidate_words: ScrambledWords,
+    candidates: DesignPoints,
     number: Array,
     capacity: int,
 ) -> NextPoint:
     """Returns the point that `Optimizer` evaluates in the trial of a number, given the pending trials.
 
-    ``candidate_words`` are the words of the trial's candidates. ``config`` and ``capacity``, the slots of the study,
-    are static.
+    ``candidates`` are those of the trial. ``config`` and ``capacity``, the slots of the study, are static.
     """
     state = state._replace(points=state.points[:capacity], responses=state.responses[:capacity])
     dtype = state.points.dtype
 
+    def expand(points: DesignPoints, n: int) -> Array:
+        return (expand_points(points, n, jnp) if isinstance(points, ScrambledWords) else points).astype(dtype)
+
     def propose(record: StudyRecord) -> Proposals:
-        candidates = expand_points(candidate_words, config.candidates.even, jnp).astype(dtype)
-        inputs = SuggestionInputs(params, record.trials, candidates, design.key, number)
-        return propose_feasible(
-            config, outcomes_of(config, state, outcome_capacity(config, capacity)), inputs, _PROPOSALS
-        )
+        densities = shared.log_densities
+        weighs = densities is not None and config.belief_weight > 0
+        belief = belief_weights(densities, config.layout, state, config.belief_weight) if weighs else None
+        points = expand(candidates, config.candidates.even)
+        weights = Weights(belief=belief)
+        inputs = SuggestionInputs(shared.params, record.trials, points, design.key, number, weights=weights)
+        outcomes = outcomes_of(config, state, outcome_capacity(config, capacity))
+        return propose_feasible(config, outcomes, inputs, _PROPOSALS)
 
     def filling_points() -> Array:
-        words = ScrambledWords(*(array[number // SEQUENCE] for array in design.sequence))
-        points = expand_points(words, SEQUENCE, jnp).astype(dtype)
-        return jnp.roll(points, -(number % SEQUENCE), axis=0)
+        block = number // SEQUENCE % len(jax.tree.leaves(design.sequence)[0])
+        points = jax.tree.map(lambda a: a[block], design.sequence)
+        if not isinstance(points, ScrambledWords):
+            points = points[number % 2]
+        return jnp.roll(expand(points, SEQUENCE), -(number % SEQUENCE), axis=0)
 
     suggestion = suggest_point(
         config,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
 
 from dre_jax.runtime.jit import jit_with_less_effort
-from dre_jax.space.sobol import ScrambledWords
 from dre_jax.tuning.compiled.parallel import map_studies
-from dre_jax.tuning.compiled.study import NextPoint, StudyDesign, next_point
+from dre_jax.tuning.compiled.study import DesignPoints, NextPoint, SharedArrays, StudyDesign, next_point
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 
 
@@ -20,15 +19,15 @@ class StudySuggestion(NamedTuple):
 
     state: StudyState
     design: StudyDesign
-    candidate_words: ScrambledWords
-    """Sobol words of this trial's candidates."""
+    candidates: DesignPoints
+    """Sobol points among this trial's candidates."""
     number: Array
     """i32: number of the trial."""
 
 
 @jit_with_less_effort("config", "mesh")
 def suggest_points(
-    config: StudyConfig, mesh: Mesh | None, params: Any, studies: StudySuggestion, count: Array
+    config: StudyConfig, mesh: Mesh | None, shared: SharedArrays, studies: StudySuggestion, count: Array
 ) -> NextPoint:
     """Returns the next points of B studies, whose histories have a size.
 
@@ -36,10 +35,10 @@ def suggest_points(
     """
     n, capacity, n_parts = studies.state.points.shape
 
-    def suggest_point(params: Any, study: StudySuggestion, _: NextPoint) -> NextPoint:
-        state, design, candidate_words, number = study
-        return next_point(config, params, state, design, candidate_words, number, capacity)
+    def suggest_point(shared: SharedArrays, study: StudySuggestion, _: NextPoint) -> NextPoint:
+        state, design, candidates, number = study
+        return next_point(config, shared, state, design, candidates, number, capacity)
 
     empty = NextPoint(jnp.zeros((n, n_parts), studies.state.points.dtype), jnp.zeros(n, bool))
-    result: NextPoint = map_studies(suggest_point, mesh, params, studies, empty, count)
+    result: NextPoint = map_studies(suggest_point, mesh, shared, studies, empty, count)
     return result

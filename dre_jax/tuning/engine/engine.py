@@ -339,6 +339,7 @@ class Engine:
             max_history=config.max_history,
             failed_radius=config.failed_radius,
             failure_model=config.failure_model,
+            belief_weight=config.belief_weight,
             reports=True,
         )
 

@@ -86,8 +86,11 @@ class InitialDesign:
         All trials share one sequence, so that they are spread evenly; another one follows after `SEQUENCE` trials.
         """
         block, offset = divmod(number, SEQUENCE)
-        points = self._allowed_points(SEQUENCE, block, likely_share=0.0 if number % 2 else 1.0)
-        return np.roll(points, -offset, axis=0)
+        return np.roll(self.sequence_points(block, are_likely=number % 2 == 0), -offset, axis=0)
+
+    def sequence_points(self, block: int, *, are_likely: bool) -> np.ndarray:
+        """Returns the points f64[`SEQUENCE`, P] of a block of trials that fill the space, or its likely values."""
+        return self._allowed_points(SEQUENCE, block, likely_share=1.0 if are_likely else 0.0)
 
     def candidate_points(self, n: int) -> np.ndarray:
         """Returns n points of the trial's Sobol sequence, half of them of likely values: candidates of a method."""

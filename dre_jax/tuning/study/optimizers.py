@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -24,15 +25,16 @@ from dre_jax.search.batch import ExecutionConfig
 from dre_jax.search.method import Method
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.pending import PendingStrategy
-from dre_jax.suggest.precision import precision_of, with_precision
+from dre_jax.suggest.precision import precision_of, supports_double, with_precision
 from dre_jax.summaries import summary
-from dre_jax.tuning.compiled.designs import candidate_words, history_capacity, stack_words, study_config, study_designs
+from dre_jax.tuning.compiled.designs import StudyDesigns, history_capacity, stack, study_config
 from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
-from dre_jax.tuning.compiled.study import StudyDesign
+from dre_jax.tuning.compiled.study import SharedArrays, StudyDesign
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD, method_without_past
 from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.suggestion.state import StudyState
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import DIRECTIONS
@@ -52,6 +54,8 @@ class StudyTrial(NamedTuple):
 class _Study:
     seed: int
     design: StudyDesign
+    """With the block of the sequence that the next trial is in."""
+    block: int = 0
     params: list[Params] = field(default_factory=list)
     """Configurations of all trials."""
     pending: dict[int, np.ndarray] = field(default_factory=dict)
@@ -69,13 +73,11 @@ class _Study:
 
     @property
     def capacity(self) -> int:
-        return history_capacity(max(len(self.points) + len(self.pending), len(self.failures)))
+        return history_capacity(len(self.points) + len(self.pending) + len(self.failures))
 
 
 class Optimizers:
     """Many studies of one space. Each suggests what an `Optimizer` of its seed does.
-
-    As `optimize_functions`, a study learns no model of failed trials, and has at most 192 trials.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -95,21 +97,23 @@ class Optimizers:
         method: str | Method = DEFAULT_METHOD,
         direction: str = "minimize",
         pending_strategy: PendingStrategy = "mean",
+        failure_model: bool = True,
         execution: ExecutionConfig | None = None,
     ) -> None:
         """Begins n studies, with the seeds 0, 1 and so on.
 
         Args:
-          space: without rules and likely values.
+          space: a search space, or its hyperparameters by name.
           n: number of studies; `begin` adds others.
           surrogate: knowledge of past tasks, in place of a method.
           method: without past tasks.
           direction: of the values, "minimize" or "maximize".
           pending_strategy: as `EngineConfig.pending_strategy`.
+          failure_model: as `EngineConfig.failure_model`; False compiles faster, for trials that never fail.
           execution: how devices are used.
 
         Raises:
-          ConfigError: for another space, an unknown direction, or a method that needs past tasks.
+          ConfigError: for an unknown direction, or a method that needs past tasks.
           DataError: for a surrogate of another space.
         """
         one_of("direction", direction, DIRECTIONS)
@@ -118,7 +122,7 @@ class Optimizers:
         self.direction = direction
         self._surrogate, self._sign = surrogate, 1.0 if direction == "maximize" else -1.0
         self._method, self._pending_strategy = method, pending_strategy
-        self._config = study_config(self.space, method, surrogate, pending_strategy)
+        self._config = study_config(self.space, method, surrogate, pending_strategy, failure_model=failure_model)
         self._mesh = mesh_of(execution)
         self._studies: dict[int, _Study] = {}
         self._names = itertools.count()
@@ -146,10 +150,15 @@ class Optimizers:
         """Begins a study; returns its name, a number that no other study gets."""
         check_seed(seed)
         name = next(self._names)
-        with precision_of(self._config.method) as dtype:
-            designs = jax.device_get(study_designs(self.space, self._surrogate, [seed], dtype))
+        with precision_of(self._config.method):
+            designs = jax.device_get(self._designs.studies([seed], range(1)))
         self._studies[name] = _Study(seed, _first(designs))
         return name
+
+    @cached_property
+    def _designs(self) -> StudyDesigns:
+        dtype = np.float64 if supports_double(self._config.method) else np.float32
+        return StudyDesigns(self.space, self._surrogate, self._config.candidates.even, dtype)
 
     def end(self, study: int) -> None:
         """Ends a study, whose trials are forgotten. Raises `DataError` for an unknown name."""
@@ -192,7 +201,8 @@ class Optimizers:
         """
         trials = self.trials(study)
         options: dict[str, Any] = {} if self._surrogate is not None else {"method": self._method_name()}
-        config = EngineConfig(pending_strategy=self._pending_strategy, failure_model=False, **options)
+        model = self._config.failure_model
+        config = EngineConfig(pending_strategy=self._pending_strategy, failure_model=model, **options)
         seed = self._study(study).seed
         optimizer = Optimizer(self.space, self._surrogate, direction=self.direction, seed=seed, config=config)
         for trial in trials:
@@ -226,20 +236,15 @@ class Optimizers:
 
         Raises:
           DataError: for an unknown study.
-          ConfigError: for a single number in place of names, a study with 192 trials, and if the method's values of all
-            candidates are NaN.
+          ConfigError: for a single number in place of names, and if the method's values of all candidates are NaN.
         """
         if studies is not None and not isinstance(studies, Iterable):
             raise ConfigError(f"ask needs a list of studies, but got {studies!r}: ask([{studies!r}]) asks one study")
         names = self.studies if studies is None else list(dict.fromkeys(studies))
-        longest = EngineConfig().max_history
-        for name in names:
-            if self._study(name).number >= longest:
-                raise ConfigError(f"a study has at most {longest} trials, and study {name} has all of them: end it")
         points: dict[int, np.ndarray] = {}
         by_capacity: dict[int, list[int]] = {}
         for name in names:
-            by_capacity.setdefault(self._studies[name].capacity, []).append(name)
+            by_capacity.setdefault(self._study(name).capacity, []).append(name)
         with suggestion_runtime:
             for capacity, group in by_capacity.items():
                 for block in run_blocks(self._mesh, group, [capacity], self._suggest):
@@ -288,20 +293,30 @@ class Optimizers:
         except KeyError:
             raise DataError(f"there must be a study {name!r}, but there are {len(self._studies)} others") from None
 
+    def _continue_sequence(self, study: _Study) -> None:
+        """Gives a study the block of the sequence that its next trial is in."""
+        block = study.number // SEQUENCE
+        if block != study.block:
+            sequence = self._designs.sequence(study.seed, [block])
+            study.design, study.block = study.design._replace(sequence=sequence), block
+
     def _suggest(self, names: Sequence[int], size: int, capacities: Sequence[int], count: int) -> dict[int, np.ndarray]:
         """Returns the next points of studies, for `run_blocks`."""
         (capacity,), config = capacities, self._config
+        for name in names:
+            self._continue_sequence(self._studies[name])
         padded = [self._studies[name] for name in (*names, *[names[-1]] * (size - len(names)))]
         with precision_of(config.method) as dtype:
             suggestions = StudySuggestion(
-                _stack([_state(study, self._sign, capacity, dtype) for study in padded]),
-                _stack([study.design for study in padded]),
-                stack_words([_first(candidate_words(config, study.seed, [study.number])) for study in padded]),
+                stack([_state(study, self._sign, capacity, dtype) for study in padded]),
+                jax.tree.map(lambda *leaves: jnp.stack(leaves), *[study.design for study in padded]),
+                stack([_first(self._designs.candidates(study.seed, [study.number])) for study in padded]),
                 jnp.asarray([study.number for study in padded], jnp.int32),
             )
             params = None if self._surrogate is None else with_precision(self._surrogate.params, dtype)
-            (params, bound), studies = put(self._mesh, (params, np.int32(count)), suggestions)
-            results = suggest_points(config, self._mesh, params, studies, bound)
+            arrays = SharedArrays(params, self._designs.log_densities), np.int32(count)
+            (shared, bound), studies = put(self._mesh, arrays, suggestions)
+            results = suggest_points(config, self._mesh, shared, studies, bound)
             points, is_undefined = jax.device_get(results)
         if is_undefined[: len(names)].any():
             raise undefined_values(config.method)
@@ -314,7 +329,7 @@ def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
     completed, values = [study.points[number] for number in numbers], [study.values[number] for number in numbers]
 
     def rows(points: Sequence[np.ndarray]) -> Any:
-        padded = np.zeros((capacity, len(study.design.sequence.shift[0])), dtype)
+        padded = np.zeros((capacity, study.design.initial.shape[-1]), dtype)
         padded[: len(points)] = np.reshape(points, (-1, padded.shape[1]))
         return padded
 
@@ -322,10 +337,6 @@ def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
     counts: Any = (np.int32(len(group)) for group in (completed, pending, study.failures))
     n, n_pending, n_failed = counts
     return StudyState(rows([*completed, *pending]), responses, n, n_pending, rows([*study.failures.values()]), n_failed)
-
-
-def _stack(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
 
 
 def _first(tree: Any) -> Any:

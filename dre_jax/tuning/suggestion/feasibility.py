@@ -64,6 +64,8 @@ class Outcomes(NamedTuple):
     """i32[`FIT_TRIALS`]: slots that hyperparameters are fitted to."""
     decides: Any
     """bool: no trial is feasible yet."""
+    applies: Any
+    """bool: whether a trial failed, or there are constraints."""
 
 
 @jax.tree_util.register_dataclass
@@ -71,6 +73,8 @@ class Outcomes(NamedTuple):
 class FeasibilityModel:
     """Gaussian processes of success and of K constraints; see `dre_jax.suggest.weighting.Feasibility`."""
 
+    applies: Array
+    """bool: whether a trial failed, or there are constraints; otherwise the other arrays have no meaning."""
     decides: Array
     """bool: no trial is feasible yet."""
     x: Array
@@ -120,7 +124,9 @@ def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes) -> FeasibilityModel
     # Without constraints, the loop would be traced and compiled for nothing.
     has_constraints = len(outcomes.values) > 0
     processes, posteriors = jax.lax.map(fit, (outcomes.values, outcomes.where)) if has_constraints else (None, None)
-    return FeasibilityModel(outcomes.decides, x, success, processes, posteriors, outcomes.bounds, layout)
+    return FeasibilityModel(
+        outcomes.applies, outcomes.decides, x, success, processes, posteriors, outcomes.bounds, layout
+    )
 
 
 def outcomes_of(config: StudyConfig, state: StudyState, capacity: int) -> Outcomes | None:
@@ -158,7 +164,23 @@ def outcomes_of(config: StudyConfig, state: StudyState, capacity: int) -> Outcom
     points = xp.where(filled[:, None], points[rows], 0.0)
     finite = xp.isfinite(values)
     values = xp.where(finite, values, 0.0)
-    return Outcomes(points, labels, filled, values.T, finite.T, bounds, fit_slots(n, xp), decides)
+    applies = (state.n_failed > 0) | xp.asarray(state.constraints is not None)
+    return Outcomes(points, labels, filled, values.T, finite.T, bounds, fit_slots(n, xp), decides, applies)
+
+
+def _fit_where_needed(config: StudyConfig, outcomes: Outcomes) -> FeasibilityModel:
+    """Returns the model; inside of a program, one of zeros if it does not apply. A host calls for others only."""
+    if not isinstance(outcomes.applies, jax.core.Tracer):
+        return fit_feasibility(config.layout, outcomes)
+
+    def fit() -> FeasibilityModel:
+        return fit_feasibility(config.layout, outcomes)
+
+    def zeros() -> FeasibilityModel:
+        model: FeasibilityModel = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(fit))
+        return model
+
+    return jax.lax.cond(outcomes.applies, fit, zeros)
 
 
 def outcome_capacity(config: StudyConfig, n: int) -> int:
@@ -207,7 +229,8 @@ def _standardise(constraints: Any) -> tuple[Any, Any]:
 def propose_feasible(config: StudyConfig, outcomes: Outcomes | None, inputs: SuggestionInputs, n: int) -> Proposals:
     """Returns the n best candidates by a method and the model of failures, as `dre_jax.suggest.proposals.propose`."""
     if outcomes is not None:
-        inputs = inputs._replace(weights=inputs.weights._replace(feasibility=fit_feasibility(config.layout, outcomes)))
+        model = _fit_where_needed(config, outcomes)
+        inputs = inputs._replace(weights=inputs.weights._replace(feasibility=model))
     return propose(config.method, config.encoding, config.candidates, inputs, n)
 
 

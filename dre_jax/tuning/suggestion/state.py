@@ -43,6 +43,8 @@ class StudyConfig:
     """No configuration is proposed within this distance of a failed trial, in every coordinate."""
     failure_model: bool
     """Whether the probability of success is learned from failed trials."""
+    belief_weight: float = 0.0
+    """Weight of likely values before the first trial; see `dre_jax.tuning.suggestion.beliefs`."""
     reports: bool = False
     """Whether a trial that fills the space has the improvement that the method expects of its own best candidate."""
 

@@ -78,7 +78,9 @@ def suggest_point(
 
     def ask_method() -> _Choice:
         proposals = propose(study_record(config, state, capacity))
-        points = proposals.points if fixed is None else xp.where(xp.isnan(fixed)[None, :], proposals.points, fixed[None, :])
+        points = proposals.points
+        if fixed is not None:
+            points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
         points = round_to_values(config.layout, points)
         is_new = (proposals.values > -xp.inf) & ~is_known_point(state, points) & config.layout.is_allowed(points, xp)
         details = proposals._replace(points=points, values=xp.where(is_new, proposals.values, -xp.inf))
