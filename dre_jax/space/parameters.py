@@ -55,7 +55,7 @@ class Float(_Parameter):
         log scale are rounded to these values.
       when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`, or an `Interval`
         of a number. With a list of such mappings, one must hold.
-      likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.engine.beliefs`.
+      likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.suggestion.beliefs`.
       default: value of the first configuration that is evaluated; None for none.
 
     Raises:

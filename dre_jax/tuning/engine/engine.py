@@ -128,7 +128,7 @@ class Engine:
         """Returns the configuration to evaluate next, and the method's values for it.
 
         From failed trials and constraints, the engine learns where trials succeed and are feasible; see
-        `dre_jax.tuning.engine.feasibility`. Another number of the trial gives another suggestion. ``pending`` are
+        `dre_jax.tuning.suggestion.feasibility`. Another number of the trial gives another suggestion. ``pending`` are
         configurations that will be evaluated, beside those of running trials, and ``fixed`` values of hyperparameters
         that are not searched in this trial. With ``has_further``, the suggestion has the other configurations that the
         method values, unless it values them by a single draw. Configurations are encoded once, so a mapping must not
