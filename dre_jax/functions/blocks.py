@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -11,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax.functions.program import ProgramConfig, Searches, advance, no_progress
+from dre_jax.functions.program import ProgramConfig, Progress, Searches, advance, no_progress
 from dre_jax.functions.search_file import FinishedSearch, SearchId
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.search.acquisition import undefined_values
@@ -80,7 +82,7 @@ class SearchBlocks:
             shared, (searches, progress) = put(mesh, of_all, block)
             for capacity, start, stop in parts:
                 bounds, _ = put(mesh, tuple(np.array([count, start, stop], np.int32)), ())
-                progress = advance(self.program, shared, searches, progress, *bounds, capacity=capacity)
+                progress = self._advance(shared, searches, progress, bounds, capacity)
             points, values, is_undefined = jax.device_get((progress.points, progress.values, progress.is_undefined))
         if is_undefined[: len(search_ids)].any():
             return None
@@ -89,6 +91,33 @@ class SearchBlocks:
             (search_id, FinishedSearch(*search_arrays))
             for search_id, search_arrays in zip(search_ids, zip(*arrays, strict=True), strict=False)
         ]
+
+    def _advance(
+        self, shared: Any, searches: Searches, progress: Progress, bounds: tuple[Array, ...], capacity: int
+    ) -> Progress:
+        """Returns the progress after a part, by the program without a model of failures if no trial has failed.
+
+        The model takes as long to compile as the rest, and most functions never fail. If a trial of the part fails, the
+        part is done again.
+        """
+        if not self.program.study.failure_model:
+            return advance(self.program, shared, searches, progress, *bounds, capacity=capacity)
+        if not np.asarray(progress.state.n_failed).any():
+            start = jax.tree.map(jnp.copy, progress)  # programs overwrite the progress
+            without_model = replace(self.program, study=replace(self.program.study, failure_model=False))
+            ahead = advance(without_model, shared, searches, progress, *bounds, capacity=capacity)
+            if not np.asarray(ahead.state.n_failed).any():
+                return ahead
+            progress = start
+        if self.program.mesh is None:  # two threads that need a program would both compile it, so one first calls it
+            with self._compiles_model:
+                none, _ = put(None, np.int32(0), ())
+                progress = advance(self.program, shared, searches, progress, none, *bounds[1:], capacity=capacity)
+        return advance(self.program, shared, searches, progress, *bounds, capacity=capacity)
+
+    @cached_property
+    def _compiles_model(self) -> threading.Lock:
+        return threading.Lock()
 
     def _searches(self, search_ids: Sequence[SearchId], designs: StudyDesigns) -> Searches:
         numbers, seeds = np.array([task for task, _ in search_ids]), [seed for _, seed in search_ids]

@@ -105,7 +105,7 @@ def optimize_functions(
       key: key of the noise. The function's third argument is then a key of task, seed and trial.
       batch_size: trials that are suggested before any of them is evaluated.
       pending_strategy: as `EngineConfig.pending_strategy`.
-      failure_model: as `EngineConfig.failure_model`; False compiles faster, for functions that never fail.
+      failure_model: as `EngineConfig.failure_model`. The model is compiled once a trial fails.
       path: file of finished searches, one line each, from which an interrupted call continues.
       execution: how devices are used.
       quiet: show no progress.

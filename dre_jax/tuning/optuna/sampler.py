@@ -48,8 +48,8 @@ class DRESampler(BaseSampler):
     The sampler keeps no state outside of the study: samplers in any number of threads, processes and machines give
     different suggestions, whatever their seeds, and a pickled sampler continues unchanged. Running trials are pending,
     and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). The sampler learns from failed trials and
-    constraints where trials succeed and are feasible (`dre_jax.tuning.suggestion.feasibility`). With several objectives, it
-    maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
+    constraints where trials succeed and are feasible (`dre_jax.tuning.suggestion.feasibility`). With several
+    objectives, it maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
 
     Example:
       >>> import optuna

@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -109,7 +109,7 @@ class Optimizers:
           method: without past tasks.
           direction: of the values, "minimize" or "maximize".
           pending_strategy: as `EngineConfig.pending_strategy`.
-          failure_model: as `EngineConfig.failure_model`; False compiles faster, for trials that never fail.
+          failure_model: as `EngineConfig.failure_model`. The model is compiled once a trial fails.
           execution: how devices are used.
 
         Raises:
@@ -242,12 +242,13 @@ class Optimizers:
             raise ConfigError(f"ask needs a list of studies, but got {studies!r}: ask([{studies!r}]) asks one study")
         names = self.studies if studies is None else list(dict.fromkeys(studies))
         points: dict[int, np.ndarray] = {}
-        by_capacity: dict[int, list[int]] = {}
+        groups: dict[tuple[int, bool], list[int]] = {}
         for name in names:
-            by_capacity.setdefault(self._study(name).capacity, []).append(name)
+            # A program with the model of failures takes twice as long to compile.
+            groups.setdefault((self._study(name).capacity, bool(self._studies[name].failures)), []).append(name)
         with suggestion_runtime:
-            for capacity, group in by_capacity.items():
-                for block in run_blocks(self._mesh, group, [capacity], self._suggest):
+            for program, group in groups.items():
+                for block in run_blocks(self._mesh, group, [program], self._suggest):
                     points |= block
         trials = []
         for name in names:
@@ -300,9 +301,12 @@ class Optimizers:
             sequence = self._designs.sequence(study.seed, [block])
             study.design, study.block = study.design._replace(sequence=sequence), block
 
-    def _suggest(self, names: Sequence[int], size: int, capacities: Sequence[int], count: int) -> dict[int, np.ndarray]:
-        """Returns the next points of studies, for `run_blocks`."""
-        (capacity,), config = capacities, self._config
+    def _suggest(
+        self, names: Sequence[int], size: int, programs: Sequence[tuple[int, bool]], count: int
+    ) -> dict[int, np.ndarray]:
+        """Returns the next points of studies, for `run_blocks`, by the program of a capacity, with failures or not."""
+        ((capacity, has_failures),) = programs
+        config = replace(self._config, failure_model=self._config.failure_model and has_failures)
         for name in names:
             self._continue_sequence(self._studies[name])
         padded = [self._studies[name] for name in (*names, *[names[-1]] * (size - len(names)))]
