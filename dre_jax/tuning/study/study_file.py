@@ -21,7 +21,7 @@ from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.criterion import surrogates_by_objective
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objectives, objectives_of, value_or_mapping
-from dre_jax.tuning.trials.trial import VALUE, Trial, constraint_values
+from dre_jax.tuning.trials.trial import VALUE, Trial, constraint_values, objective_value
 
 FORMAT = 1
 _STATES = ("running", "complete", "stopped", "failed")
@@ -127,7 +127,9 @@ def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
     if old.trials and (old.space, old.objectives) != (new.space, new.objectives):
         raise DataError(f"{path} must hold an earlier state of the study, but holds another study: {advice}")
     for before, now in zip_longest(old.trials, new.trials[: len(old.trials)]):
-        if before != now and (now is None or before.state != "running" or before.params != now.params):
+        # Records, as in the file: NaN, which a report may be, differs from itself in a trial that was read again.
+        is_kept = now is not None and _trial(before) == _trial(now)
+        if not is_kept and (now is None or before.state != "running" or before.params != now.params):
             other = f"has another trial {before.number}, written by another session"
             raise DataError(f"{path} must hold an earlier state of the study, but {other}: {advice}")
 
@@ -182,7 +184,7 @@ def _read_trial(record: Mapping[str, Any], space: Space, objectives: Objectives,
     require(is_error, "a standard error is a finite number from 0 with a value")
     has_ended = has_value or state == "failed"
     require(cost is None or (has_ended and 0 < cost < math.inf), "a cost is positive and finite, of a trial that ended")
-    reports = {float(step): float(report) for step, report in record.get("reports", ())}
+    reports = {float(step): objective_value(float(report)) for step, report in record.get("reports", ())}
     constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
     require(not constraints or has_value, "a trial with constraints is complete")
     params, value = space.check(record["params"]), values.pop(VALUE, None) if is_single else None

@@ -201,13 +201,15 @@ def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
 def objective_value(value: Any, subject: str = "the value of a trial") -> float:
     """Returns a number of Python, NumPy, JAX or PyTorch as a float; a whole number beyond all floats becomes infinite.
 
+    NaN is always the object `math.nan`, so that equal trials are equal.
+
     Raises `DataError`, which names the subject, for anything else.
     """
     value = plain_value(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise DataError(f"{subject} must be a number, but got {value!r}")
     try:
-        return float(value)
+        return math.nan if math.isnan(value) else float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
 
@@ -223,9 +225,7 @@ def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[st
     numbers = {name: math.nan if value is None else value for name, value in constraints.items()}
     values = {name: objective_value(value, f"constraint {name!r}") for name, value in numbers.items()}
     for name, value in values.items():
-        if math.isnan(value):
-            values[name] = math.nan  # the one object, so that equal trials are equal
-        elif math.isinf(value):
+        if math.isinf(value):
             raise DataError(f"constraint {name!r} must be a finite number, but got {value!r}")
     study_values = next((trial._constraints for trial in trials if trial.state == "complete"), values)
     if study_values.keys() != values.keys():

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from dataclasses import replace
 
 import jax
@@ -46,6 +47,19 @@ def test_unknown_constraints_come_back(study):
     optimizer.save(study)
     assert Optimizer.load(study).trials == optimizer.trials
     json.loads(study.read_text(), parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+
+
+def test_undefined_reports_come_back(study):
+    """A study is saved once more after another session read and wrote the file."""
+    optimizer = Optimizer({"x": Float(0.0, 1.0)})
+    trial = optimizer.ask()
+    optimizer.report(trial, math.nan, 1)
+    optimizer.tell(trial, 1.0)
+    optimizer.save(study)
+    other = Optimizer.load(study)
+    assert other.trials == optimizer.trials
+    other.save(study)
+    pickle.loads(pickle.dumps(optimizer)).save(study)
 
 
 def test_round_trip(study):
