@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, multivariate_t
+from scipy.stats import t as student_t
 
 from dre_jax.gp.regression import add_noise
-from dre_jax.gp.student import log_student_t_density, log_t_density
+from dre_jax.gp.student import condition_student_t, log_student_t_density, log_t_density
 
 DOF, NOISE, N, EMPTY = 4.5, 0.2, 8, 4
 
@@ -64,3 +65,23 @@ def test_densities_differ_as_those_of_scipy(degrees_of_freedom, log_density, xp)
             result.append(float(log_t_density(xp.asarray(squares), half_log_determinant, 3, degrees_of_freedom, xp)))
     expected = [log_density(kernel, y) for kernel, y in cases]
     assert result[1] - result[0] == pytest.approx(expected[1] - expected[0], rel=1e-6)
+
+
+def test_a_prediction_is_the_joint_density_over_that_of_the_trials():
+    """By the rule of conditional densities, with scipy's joint ones."""
+    rng = np.random.default_rng(7)
+    root = rng.normal(size=(N + 1, N + 1))
+    kernel, y, new = root @ root.T / N, 2.0 * rng.normal(size=N), np.array([-3.0, 0.0, 0.5, 4.0])
+    noisy = kernel + NOISE * np.diag([1.0] * N + [0.0])
+    joint = [multivariate_t(np.zeros(N + 1), noisy, df=DOF).logpdf(np.append(y, value)) for value in new]
+    where = np.arange(N + EMPTY) < N
+    with jax.enable_x64(True):
+        padded = np.pad(kernel[:N, :N], ((0, EMPTY), (0, EMPTY)), constant_values=9.0)
+        matrix = add_noise(jnp.asarray(padded), jnp.float64(NOISE), where)
+        posterior = condition_student_t(matrix, jnp.pad(jnp.asarray(y), (0, EMPTY)), where, DOF)
+        cross = np.pad(kernel[:N, N:], ((0, EMPTY), (0, 0)), constant_values=9.0)
+        mean, variance = map(float, jnp.squeeze(jnp.stack(posterior.predict(cross, jnp.asarray(kernel[N:, N]))), 1))
+    freedom = DOF + N
+    scale = (variance * (freedom - 2.0) / freedom) ** 0.5
+    expected = np.array(joint) - scipy_density(kernel[:N, :N], y)
+    np.testing.assert_allclose(student_t.logpdf(new, freedom, mean, scale), expected, rtol=1e-8)

@@ -1,5 +1,7 @@
 """Hypervolumes against grids, and their expected improvement against Monte Carlo."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +24,27 @@ def grid_volume(values, reference, top, cells):
 def test_the_hypervolume_is_that_of_a_grid(m, n):
     values = np.random.default_rng(n).integers(-1, 8, (n, m)).astype(float)  # ties, and some below the reference
     assert hv.hypervolume(values, np.zeros(m)) == pytest.approx(grid_volume(values, [0] * m, [8] * m, 8))
+
+
+def inclusion_exclusion(values, reference):
+    """The volume of a union of boxes: the sum over all sets of boxes of the volume that they share, with signs."""
+    sets = itertools.chain.from_iterable(itertools.combinations(values, k + 1) for k in range(len(values)))
+    return sum((-1) ** (len(boxes) + 1) * np.prod(np.maximum(np.min(boxes, 0) - reference, 0.0)) for boxes in sets)
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_the_hypervolume_of_any_values_is_that_of_a_union_of_boxes(m):
+    rng = np.random.default_rng(m)
+    for n in (1, 4, 8):
+        values, reference = rng.normal(size=(n, m)), rng.normal(-1.0, 1.0, m)
+        volume = hv.hypervolume(values, reference)
+        assert volume == pytest.approx(inclusion_exclusion(values, reference), rel=1e-9, abs=1e-12)
+        order, objectives = rng.permutation(n), rng.permutation(m)
+        assert hv.hypervolume(values[order][:, objectives], reference[objectives]) == pytest.approx(volume, abs=1e-12)
+        assert hv.hypervolume(np.vstack([values, values[:1]]), reference) == pytest.approx(volume, abs=1e-12)
+        more = hv.hypervolume(np.vstack([values, rng.normal(size=m)]), reference)
+        assert more >= volume - 1e-12
+        assert hv.hypervolume(values + 0.1, reference) >= volume - 1e-12
 
 
 def test_three_objectives_leave_few_boxes():

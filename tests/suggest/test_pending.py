@@ -11,7 +11,7 @@ from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.dre.model.ensemble import Support, init, scores
 from dre_jax.search import Candidates, make_history
 from dre_jax.search.method import value
-from dre_jax.suggest.pending import with_pending_trials
+from dre_jax.suggest.pending import constant_liar_response, impute_pending, with_pending_trials
 
 COMPLETED = np.array([0.2, 0.9, 0.9, 0.4])
 KEY = jax.random.key(0)
@@ -51,6 +51,25 @@ def test_responses_of_pending_trials_are_imputed(strategy, responses):
     np.testing.assert_allclose(result.response[: n + 2], expected, rtol=1e-5)
     levels = rankdata(-expected, method="dense")
     np.testing.assert_array_equal(rankdata(result.level[: n + 2], method="dense"), levels)
+
+
+def test_stand_ins_are_in_bounds_and_levels_follow_the_responses():
+    """Any stand-ins, with ties among them and with those told, between filled slots and empty ones with garbage."""
+    rng, impute = np.random.default_rng(3), jax.jit(impute_pending)
+    response_of = jax.jit(constant_liar_response, static_argnames="strategy")
+    for _ in range(40):
+        kind = rng.integers(0, 3, 12)  # empty, told, pending
+        history = make_history(np.zeros((12, 1)), rng.integers(0, 5, 12).astype(float))
+        history = history._replace(response=np.where(kind == 1, history.response, np.float32(9.0)), where=kind == 1)
+        claims = {strategy: float(response_of(history, strategy=strategy)) for strategy in ("min", "mean", "max")}
+        told = np.asarray(history.response)[kind == 1]
+        assert list(claims.values()) == pytest.approx([told.min(), told.mean(), told.max()] if len(told) else [0.5] * 3)
+        claimed = np.where(rng.random(12) < 0.5, rng.choice(told, 12) if len(told) else 0.5, rng.integers(0, 9, 12) / 8)
+        result = impute(history, np.ones((12, 1), np.float32), kind == 2, claimed.astype(np.float32))
+        np.testing.assert_array_equal(result.where, kind > 0)
+        np.testing.assert_array_equal(np.asarray(result.response)[kind == 1], told)
+        levels, responses = (np.asarray(field)[kind > 0] for field in (result.level, result.response))
+        np.testing.assert_array_equal(rankdata(levels, method="dense"), rankdata(-responses, method="dense"))
 
 
 def test_one_member_of_an_ensemble_is_drawn():
