@@ -28,6 +28,7 @@ SUBPACKAGES = (
     ("tuning",),
     ("functions",),
     ("cli",),
+    ("testing",),  # nothing of the package imports it
 )
 LEVEL = {subpackage: level for level, subpackages in enumerate(SUBPACKAGES) for subpackage in subpackages}
 

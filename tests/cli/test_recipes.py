@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import jax
@@ -19,7 +21,7 @@ from dre_jax.tuning import Float, Space, Surrogate, write_space
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extend.md"
 LITTLE = ("--epochs", 2, "--set", "model.members=2", "--set", "model.hidden=4")
-FILES = ("nearest.py", "first.py", "margin.py", "absolute.py", "lines.py", "four.py")
+FILES = ("nearest.py", "first.py", "test_nearest.py", "margin.py", "absolute.py", "lines.py", "four.py")
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +71,17 @@ def test_a_compiled_method(run):
     dataset, trace, meta = run("nearest.py:Nearest", "--set", "power=2")
     assert meta["configuration"] == {"power": 2.0}
     np.testing.assert_allclose(trace, expected_trace(dataset, nearest), rtol=1e-6)
+
+
+def test_a_method_is_checked(monkeypatch):
+    monkeypatch.syspath_prepend(".")
+    for name in ("nearest", "test_nearest"):  # in the folder of another test
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    module = import_module("test_nearest")
+    module.test_nearest()
+    monkeypatch.setattr(module.Nearest, "acquire", lambda *_: jnp.full(21, jnp.nan))
+    with pytest.raises(AssertionError, match="Nearest"):
+        module.test_nearest()
 
 
 def test_a_host_method(run):

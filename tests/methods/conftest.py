@@ -12,35 +12,20 @@ import pytest
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import sort_task, unit_scale
 from dre_jax.search import Candidates, run_in_python
+from dre_jax.testing.cases import past_tasks
 from tests.known_methods import quick_method
 
 assert_same = partial(chex.assert_trees_all_equal, strict=True)
 
 
 @pytest.fixture(scope="session")
-def past():
-    """Training tasks of 5 to 30 rows: a usual one, one with equal responses, one of equal rows."""
-
-    def make(columns):
-        rng = np.random.default_rng(1)
-        sizes = {"usual": 30, "flat": 9, "copies": 5}
-        x = {name: rng.uniform(size=(n, columns)).astype(np.float32) for name, n in sizes.items()}
-        x["copies"][:] = x["copies"][0]
-        y = {name: rng.normal(size=n) for name, n in sizes.items()}
-        y["flat"][:] = 3.0
-        return SearchSpace("hard", train={name: Task(name, x[name], y[name]) for name in sizes})
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def fitted(past):
+def fitted():
     """A method by name and what it learned, from tables of so many columns."""
 
     @cache
     def fit(name, columns=2, times=1):
         method = quick_method(name, times)
-        return method, method.fit(past(columns), jax.random.key(1))
+        return method, method.fit(past_tasks(columns), jax.random.key(1))
 
     return fit
 

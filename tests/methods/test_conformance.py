@@ -2,20 +2,19 @@
 
 import math
 import random
-from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax import Categorical, Float, Int, Optimizer, Space, Surrogate, Task
+from dre_jax import Categorical, Float, Int, Optimizer, Space, Surrogate, Task, testing
 from dre_jax.methods import METHODS
 from dre_jax.methods.registry import host_of
-from dre_jax.search import Candidates, make_history, run, run_in_python, run_tasks
+from dre_jax.search import run_in_python, run_tasks
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import jitted_value
 from dre_jax.search.method import capabilities_of
+from dre_jax.testing.cases import DESIGN, N_SLOTS, N_TRIALS, table, usual_case
 from tests.known_methods import by_class
 
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None]
@@ -24,40 +23,14 @@ FIRST = sorted({type(METHODS[name].default): name for name in reversed(COMPILED)
 GOLDEN = {"dre": [0, 5, 14], "gp": [0, 7, 11], "hedged-prior": [0, 7, 10], "random": [12, 7, 8]}
 """Picks as recorded, each a hundredth of the range of values, or more, before the next; of `gp` the first a ten
 thousandth. These methods run with JAX's own settings in every .ci/run."""
-ROWS, SLOTS, COLUMNS, TRIALS = 16, 21, 2, 3
-DESIGN = np.array([13, 4, 9], np.int32)
-CAPACITY = len(DESIGN) + TRIALS - 1
+COLUMNS = 2
+DRAWING = ("random", "hebo", "gcp-ts")
+"""Methods that draw for each candidate, so that a value belongs to a slot."""
 
 
 @pytest.fixture(scope="module")
-def task():
-    rng = np.random.default_rng(3)
-    x, y = rng.uniform(size=(ROWS, COLUMNS)).astype(np.float32), np.round(rng.normal(size=ROWS), 1)
-    return Task("new", x, y)
-
-
-@pytest.fixture(scope="module")
-def padded(task, search_task):
-    return search_task(task, SLOTS - ROWS)
-
-
-def values_of(fitted, history, candidates):
-    """Of the candidates that count, as the loop asks for them."""
-    (method, params), key = fitted, jax.random.key(5)
-    values = jitted_value(method, params, history, candidates, key)
-    return np.asarray(values)[np.asarray(candidates.where)]
-
-
-def with_slots(padded, empty, more=0):
-    """Four trials and some candidates, and so many more slots for each; what the empty ones hold."""
-    x, response = np.random.default_rng(7).uniform(size=(4, COLUMNS)), np.array([0.25, 1.0, 0.5, 0.75])
-    history = jax.tree.map(np.array, make_history(x, response, CAPACITY + more))
-    for field in jax.tree.leaves(history._replace(where=np.zeros(0))):
-        field[4:] = empty
-    where = np.arange(SLOTS + more) % 3 > 0
-    where[ROWS:] = False
-    x = np.where(where[:, None], np.pad(padded.x, ((0, more), (0, 0))), np.float32(empty))
-    return jax.device_put((history, Candidates(x, where)))
+def padded():
+    return table(COLUMNS, N_SLOTS)
 
 
 def by_tier(name):
@@ -67,15 +40,8 @@ def by_tier(name):
 
 
 @pytest.mark.parametrize("name", [by_tier(name) for name in COMPILED])
-def test_the_scanned_run_is_the_plain_loop_of_a_padded_table(name, task, search_task, padded, fitted):
-    table, (method, params) = search_task(task), fitted(name)
-    scanned = jax.jit(partial(run, method, n_trials=TRIALS))
-    for seed in range(3):
-        key = jax.random.key(seed)
-        picks = scanned(params, table, jnp.asarray(DESIGN), key).tolist()
-        assert picks == run_in_python(method, params, padded, DESIGN, key, TRIALS).tolist()
-        rows_picked = [row for row in picks if row >= 0]
-        assert len({*DESIGN.tolist(), *rows_picked}) == len(DESIGN) + len(rows_picked)
+def test_the_scanned_run_is_the_plain_loop_of_a_padded_table(name, fitted):
+    testing.check_runs(*fitted(name))
 
 
 AS_USERS_COMPILE = {name: (pytest.mark.defaults,) for name in GOLDEN if name != "dre"}  # one program of "dre" is enough
@@ -83,56 +49,47 @@ AS_USERS_COMPILE = {name: (pytest.mark.defaults,) for name in GOLDEN if name != 
 
 @pytest.mark.parametrize("name", by_class(COMPILED, AS_USERS_COMPILE))
 class TestCompiled:
-    def test_empty_slots_and_the_scale_of_the_table_change_nothing(self, name, padded, fitted):
+    """The checks that share a program, and those that compile more."""
+
+    def test_capabilities_and_what_changes_no_value(self, name, fitted):
         assert (fitted(name)[1] is not None) == METHODS[name].transfer
-        history, candidates = with_slots(padded, 0.0)
-        expected = values_of(fitted(name), history, candidates)
-        np.testing.assert_array_equal(values_of(fitted(name), *with_slots(padded, 3.0)), expected)
-        # HPO-B scales responses with the whole table; a quarter of it is exact in floating point.
-        quarter = values_of(fitted(name), history._replace(response=0.25 * history.response), candidates)
-        np.testing.assert_array_equal(np.argsort(quarter), np.argsort(expected))
+        testing.check_capabilities(METHODS[name].default)
+        testing.check_empty_slots(*fitted(name))
+        if name not in DRAWING:
+            testing.check_candidates_in_any_order(*fitted(name))
+        testing.check_compiled_once(*fitted(name))
+
+    def test_the_scale_of_the_table_changes_no_order(self, name, fitted):
+        """HPO-B scales responses with the whole table; a quarter of it is exact in floating point."""
+        (method, params), (history, candidates) = fitted(name), usual_case(COLUMNS)
+        quarter = history._replace(response=0.25 * history.response)
+        orders = [
+            np.argsort(np.asarray(jitted_value(method, params, one, candidates, jax.random.key(5)))[candidates.where])
+            for one in (history, quarter)
+        ]
+        np.testing.assert_array_equal(*orders)
 
     @pytest.mark.slow
     def test_hard_histories_give_values_that_can_be_compared(self, name, fitted):
-        check_hard_histories(fitted(name), COLUMNS)
+        testing.check_degenerate_histories(*fitted(name))
+
+    @pytest.mark.thorough
+    def test_values_side_by_side_and_traced_again(self, name, fitted):
+        testing.check_keys(*fitted(name))
+        testing.check_vmap(*fitted(name))
 
 
 @pytest.mark.defaults
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden_picks(name, padded, fitted):
     """Also beyond the optimum, which most methods find at once."""
-    picks = run_in_python(*fitted(name), padded, DESIGN, jax.random.key(0), TRIALS, stop_at_optimum=False)
+    picks = run_in_python(*fitted(name), padded, np.array(DESIGN), jax.random.key(0), N_TRIALS, stop_at_optimum=False)
     assert picks.tolist() == GOLDEN[name]
 
 
 @pytest.mark.parametrize("name", [name for name in FIRST if capabilities_of(METHODS[name].default).pads_columns])
-def test_columns_of_zeros_change_nothing(name, padded, fitted):
-    (method, params), (history, candidates) = fitted(name), with_slots(padded, 0.0)
-    wide = method.pad_columns(params, COLUMNS, COLUMNS + 3)
-    more = [a._replace(x=jnp.pad(a.x, ((0, 0), (0, 3)))) for a in (history, candidates)]
-    expected = values_of((method, params), history, candidates)
-    np.testing.assert_allclose(values_of((method, wide), *more), expected, rtol=1e-4, atol=1e-5)
-    assert np.ptp(expected) > 0.01
-
-
-def check_hard_histories(fitted, columns):
-    rng = np.random.default_rng(0)
-    x, y, new = rng.uniform(size=(CAPACITY, columns)), rng.uniform(size=CAPACITY), rng.uniform(size=(SLOTS, columns))
-    copies = lambda rows: np.repeat(x[:1], rows, axis=0)  # noqa: E731
-    cases = {
-        "no trial": (x[:0], y[:0], new),
-        "one trial": (x[:1], y[:1], new),
-        "equal rows": (copies(CAPACITY), y, copies(SLOTS)),
-        "equal rows and responses": (copies(CAPACITY), np.full(CAPACITY, 0.5), new),
-        "equal responses": (x, np.full(CAPACITY, 0.5), new),
-        "tied responses": (x, np.arange(CAPACITY) // 3, new),
-        "constant columns": (np.zeros_like(x), y, np.zeros_like(new)),
-        "candidates that were tried": (x, y, x[np.arange(SLOTS) % CAPACITY]),
-        "far outlier": (x, np.where(np.arange(CAPACITY) == 2, 0.0, 1.0 - 1e-7 * y), new),
-    }
-    for case, (points, response, rows) in cases.items():
-        candidates = Candidates(jnp.asarray(rows, jnp.float32), jnp.arange(SLOTS) < SLOTS - 3)
-        assert not np.isnan(values_of(fitted, make_history(points, response, CAPACITY), candidates)).any(), case
+def test_columns_of_zeros_change_nothing(name, fitted):
+    testing.check_padded_columns(*fitted(name))
 
 
 OFTEN = [(name, 64) for name in ("dngo", "fsbo")]
@@ -144,7 +101,7 @@ AT_LENGTH = [(name, columns) for name in COMPILED for columns in (1, 64)]
     [pytest.param(*case, marks=[] if case in OFTEN else pytest.mark.thorough) for case in AT_LENGTH],
 )
 def test_hard_histories_of_one_column_and_of_many_after_many_steps(name, columns, fitted):
-    check_hard_histories(fitted(name, columns, times=50), columns)
+    testing.check_degenerate_histories(*fitted(name, columns, times=50), columns)
 
 
 MODULES = {"scikit-learn": "sklearn", "smac": "smac", "optuna": "optuna"}

@@ -17,6 +17,7 @@ from dre_jax.methods import METHODS
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_checkpoint, load_fitted, save_fitted
 from dre_jax.methods.entries.settings import config_to_json, configure, leaves
 from dre_jax.methods.storage.provenance import provenance
+from dre_jax.testing.cases import past_tasks
 from tests.error_messages import raises_line
 from tests.known_methods import by_class
 from tests.methods.conftest import assert_same
@@ -31,9 +32,9 @@ COLUMNS = (Column("C", "float", "C", True), Column("kernel.ohe._rbf", "level", "
 
 
 @pytest.fixture(scope="module")
-def make_fitted(fitted, past):
+def make_fitted(fitted):
     """A method by name, with what it learned from little."""
-    space = dataclasses.replace(past(2), columns=COLUMNS)
+    space = dataclasses.replace(past_tasks(2), columns=COLUMNS)
 
     def make(name):
         method, params = fitted(name)

@@ -18,6 +18,7 @@ from dre_jax.methods.dre.model.model_config import preset
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.entries.settings import configure
 from dre_jax.methods.start_configurations import start_rows
+from dre_jax.testing.cases import past_tasks
 from tests.known_methods import TaskMeans
 from tests.methods.conftest import assert_same
 
@@ -26,8 +27,8 @@ COLUMNS = (Column("C", "float", "C", True), Column("d", "int", "d"))
 
 
 @pytest.fixture(scope="module")
-def space(past):
-    return dataclasses.replace(past(2), columns=COLUMNS)
+def space():
+    return dataclasses.replace(past_tasks(2), columns=COLUMNS)
 
 
 class Interrupted(Exception):
