@@ -11,6 +11,8 @@ expectation. Rerun the command to resume. The exit status is 1 if a method is be
 ``--yahpo DIR --spaces rbv2_rpart iaml_glmnet`` adds live functions: DIR is a checkout of the public repository
 `slds-lmu/yahpo_data`, and the expectation is that of random search in 20,000 random configurations.
 
+``--functions branin hartmann-6 mixed-5`` adds tasks of families of test functions, for methods that do not learn.
+
 A second table compares methods with a past with `gp-mixture`, the tuner's method without one, on the same tasks and
 designs: the difference, pairs of a task and a past that are behind, and the trials that reach what it has after 40.
 """
@@ -34,6 +36,8 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.data.hpob import list_spaces, load_space, write_dataset
 from dre_jax.data.tasks import unit_scale
 from dre_jax.errors import ConfigError
+from dre_jax.functions import bench
+from dre_jax.functions.families import Family
 from dre_jax.hpob.jobs import Job, collect, make_jobs, run_jobs
 from dre_jax.methods import find
 from dre_jax.runtime.setup import prepare
@@ -44,6 +48,8 @@ MIN_TASKS = 8
 """Number of training tasks from which validation tasks are searched."""
 DESIGNS = ("test0", "test1", "test2")
 LEVEL = 0.05
+N_SAMPLE = 20_000
+"""Number of random configurations of a function, which decide what random search is expected to reach."""
 BUDGET, MARGIN = 40, 0.05
 """Number of trials, and the regret beyond which a search with a past is behind going alone."""
 
@@ -79,12 +85,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--test-rows", type=int, default=800, help="maximum number of rows of a searched task")
     parser.add_argument("--yahpo", type=Path, help="a checkout of yahpo_data")
     parser.add_argument("--spaces", nargs="+", default=["rbv2_rpart", "iaml_glmnet"], help="live spaces")
-    parser.add_argument("--live-tasks", type=int, default=5, help="maximum number of tasks of a live space")
+    parser.add_argument("--functions", nargs="+", default=[], help="families of test functions without noise")
+    parser.add_argument("--live-tasks", type=int, default=5, help="maximum number of tasks of a live space or family")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args(arguments)
     prepare()
-    if not args.data and args.yahpo is None:
-        raise ConfigError("methods are compared on --data, --yahpo or both, but got neither")
+    if not args.data and args.yahpo is None and not args.functions:
+        raise ConfigError("methods are compared on --data, --yahpo or --functions, but got none")
     spaces = [load_space(folder(data), name) for data in args.data for name in list_spaces(folder(data))]
     gaps, failures = list[Gap](), list[str]()
     for past in args.pasts:
@@ -99,6 +106,10 @@ def main(arguments: list[str] | None = None) -> int:
                 gaps += gaps_of(jobs, method, past)
             if args.yahpo is not None and (transfers or past == args.pasts[0]):
                 gaps += live_gaps(args, method, past)
+    families = [bench.find_family(name) for name in args.functions]
+    for method in [method for method in args.methods if not find(method).transfer]:
+        for family in families:
+            gaps += function_gaps(family, method, args.live_tasks, max(args.at), args.out / "functions")
     gaps = [gap._replace(family=family_of(gap.family, args.together)) for gap in gaps]
     print(table(gaps, args.at))
     if {DEFAULT_METHOD} < {gap.variant for gap in gaps}:
@@ -187,6 +198,20 @@ def live_gaps(args: argparse.Namespace, method: str, past: str) -> Iterator[Gap]
     for curves in live_curves(args.yahpo, args.spaces, method, past, sizes, out=out, workers=args.workers):
         regret, random = live_regrets(curves.sample, curves.values)
         yield Gap(_variant(method, past), curves.family, curves.task, regret - random, random)
+
+
+def function_gaps(family: Family, method: str, n_tasks: int, n_trials: int, out: Path) -> Iterator[Gap]:
+    """Yields how far a method is behind random search on each task of a family; finished searches are in ``out``."""
+    tasks = [family.draw(bench.random(family.name, "task", i)) for i in range(n_tasks)]
+    path, seeds = out / f"{method}-{family.name}-{n_tasks}x{n_trials}.jsonl", len(DESIGNS)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    searches = bench.search_tasks(
+        family, tasks, method=method, n_trials=n_trials + 2, seeds=seeds, path=path, quiet=True
+    )
+    for i, (task, values) in enumerate(zip(tasks, searches.values, strict=True)):
+        points = bench.random(family.name, "sample", i).random((N_SAMPLE, family.n_columns))
+        regret, expected = live_regrets(-family.losses(task, points), -values)
+        yield Gap(method, family.name, str(i), regret - expected, expected)
 
 
 def live_regrets(sample: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

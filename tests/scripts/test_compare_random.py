@@ -116,3 +116,17 @@ def test_the_gap_of_a_live_function_is_to_random_draws(part):
         best = np.maximum.accumulate(np.column_stack([np.full(len(draws), row[:2].max()), draws]), axis=1).mean(axis=0)
         trace = [row[:2].max(), *(row[:n].max() for n in (3, 4, 5))]
         np.testing.assert_allclose(regrets, (best - trace) / (0.9 - 0.5), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_functions_are_searched_by_methods_that_do_not_learn(part, tmp_path, capsys):
+    """Random search is not behind; what stays at the regret of its design, and a little above it, is."""
+    script = part("compare_random")
+    arguments = ["--functions", "branin", "--methods", "random", "hedged-prior", "--at", "4", "--live-tasks", "3"]
+    assert script.main([*arguments, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "| random | branin | 3 |" in printed
+    assert "hedged-prior" not in printed
+    gaps = list(script.function_gaps(script.bench.find_family("branin"), "random", 3, 4, tmp_path / "functions"))
+    worst = [gap._replace(regrets=gap.expected[:, :1] - gap.expected + 0.3) for gap in gaps]
+    assert script.behind_random(worst, [4])["random", "branin", 4]

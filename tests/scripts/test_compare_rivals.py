@@ -109,11 +109,11 @@ def test_pasts_are_reversed_or_of_another_space(part, monkeypatch):
 
 def test_a_missing_network_is_an_error(part, tmp_path):
     script = part("rivals.yahpo")
-    with pytest.raises(ConfigError, match=r"a live space must be one of rbv2_rpart, .* but got 'some'"):
+    with pytest.raises(ConfigError, match=r"rbv2_rpart, .*'some'"):
         script.load_yahpo(tmp_path, "some")
     (tmp_path / "lcbench").mkdir()
     (tmp_path / "lcbench" / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1")
-    with pytest.raises(ConfigError, match=r"must have the network of each space, but .* is missing or a pointer"):
+    with pytest.raises(ConfigError, match=r"network of each space"):
         script.load_yahpo(tmp_path, "lcbench")
 
 
