@@ -96,7 +96,7 @@ def test_other_layouts(tmp_path, value, message):
 def test_defects_of_published_files(tmp_path):
     rounded, fallen = [-1e-10, 1 + 1e-10], [0.5, 0.25, 0.75]
     np.testing.assert_array_equal(read_results(save(tmp_path, one_run(rounded))).traces["s"]["d"]["test0"], rounded)
-    with pytest.warns(DataWarning, match=r"seed 'test0': better before the first trial than after it \(1 such runs"):
+    with pytest.warns(DataWarning, match=r"seed 'test0': .*\(1 such runs"):
         results = read_results(save(tmp_path, one_run(fallen)))
     np.testing.assert_array_equal(results.traces["s"]["d"]["test0"], fallen)
     with pytest.raises(DataError, match=r"incumbents must not decrease, but entry 1 is 0.25 after 0.5"):

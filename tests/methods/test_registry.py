@@ -71,7 +71,7 @@ def test_aliases_name_registered_methods():
 
 @pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.transfer])
 def test_methods_that_learn_need_past_tasks(name):
-    with pytest.raises(DataError, match="meta-training needs training tasks, but search space 'none' has none"):
+    with pytest.raises(DataError, match=r"training tasks, .*'none'"):
         METHODS[name].make().fit(SearchSpace("none"), jax.random.key(0))
 
 

@@ -189,7 +189,7 @@ def test_buckets():
 
 
 def test_a_task_without_a_design_and_a_name_in_place_of_a_method(methods, tasks):
-    with pytest.raises(DataError, match="every task needs an initial design, but dataset 'wine-proline' has none"):
+    with pytest.raises(DataError, match=r"initial design, .*'wine-proline'"):
         next(run_tasks(*methods["random"], tasks, {}, n_trials=2, key=KEY))
     with pytest.raises(ConfigError, match=r"a method must be an object, such as .*, but got 'random'"):
         next(run_tasks("random", None, tasks, {}, n_trials=2, key=KEY))

@@ -100,15 +100,15 @@ def test_unknown_models_and_metrics():
         Surrogate.pretrained("svc", "r2")
     with pytest.raises(ConfigError, match="but got 'perceptron'"):
         pretrained_study("perceptron", None, None)
-    with pytest.warns(DataWarning, match="but got 'perceptron'.*: the search starts without past tasks"):
+    with pytest.warns(DataWarning, match="'perceptron'.*without past tasks"):
         assert pretrained_study("perceptron", None, FAMILIES["svc"].space) == (FAMILIES["svc"].space, None)
     assert find_model(GaussianProcessClassifier()) is None
     assert find_model(type("SVC", (), {"__module__": "mine"})()) is None
     with pytest.raises(ConfigError, match=r"GaussianProcessClassifier: pass a space"):
         DRESearchCV(GaussianProcessClassifier()).fit(*load_iris(return_X_y=True))
-    with pytest.warns(DataWarning, match=r"ridge includes what the estimator sets, alpha=3\.0: pass a space"):
+    with pytest.warns(DataWarning, match=r"ridge .*alpha=3\.0"):
         DRESearchCV(Ridge(alpha=3.0), n_iter=1).fit(*load_iris(return_X_y=True))
-    with pytest.raises(ConfigError, match=r"linear-svc has a default search space, but no pretrained surrogate"):
+    with pytest.raises(ConfigError, match=r"linear-svc .*no pretrained surrogate"):
         Surrogate.pretrained("linear-svc")
     with pytest.warns(DataWarning, match=r"but got 'f1': the search starts without past tasks"):
         assert pretrained_search(ExtraTreesClassifier(), None, "f1")[1] is None
@@ -208,7 +208,7 @@ def test_the_budget_bounds_the_cost():
     space = FAMILIES["random-forest"].space_within(50)
     assert (space["n_estimators"].low, space["n_estimators"].high) == (10, 50)
     assert not Surrogate.pretrained("random-forest").space.mismatches(space)
-    with pytest.raises(ConfigError, match=r"n_estimators of random-forest is at least 10, but got budget=5"):
+    with pytest.raises(ConfigError, match=r"n_estimators .*10, .*budget=5"):
         FAMILIES["random-forest"].space_within(5)
     assert DRESearchCV(RandomForestRegressor(), space).space is space
 

@@ -78,5 +78,5 @@ def test_bomb_and_damage(tmp_path, change, message):
 )
 @pytest.mark.slow
 def test_no_single_folder_with_the_key(tmp_path, names, holders):
-    with pytest.raises(DataError, match=f"one folder must hold key.json or key.json.gz, but these do: {holders}"):
+    with pytest.raises(DataError, match=f"key.json or key.json.gz, .*{holders}"):
         unpacked(tmp_path, packed(tmp_path, *((name, b"") for name in names)))

@@ -141,7 +141,7 @@ def test_rerun_downloads_the_other_files(stocked, tmp_path, loose):
 def test_other_content_stays(stocked, tmp_path, loose, change):
     download("hpo-b", tmp_path / "out", url=str(loose))
     change(tmp_path / "out")
-    with pytest.raises(DataError, match="the folder must be new, empty, or hold hpo-b already, but"):
+    with pytest.raises(DataError, match=r"the folder .*hpo-b"):
         download("hpo-b", tmp_path / "out", url=stocked.zip)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -189,7 +189,7 @@ def test_hash_of_the_authors(stocked, tmp_path, loose, monkeypatch):
 
 def test_optional_file(stocked, tmp_path):
     del stocked.files["files/meta-dataset-descriptors.json"]
-    with pytest.warns(DataWarning, match="meta-dataset-descriptors.json cannot be .* 404 .*; going on without it"):
+    with pytest.warns(DataWarning, match="meta-dataset-descriptors.json .* 404 "):
         download("hpo-b", tmp_path / "out", url=stocked.folder)
     assert not (tmp_path / "out" / "meta-dataset-descriptors.json").exists()
 

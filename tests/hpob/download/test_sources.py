@@ -27,9 +27,9 @@ def folder(tmp_path, make_space):
 
 
 def test_counts_of_hpo_b(folder, surrogates):
-    with pytest.raises(DataError, match="must hold 16 search spaces and 86 test tasks, but there are 2 and 3"):
+    with pytest.raises(DataError, match=r"16 .* 86 .* 2 and 3"):
         check_tables(folder)
-    with pytest.raises(DataError, match="at least 86 tasks in 16 search spaces, but there are 3 in 2"):
+    with pytest.raises(DataError, match=r"86 .* 16 .* 3 in 2"):
         check_surrogates(surrogates)
 
 
@@ -78,5 +78,5 @@ def test_surrogates(surrogates, monkeypatch):
     assert check_surrogates(surrogates) == "surrogates of 3 tasks in 2 search spaces"
     (surrogates / "surrogate-4796-17.json").unlink()
     monkeypatch.setattr(sources, "N_TEST_TASKS", 2)
-    with pytest.warns(DataWarning, match="1 surrogates have statistics but no file, surrogate-4796-17 the first"):
+    with pytest.warns(DataWarning, match="1 surrogates .*surrogate-4796-17"):
         check_surrogates(surrogates)

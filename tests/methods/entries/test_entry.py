@@ -160,7 +160,7 @@ def test_a_field_of_an_older_checkpoint_has_another_name_now():
 def test_capabilities_are_checked_for_each_configuration():
     register(replace(ENTRY, default=Sampling()))
     for make in (lambda: find("mean").make({"samples": True}), lambda: entry_of(Sampling(samples=True))):
-        with pytest.raises(ConfigError, match="samples_posterior is True, so it must have a function sample_posterior"):
+        with pytest.raises(ConfigError, match=r"samples_posterior.* sample_posterior"):
             make()
 
 
@@ -193,9 +193,9 @@ def test_entry_points(monkeypatch):
     installed = EntryPoints(EntryPoint(name, value, "dre_jax.methods") for name, value in values.items())
     monkeypatch.setattr(registry, "entry_points", installed.select)
     assert find("mean") is ENTRY
-    with pytest.raises(ConfigError, match="entry point their_package:NOTHING cannot be loaded: AttributeError"):
+    with pytest.raises(ConfigError, match=r"their_package:NOTHING .*AttributeError"):
         find("missing")
-    with pytest.raises(ConfigError, match=r"must be the Entry of 'other', but is Entry\(name='mean'"):
+    with pytest.raises(ConfigError, match=r"'other', .*Entry\(name='mean'"):
         find("other")
     with pytest.raises(ConfigError, match=r"did you mean missing\?"):
         find("misssing")
@@ -213,7 +213,7 @@ def test_a_surrogate_of_an_object(tmp_path):
     read = Surrogate.load(tmp_path)
     assert read.method == surrogate.method
     assert jax.tree.all(jax.tree.map(jnp.array_equal, read.params, surrogate.params))
-    with pytest.raises(ConfigError, match=r"must learn from past tasks, but .*Forgetful does not"):
+    with pytest.raises(ConfigError, match=r"Forgetful does not"):
         Surrogate.fit(PAST, method=Forgetful())
 
 
@@ -234,7 +234,7 @@ def on_the_host(self, meta, key):
 
 def test_a_fit_that_cannot_be_traced(tmp_path):
     method = altered(fit=on_the_host)
-    with pytest.raises(CheckpointError, match=r"Altered.fit returns, which JAX cannot trace .*: declare Capabilities"):
+    with pytest.raises(CheckpointError, match=r"Altered.fit .*: declare Capabilities"):
         abstract_params(method, 2)
     shapes = {"seed": np.zeros(2, np.uint32), "scale": {"length": np.zeros(3)}}
     attributes = {"capabilities": Capabilities(abstracts_params=True), "abstract_params": lambda self, n: shapes}
@@ -257,10 +257,10 @@ def test_arrays_of_one_path_are_refused():
 
 
 def test_a_surrogate_that_cannot_be_saved():
-    with pytest.warns(DataWarning, match=r"Altered cannot be saved: the configuration of .* must hold numbers, names"):
+    with pytest.warns(DataWarning, match=r"Altered cannot be saved: the configuration"):
         Surrogate.fit(PAST, method=replace(learning({"a": np.ones(2)}), scale=abs))
     with pytest.warns(DataWarning, match=r"cannot be saved: a checkpoint needs the tree"):
         Surrogate.fit(PAST, method=altered(fit=on_the_host))
     for unusable in (object(), jax.random.key(0)):
-        with pytest.raises(ConfigError, match=r"must return arrays of numbers, but that of .*Altered returns"):
+        with pytest.raises(ConfigError, match=r"Altered returns"):
             Surrogate.fit(PAST, method=learning({"a": unusable}))

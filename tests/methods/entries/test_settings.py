@@ -108,7 +108,7 @@ def test_fields_that_fit_reads_are_the_checkpoints(name):
         if any(path.startswith(free) for free in entry.free):
             assert entry.make({path: value}, learned=entry.default) == entry.default
         else:
-            with pytest.raises(ConfigError, match=f"the checkpoint decides on all fields but .*, but got {path}"):
+            with pytest.raises(ConfigError, match=f"the checkpoint .*{path}"):
                 entry.make({path: value}, learned=entry.default)
 
 

@@ -213,7 +213,7 @@ class TestRun:
 
     def test_ambiguous_output_costs_no_trial(self, study):
         """Before any value it ends the study, whose trial can be run again; later the trial fails."""
-        with pytest.raises(ConfigError, match=r"trial 0: .* 'loss: 0.5' and 'epoch: 3'; choose one with --metric"):
+        with pytest.raises(ConfigError, match=r"trial 0: .* 'loss: 0.5' and 'epoch: 3'.*--metric"):
             run(study, "echo loss: 0.5; echo epoch: 3 # {x}")
         assert [trial.state for trial in Optimizer.load(study).trials] == ["running"]
         result = run(study, "echo loss: 0.5; [ {trial} = 0 ] || echo epoch: 3 # {x}", trials=2)
@@ -233,7 +233,7 @@ class TestRun:
         assert stopped.reports == {1.0: 9.0, 2.0: 8.5}  # the third line has no end
         assert stopped.value > 1
         for curve, problem in (("(", "unterminated"), ("(.)", "has 1")):
-            with pytest.raises(ConfigError, match=f"a curve must be a regular expression with two groups.*{problem}"):
+            with pytest.raises(ConfigError, match=f"regular expression.*{problem}"):
                 list(run_trials(optimizer, template, trials=9, curve=curve))
 
     def test_reports_at_the_end_of_a_command_count(self, study, optimizer, monkeypatch):
@@ -253,8 +253,7 @@ class TestRun:
         assert optimizer.trials[0].reports == {1.0: 4.0, 2.0: 3.0}
 
     def test_a_space_without_another_configuration_gives_one_warning(self, study):
-        fault = "trial 2 repeats a configuration, because the space has no other"
-        with pytest.warns(DataWarning, match=fault) as record:
+        with pytest.warns(DataWarning, match="trial 2 repeats a configuration") as record:
             run(study, "echo 1 # {x}", space=Space({"x": Bool()}), trials=4)
         assert len(record) == 1
 

@@ -228,12 +228,12 @@ def test_commands_that_run_at_once_have_different_workers(storage, tmp_path):
 
 def test_refused(storage, tmp_path):
     shared(storage, directions={"value": "maximize"})
-    with pytest.raises(DataError, match="of the direction given, minimize, but its own is maximize"):
+    with pytest.raises(DataError, match=r"direction .*minimize, .*maximize"):
         shared(storage, directions={"value": "minimize"})
     with pytest.raises(DataError, match="another space"):
         SharedStudy(storage, "study", Space({"x": Float(0.0, 1.0)}))
     draws = Surrogate(SPACE, "random", RandomSearch(), None, direction="maximize")
-    with pytest.raises(DataError, match="the surrogate learned to maximize, and the study is to minimize"):
+    with pytest.raises(DataError, match=r"surrogate .*maximize.*minimize"):
         SharedStudy(storage, "other", SPACE, draws)
     assert SharedStudy(storage, "other", SPACE, draws, directions={"value": "maximize"}).trials == ()  # there was none
     with raises_line(ConfigError, "silence must be positive, but got 0.0"):
@@ -241,5 +241,5 @@ def test_refused(storage, tmp_path):
     with pytest.raises(ConfigError, match="cannot stop at an expected gain"):
         shared(storage).gain_is_below(0.1)
     (tmp_path / "text").write_text("no storage")
-    with pytest.raises(DataError, match="must be a journal of Optuna's studies, but line 1 is no entry"):
+    with pytest.raises(DataError, match=r"journal .*line 1"):
         shared(str(tmp_path / "text"))

@@ -166,7 +166,7 @@ def test_past_curves_of_a_table(tmp_path):
     path.write_text("\n".join(["task, trial, epoch, value", *rows]))
     past = PastCurves.from_csv(path, direction="minimize", step="epoch")
     assert past.tasks["b"] == [{1.0: -trial - 1.0, 2.0: -trial - 0.5} for trial in range(3)]
-    with pytest.raises(DataError, match="must have the columns task, trial, step, value, but has no 'step'"):
+    with pytest.raises(DataError, match=r"task, trial, step, value, .*'step'"):
         PastCurves.from_csv(path, direction="minimize")
     path.write_text("task,trial,step,value\na,0,1,many")
     with pytest.raises(DataError, match="column 'value' must hold numbers, but has 'many'"):
@@ -230,7 +230,7 @@ class TestOptimizer:
     def test_errors(self):
         optimizer = Optimizer({"x": Float(-1.0, 1.0)}, direction="minimize")
         trial = optimizer.ask()
-        with pytest.raises(DataError, match="the step of a report must be a finite number from 0, but got -1"):
+        with pytest.raises(DataError, match=r"the step of a report .*-1"):
             trial.report(1.0, -1)
         with pytest.raises(DataError, match="must be as `ask` returned it"):
             optimizer.trials[0].report(1.0, 1)
@@ -239,5 +239,5 @@ class TestOptimizer:
             trial.report(1.0, 1)
         with pytest.raises(DataError, match="past_curves must be PastCurves or None"):
             Optimizer(Space({"x": Float(0.0, 1.0)}), past_curves=[])
-        with pytest.raises(ConfigError, match="stopping_error must be a share between 0 and 1, but got 0"):
+        with pytest.raises(ConfigError, match=r"stopping_error .*got 0"):
             EngineConfig(stopping_error=0)

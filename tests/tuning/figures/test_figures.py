@@ -119,7 +119,7 @@ def test_figures_of_several_objectives():
     assert [*optimizer.figures()] == ["Front", *(f"{kind} of {name}" for name in ("loss", "size") for kind in kinds)]
     high, low = optimizer.predict([{"x": 0.1, "kernel": "rbf", "y": y} for y in (0.9, -0.9)], objective="size").mean
     assert high > low + 1.0
-    with pytest.raises(ConfigError, match="objectives of this study are 'loss', 'size', but got objective=None"):
+    with pytest.raises(ConfigError, match=r"'loss', 'size', .*objective=None"):
         optimizer.predict([])
 
 
@@ -146,9 +146,7 @@ def test_predictions_need_a_model_and_trials():
     studies = {str(t): [Evaluated({"x": i / 9}, abs(i / 9 - t / 3)) for i in range(10)] for t in range(3)}
     past = past_of(space, studies, direction="minimize")
     surrogate = Surrogate.fit(past, method=TaskMeans())
-    with pytest.raises(
-        ConfigError, match=r"predictions need hedged-prior, gp-mixture or gp, but .* is tests.known_methods:TaskMeans"
-    ):
+    with pytest.raises(ConfigError, match=r"gp-mixture .*tests.known_methods:TaskMeans"):
         Optimizer(space, surrogate).predict([{"x": 0.5}])
 
 

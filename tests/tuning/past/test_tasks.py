@@ -36,7 +36,7 @@ def test_scalars_of_other_libraries_are_numbers():
 
 @pytest.mark.parametrize("value", ["0.5", None, True])
 def test_a_value_that_is_no_number(value):
-    with pytest.raises(DataError, match=r"the value of every trial of past task 'a' must be a number, but got"):
+    with pytest.raises(DataError, match=r"past task 'a' .*number"):
         past_of(SPACE, {"a": trials([0.5, value])}, direction="maximize")
 
 
@@ -77,7 +77,7 @@ def test_a_fit_needs_tasks_of_the_space_with_different_configurations():
     past = past_of(SPACE, {"a": trials([1, 2])}, direction="minimize")
     with pytest.raises(DataError, match="past tasks must be of the space given, but are of Space"):
         Surrogate.fit(past, Space({"y": Float(0.0, 1.0)}))
-    with pytest.raises(DataError, match="at least one past task, but got none: a: a task must have at least 3"):
+    with pytest.raises(DataError, match=r"one past task, .*: a: .*at least 3"):
         Surrogate.fit(past, SPACE)
     past = past_of(SPACE, {"a": [Evaluated({"x": 0.5}, value) for value in range(5)]}, direction="maximize")
     (exclusion,) = past.exclusions

@@ -130,7 +130,7 @@ class TestTrials:
         assert optimizer.to_frame()["constraints_b"].tolist() == [-1.0, -0.5, -1.0]
         none = Optimizer(LINE)
         none.add({"x": 0.5}, 1.0, constraints={"a": 1e-9})
-        with pytest.raises(DataError, match="satisfies all constraints, but none of the 1 complete trials does"):
+        with pytest.raises(DataError, match=r"constraints, .* 1 complete"):
             _ = none.best
         none.add({"x": 0.2}, 0.0, constraints={"a": 1e-10})
         assert [trial.number for trial in none.least_infeasible] == [1, 0]

@@ -194,7 +194,7 @@ def test_a_misleading_past_gives_one_warning(tmp_path):
         return caught
 
     study = optuna.create_study(sampler=DRESampler(surrogate_of(reverse), seed=0))
-    with pytest.warns(DataWarning, match="the past studies mislead: they predict the [0-9]+ trials worse") as record:
+    with pytest.warns(DataWarning, match="mislead: .* [0-9]+ trials") as record:
         study.optimize(lambda trial: here(np.array([[trial.suggest_float(n, 0.0, 1.0) for n in "abc"]]))[0], 20)
     assert len(record) == 1
     assert warnings_of(studies) == []

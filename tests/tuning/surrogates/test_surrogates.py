@@ -225,7 +225,7 @@ def test_meta_trained_on_hpob(meta_trained):
 
 def test_meta_trained_where_the_data_name_columns_alone(meta_trained):
     folder = meta_trained("s", columns_of(PLAIN), descriptor=PLAIN)
-    with pytest.raises(CheckpointError, match=r"no ranges of its hyperparameters, alpha, lambda: give space="):
+    with pytest.raises(CheckpointError, match=r"alpha, lambda: .*space="):
         Surrogate.load(folder)
     space = Space({"alpha": Float(0.0, 1.0), "lambda": Float(0.0, 9.0)})
     assert Surrogate.load(folder, space=space).space is space
@@ -236,5 +236,5 @@ def test_meta_trained_where_the_data_name_columns_alone(meta_trained):
 
 def test_meta_trained_where_the_data_say_nothing(meta_trained):
     folder = meta_trained("s", None)
-    with pytest.raises(CheckpointError, match=r"meta-dataset-descriptors\.json, but those of .* did not"):
+    with pytest.raises(CheckpointError, match=r"meta-dataset-descriptors\.json"):
         Surrogate.load(folder, space=Space({"alpha": Float(0.0, 1.0), "lambda": Float(0.0, 9.0)}))

@@ -46,7 +46,7 @@ def test_the_newest_that_knows_the_architecture_and_is_not_newer_than_the_driver
 
 
 def test_the_error_names_what_is_installed(two_compilers):
-    with pytest.raises(OSError, match=r"must know the architecture 77, but there is only NVRTC 12\.8, 13\."):
+    with pytest.raises(OSError, match=r"architecture 77.* 12\.8, 13\."):
         kernel_compiler.load_nvrtc(77)
-    with pytest.raises(OSError, match=r"must know the architecture 120 and a driver of CUDA 12, but there is only"):
+    with pytest.raises(OSError, match=r"architecture 120 .*CUDA 12"):
         kernel_compiler.load_nvrtc(120, 12)

@@ -120,9 +120,7 @@ def test_limits_are_what_each_device_of_the_process_has():
     driver = library_path()
     assert library.open_library(driver, "cpu", [1]).multiprocessors == 60
     assert library.open_library(driver, "cpu", [0, 1]) == Limits(90, 232_448, 233_472, 60, 13)
-    with pytest.raises(
-        ValueError, match=r"must have one compute capability, but have 8\.0, 9\.0: set CUDA_VISIBLE_DEV"
-    ):
+    with pytest.raises(ValueError, match=r"8\.0, 9\.0.*CUDA_VISIBLE_DEVICES"):
         library.open_library(driver, "cpu", [0, 2])
     assert library.open_library(driver, "cpu", [0]) == emulated_limits()
 
@@ -155,7 +153,7 @@ def test_the_check_launches_what_may_fail_elsewhere(monkeypatch):
     }
     wrong = dict.fromkeys((1, 2), launch_check.EXPECTED[1]._replace(norms=[0.8762, 0.5]))
     monkeypatch.setattr(launch_check, "EXPECTED", wrong)
-    with pytest.raises(ValueError, match=r"must give \[0.8762, 0.5\], but gave \[0.876"):
+    with pytest.raises(ValueError, match=r"\[0.8762, 0.5\].*\[0.876"):
         launch_check.check_launch(emulated_limits())
 
 
@@ -181,7 +179,7 @@ def test_a_failed_check_leaves_the_steps_to_xla(a_gpu, caplog):
 
 def test_a_check_that_stops_the_device_says_so(a_gpu, monkeypatch):
     monkeypatch.setattr(decision_module, "device_computes", lambda: False)
-    with pytest.raises(DeviceError, match=r"has stopped: run again with DRE_JAX_CUDA=0 \(CUDA_ERROR_ILLEGAL_ADDRESS\)"):
+    with pytest.raises(DeviceError, match=r"DRE_JAX_CUDA=0 \(CUDA_ERROR_ILLEGAL_ADDRESS\)"):
         decision_module.decision()
 
 
