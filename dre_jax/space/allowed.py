@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,9 +30,8 @@ class Allowed:
       ConfigError: without rows, for too many rows, or for a row that is not a mapping.
 
     Example:
-      >>> rule = Allowed([{"cores": 4, "memory": 16.0}, {"cores": 8, "memory": 64.0}])
-      >>> rule.allows({"cores": 4, "memory": 64.0}), rule.allows({"cores": 8, "memory": 64.0, "rate": 0.1})
-      (False, True)
+      >>> str(Allowed([{"cores": 4, "memory": 16.0}, {"cores": 8, "memory": 64.0}]))
+      'cores, memory in one of 2 rows'
     """
 
     rows: Any
@@ -68,15 +66,6 @@ class Allowed:
     def __str__(self) -> str:
         return f"{', '.join(self.names)} in one of {len(self.rows)} rows"
 
-    def allows(self, params: Mapping[str, Any]) -> bool:
-        """Returns whether a configuration satisfies the rule; one with none of the rule's hyperparameters does."""
-        return self._row_of(params) is not None
-
-    def exact(self, params: dict[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-        """Returns a configuration with the numbers of its row, to the last digits."""
-        row = self._row_of(params) or {}
-        return {name: row.get(name, value) for name, value in params.items()}
-
     def checked(self, parameters: Mapping[str, Parameter]) -> Allowed:
         """Returns the rule with values of the declared types. Raises `ConfigError` for those that a space lacks."""
         return Allowed([_checked_row(row, self.names, parameters) for row in self._mappings])
@@ -89,12 +78,6 @@ class Allowed:
         ]
         return Table(tuple(positions[name] for name in self.names), tuple(rows))
 
-    def _row_of(self, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Returns the row whose values a configuration has, to rounding; None if there is none."""
-        values = {name: params[name] for name in self.names if name in params}
-        matches = (all(name in row and _is_near(row[name], values[name]) for name in values) for row in self._mappings)
-        return next(itertools.compress(self._mappings, matches), None)
-
 
 def _checked_row(row: Mapping[str, Any], names: Iterable[str], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     """Returns a row with values of the declared types."""
@@ -105,9 +88,3 @@ def _checked_row(row: Mapping[str, Any], names: Iterable[str], parameters: Mappi
         return {name: checked_value(name, parameters[name], value) for name, value in row.items()}
     except DataError as error:
         raise ConfigError(f"an allowed configuration must be of the space, but {error}") from None
-
-
-def _is_near(value: Any, other: Any) -> bool:
-    if isinstance(value, float) and isinstance(other, float):
-        return math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-12)
-    return bool(value == other)

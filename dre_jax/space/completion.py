@@ -8,11 +8,13 @@ import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.conditions import Interval, describe_conditions
+from dre_jax.space.layout_parts import meets
+from dre_jax.space.parameters import Parameter
 from dre_jax.space.projection import allowed_points
 from dre_jax.space.scalars import Choice
 from dre_jax.space.sobol import sobol_points
 from dre_jax.space.space import Params, Space
-from dre_jax.space.values import nearest_value, number_of
+from dre_jax.space.values import nearest_value, number_of, numbers_of
 
 _POINTS = 64  # drawn at first for the rules
 _MAX_VALUES = 10_000  # that are listed
@@ -78,12 +80,16 @@ def _values(space: Space, part: Params, parent: str, values: tuple[Choice, ...] 
     """Returns the values of a hyperparameter that fulfil a condition, the default first; of an interval, one more."""
     parameter = space[parent]
     if parent in part:
-        number = number_of(parameter, part[parent])
-        allowed = values if isinstance(values, Interval) else [number_of(parameter, value) for value in values]
-        return [part[parent]] if number in allowed else []
+        return [part[parent]] if _meets(parameter, part[parent], values) else []
     candidates = [_middle(space, parent, values)] if isinstance(values, Interval) else list(values)
-    defaults = [parameter.default] if parameter.has_default and parameter.default in values else []
-    return [*defaults, *(value for value in candidates if value in values and value not in defaults)]
+    defaults = [parameter.default] if parameter.has_default and _meets(parameter, parameter.default, values) else []
+    candidates = [value for value in candidates if _meets(parameter, value, values) and value not in defaults]
+    return [*defaults, *candidates]
+
+
+def _meets(parameter: Parameter, value: Choice, values: tuple[Choice, ...] | Interval) -> bool:
+    """Returns whether a value fulfils a condition."""
+    return bool(meets(number_of(parameter, value), numbers_of(parameter, values)))
 
 
 def _middle(space: Space, name: str, interval: Interval) -> Choice:

@@ -1,10 +1,12 @@
 """Conditions under which a hyperparameter is active."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dre_jax.errors import ConfigError
+from dre_jax.space.layout_parts import Between, meets
 from dre_jax.space.scalars import Choice, is_choice, is_finite, make_fields_plain, plain_value, to_list
 
 
@@ -34,7 +36,12 @@ class Interval:
             raise ConfigError(f"an interval must have finite bounds in order, at least one, but got {self!r}")
 
     def __contains__(self, value: Any) -> bool:
-        return (self.above is None or value > self.above) and (self.below is None or value < self.below)
+        return bool(meets(value, self.numbers))
+
+    @property
+    def numbers(self) -> Between:
+        """The interval as the layout of a space has it."""
+        return Between(-math.inf if self.above is None else self.above, math.inf if self.below is None else self.below)
 
 
 Conditions = tuple[tuple[str, tuple[Choice, ...] | Interval], ...]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dre_jax.data.columns import Column, level_column, missing_column
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError
-from dre_jax.space.layout import Conditions, Level, Number
+from dre_jax.space.layout_parts import Conditions, Level, Number
 from dre_jax.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.space.scalars import is_finite, levels_of
 

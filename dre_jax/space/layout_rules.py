@@ -1,10 +1,11 @@
 """Rules that points of the unit cube must satisfy, in terms of positions of hyperparameters.
 
-As in `dre_jax.space.layout`, the functions take NumPy or JAX as `xp`.
+As in `dre_jax.space.layout`, the functions take NumPy or JAX as `xp`, or `scalar_functions` for one configuration.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -13,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.space import scalar_functions
+
 _SAME = 1e-6
-"""Maximum distance of coordinates that count as equal."""
+"""Maximum distance of coordinates that count as equal, and of sums, relative to their largest term or bound."""
+_NEARLY = 1e-3
+"""Relative distance of a sum from its bounds up to which it is moved there."""
 
 
-def _room(xp: Any) -> float:
-    """Returns the rounding error that a sum may have, relative to its largest term: in JAX of float32."""
-    return 1e-6 if xp is np else 1e-5
+Parts = Sequence[Any]
+"""The hyperparameters of a layout, by position: `Number`, `Level`."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +32,14 @@ class Combination:
 
     values: tuple[tuple[int, tuple[float, ...]], ...]
 
-    def allows(self, values: Any, active: Any, xp: Any = np) -> Any:
+    def allows(self, parts: Parts, values: Any, active: Any, xp: Any = np) -> Any:
         """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
-        matches = (
-            active[i] & reduce(or_, (xp.abs(values[i] - x) < 1e-6 * max(1.0, abs(x)) for x in xs))
-            for i, xs in self.values
-        )
-        return ~reduce(and_, matches)
+        matches = (active[i] & reduce(or_, (parts[i].is_same(values[i], x) for x in xs)) for i, xs in self.values)
+        return xp.logical_not(reduce(and_, matches))
+
+    def exact(self, parts: Parts, values: Any, active: Any) -> dict[int, float]:
+        """Returns no numbers, by position: a value is forbidden or is not."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,9 @@ class Linear:
     low: float
     high: float
     is_order: bool = False
-    """Whether the rule orders two numbers that are both active, without room for rounding. In other rules, inactive
-    numbers count as 0."""
+    """Whether the rule orders two numbers that are both active. In other rules, inactive numbers count as 0."""
     strict: bool = False
-    """Whether the sum is below the upper bound."""
-    scale: float = 0.0
-    """Size of the terms and bounds; a share of it is room for rounding."""
+    """Whether the sum of an order is below the upper bound."""
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -69,13 +71,51 @@ class Linear:
 
     def total(self, values: Any, active: Any, xp: Any = np) -> Any:
         """Returns the sums f[...] of values, by hyperparameter f[...], with masks of active ones."""
-        return sum(xp.where(active[i], weight * values[i], 0.0) for i, weight in self.weights)
+        return sum(self._terms(values, active, xp))
 
-    def allows(self, values: Any, active: Any, xp: Any = np) -> Any:
+    def allows(self, parts: Parts, values: Any, active: Any, xp: Any = np) -> Any:
         """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
-        total, room = self.total(values, active, xp), _room(xp) * self.scale
-        below = total < self.high if self.strict else total <= self.high + room
-        return (below & (total >= self.low - room)) | ~self.applies(active)
+        if self.strict:
+            return (self.total(values, active, xp) < self.high) | xp.logical_not(self.applies(active))
+        excess, size = self._excess(values, active, xp)
+        room = self._rounding(parts, values) + (0.0 if self.is_order else _SAME * size)
+        return (abs(excess) <= room) | xp.logical_not(self.applies(active))
+
+    def exact(self, parts: Parts, values: Any, active: Any) -> dict[int, float]:
+        """Returns the real number with the largest term, by position, with which a sum that is nearly right is right.
+
+        ``values`` are those of one configuration, as numbers of Python.
+        """
+        excess, size = self._excess(values, active, scalar_functions)
+        if not excess or not self.applies(active):
+            return {}
+        in_float32 = self._rounding(parts, {i: np.float32(values[i]) for i in self.positions})
+        if abs(excess) > in_float32 + (0.0 if self.is_order else _NEARLY * size):
+            return {}
+        real = [(abs(weight * values[i]), i, weight) for i, weight in self.weights if active[i] and not parts[i].levels]
+        if not real:
+            return {}
+        _, i, weight = max(real)
+        low, high = parts[i].ends
+        return {i: float(min(max(values[i] - excess / weight, low), high))}
+
+    def _excess(self, values: Any, active: Any, xp: Any) -> tuple[Any, Any]:
+        """Returns how far sums f[...] are outside of their bounds, and the size f[...] of their terms and bounds."""
+        terms = self._terms(values, active, xp)
+        total = sum(terms)
+        excess = xp.maximum(total - self.high, 0.0) + xp.minimum(total - self.low, 0.0)
+        return excess, reduce(xp.maximum, map(abs, terms), self._largest_bound)
+
+    def _rounding(self, parts: Parts, values: Any) -> Any:
+        """Returns the rounding errors f[...] of sums whose numbers were coordinates."""
+        return sum(abs(weight) * parts[i].rounding(values[i]) for i, weight in self.weights)
+
+    @cached_property
+    def _largest_bound(self) -> float:
+        return max((abs(bound) for bound in (self.low, self.high) if math.isfinite(bound)), default=0.0)
+
+    def _terms(self, values: Any, active: Any, xp: Any) -> list[Any]:
+        return [xp.where(active[i], weight * values[i], 0.0) for i, weight in self.weights]
 
     def limits(self, i: int, part: Any, ends: Mapping[int, tuple[Any, Any]], active: Any, xp: Any = np) -> Any:
         """Returns the least and the greatest value f[...] of number ``i`` that leave room for the other numbers.
@@ -107,38 +147,63 @@ class Table:
     """Levels or numbers, NaN for a hyperparameter that is inactive."""
 
     @cached_property
-    def _columns(self) -> np.ndarray:
-        """f64[k, n]: `rows`, which takes milliseconds to convert."""
-        return np.array(self.rows, np.float64).T
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        """k arrays f64[n]: `rows`, whose conversion takes milliseconds."""
+        return tuple(np.array(self.rows, np.float64).T.copy())
 
-    def coordinates(self, parts: Sequence[Any]) -> np.ndarray:
+    def coordinates(self, parts: Parts) -> np.ndarray:
         """Returns the coordinates f64[n, k] of the rows in a space's parts."""
         return np.stack([parts[i].coordinates(x) for i, x in zip(self.positions, self._columns, strict=True)], axis=1)
 
-    def allows(self, parts: Sequence[Any], middles: Any, active: Any, xp: Any = np) -> Any:
-        """Returns the mask bool[...] of coordinates of values, by hyperparameter f[...], with masks of active ones."""
-        return xp.any(self._distances(parts, middles, active, None, xp) <= _SAME, axis=-1)
+    def allows(self, parts: Parts, values: Any, active: Any, xp: Any = np) -> Any:
+        """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
+        matches = []
+        for i, column in zip(self.positions, self._columns, strict=True):
+            value, is_active = xp.expand_dims(values[i], -1), xp.expand_dims(active[i], -1)
+            is_same = parts[i].is_same(value, _along_last_axis(column, value, xp))
+            matches.append(xp.where(is_active, is_same, True))
+        return xp.any(reduce(and_, matches), axis=-1)
 
-    def nearest(self, parts: Sequence[Any], middles: Any, active: Any, is_fixed: Sequence[Any], xp: Any = np) -> Any:
+    def exact(self, parts: Parts, values: Any, active: Any) -> dict[int, float]:
+        """Returns the real numbers of the nearest row, by position, if it is the row of a point in float32.
+
+        ``values`` are those of one configuration, as numbers of Python.
+        """
+        real = [i for i in self.positions if active[i] and not parts[i].levels]
+        distances: Any = 0.0
+        for i, column in zip(self.positions, self._columns, strict=True):
+            if i in real:
+                distances = distances + abs(parts[i].coordinates(column) - parts[i].coordinates(values[i]))
+            elif active[i]:
+                distances = distances + np.where(parts[i].is_same(values[i], column), 0.0, np.inf)
+        is_near = distances <= _SAME
+        if not real or not is_near.any():
+            return {}
+        row = self.rows[int(np.argmin(np.where(is_near, distances, np.inf)))]
+        return {i: x for i, x in zip(self.positions, row, strict=True) if i in real}
+
+    def nearest(self, parts: Parts, middles: Any, active: Any, is_fixed: Sequence[Any], xp: Any = np) -> Any:
         """Returns the coordinates f[...] of the nearest rows by position; fixed coordinates decide first."""
         row = xp.argmin(self._distances(parts, middles, active, is_fixed, xp), axis=-1)
         table = xp.asarray(self.coordinates(parts), middles[self.positions[0]].dtype)[row]
         columns = {i: table[..., k] for k, i in enumerate(self.positions)}
         return {i: xp.where(xp.isnan(column) | is_fixed[i], middles[i], column) for i, column in columns.items()}
 
-    def _distances(
-        self, parts: Sequence[Any], middles: Any, active: Any, is_fixed: Sequence[Any] | None, xp: Any
-    ) -> Any:
+    def _distances(self, parts: Parts, middles: Any, active: Any, is_fixed: Sequence[Any], xp: Any) -> Any:
         """Returns the distances f[..., n] of coordinates from all rows: sums over the active hyperparameters."""
         total: Any = 0.0
         for i, column in zip(self.positions, self.coordinates(parts).T, strict=True):
-            middle, is_missing = middles[i][..., None], np.isnan(column)
-            shape = (1,) * (middle.ndim - 1) + (-1,)
-            rows = xp.asarray(np.where(is_missing, 1e3, column), middle.dtype).reshape(shape)
-            distance = xp.abs(middle - rows)
+            middle = middles[i][..., None]
+            distance = xp.abs(middle - _along_last_axis(np.where(np.isnan(column), 1e3, column), middle, xp))
             if getattr(parts[i], "ordered", True) is False:
                 distance = xp.where(distance > _SAME, xp.maximum(distance, 1.0), distance)
-            if is_fixed is not None:
-                distance = distance * xp.where(is_fixed[i], 1e4, 1.0)
+            distance = distance * xp.where(is_fixed[i], 1e4, 1.0)
             total = total + xp.where(active[i][..., None], distance, 0.0)
         return total
+
+
+def _along_last_axis(column: np.ndarray, like: Any, xp: Any) -> Any:
+    """Returns numbers f64[n] as f[..., n], with the dtype and the number of dimensions of an array f[..., 1]."""
+    if xp is scalar_functions:
+        return column
+    return xp.asarray(column, like.dtype).reshape((1,) * (like.ndim - 1) + (-1,))

@@ -190,15 +190,13 @@ class Categorical(_Parameter):
     def index(self, value: object) -> int:
         """Returns the index of a choice. Raises `ValueError` if the value is not a choice."""
         # True and 1 are equal but different choices; 1.0 stands for 1 if 1.0 is not a choice.
-        equal = [
-            i
-            for i, choice in enumerate(self.choices)
-            if isinstance(choice, str) == isinstance(value, str) and choice == value
-        ]
-        same = [i for i in equal if type(self.choices[i]) is type(value)]
-        if not equal:
-            raise ValueError(value)
-        return (same or equal)[0]
+        for i, choice in enumerate(self.choices):
+            if type(choice) is type(value) and choice == value:
+                return i
+        for i, choice in enumerate(self.choices):
+            if isinstance(choice, str) == isinstance(value, str) and choice == value:
+                return i
+        raise ValueError(value)
 
 
 def Bool(*, when: Any = None, likely: Any = None, default: Any = ...) -> Categorical:

@@ -11,7 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from dre_jax.errors import ConfigError
-from dre_jax.space.layout import Number, SpaceLayout
+from dre_jax.space.layout import SpaceLayout
+from dre_jax.space.layout_parts import Number
 from dre_jax.space.layout_rules import Combination, Linear, Table
 
 Points = np.ndarray
@@ -29,7 +30,7 @@ def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int, f
     if not layout.rules:
         return draw(n)
     for factor in (1, 4, 16, 64):
-        points = draw_rows(layout, draw(factor * n), fixed)
+        points = draw_rows(layout, draw(factor * n).astype(np.float64), fixed)
         completed = complete_sums(layout, points, fixed)
         valid_points = completed[layout.is_allowed(completed)]
         if len(valid_points) < n and (factor == 64 or (factor > 1 and not len(valid_points))):

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dre_jax.errors import ConfigError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Conditions, Interval, conditions_of
 from dre_jax.space.layout_rules import Combination, Linear
 from dre_jax.space.parameters import Categorical, Parameter
 from dre_jax.space.sums import Sum, check_numbers
-from dre_jax.space.values import number_of
+from dre_jax.space.values import checked_value, number_of
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,6 @@ class Forbidden:
     def __str__(self) -> str:
         return "not " + " with ".join(f"{name} in {list(values)!r}" for name, values in self.values)
 
-    def allows(self, params: Mapping[str, Any]) -> bool:
-        """Returns whether a configuration satisfies the rule; one that lacks a hyperparameter of the rule does."""
-        return not all(name in params and params[name] in values for name, values in self.values)
-
     def checked(self, parameters: Mapping[str, Parameter]) -> Forbidden:
         """Returns the rule. Raises `ConfigError` for values that a space does not have."""
         for name, values in self.values:
@@ -62,8 +58,10 @@ class Forbidden:
             if not isinstance(parameter, Categorical) and not parameter.step:
                 raise ConfigError(f"a combination must have values that can be listed, but {name!r} is a real number")
             for value in values:
-                if isinstance(parameter, Categorical) and value not in parameter.choices:
-                    raise ConfigError(f"a rule must have choices of {name!r}, but got {value!r}")
+                try:
+                    checked_value(name, parameter, value)
+                except DataError as error:
+                    raise ConfigError(f"a combination must be of the space, but {error}") from None
         return self
 
     def in_layout(self, parameters: Mapping[str, Parameter], positions: Mapping[str, int]) -> Combination:
@@ -97,13 +95,6 @@ class Less:
 
     def __str__(self) -> str:
         return f"{self.smaller} {'<=' if self.or_equal else '<'} {self.larger}"
-
-    def allows(self, params: Mapping[str, Any]) -> bool:
-        """Returns whether a configuration satisfies the rule; one that lacks either number does."""
-        if self.smaller not in params or self.larger not in params:
-            return True
-        smaller, larger = params[self.smaller], params[self.larger]
-        return bool(smaller <= larger if self.or_equal else smaller < larger)
 
     def checked(self, parameters: Mapping[str, Parameter]) -> Less:
         """Returns the rule. Raises `ConfigError` if a hyperparameter is not a number."""

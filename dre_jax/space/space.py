@@ -17,8 +17,8 @@ import numpy.typing as npt
 from dre_jax.data.checks import show
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.space.allowed import Allowed
-from dre_jax.space.conditions import Interval, describe_conditions
+from dre_jax.space import scalar_functions
+from dre_jax.space.conditions import describe_conditions
 from dre_jax.space.encoding import Code, check_code, columns_of, default_code, layout_part
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.parameters import Categorical, Float, Int, Parameter
@@ -26,7 +26,6 @@ from dre_jax.space.projection import allowed_points
 from dre_jax.space.rules import Rule, check_rule
 from dre_jax.space.scalars import Choice
 from dre_jax.space.sobol import sobol_points
-from dre_jax.space.sums import Sum
 from dre_jax.space.values import (
     checked_value,
     nearest_value,
@@ -93,11 +92,11 @@ class Space(Mapping[str, Parameter]):
             check_code(name, self._parameters[name], code)
         self.sequence = parents_first(self._parameters)
         """The names with parents first; points have this order."""
+        self._position = {name: i for i, name in enumerate(self.sequence)}
         if not isinstance(rules, Iterable):
             raise ConfigError(f"the rules of a space must be a list of them, but got {rules!r}")
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
         """What configurations must satisfy, beside bounds and conditions."""
-        self._check_defaults()
         columns = [
             column
             for name, parameter in self._parameters.items()
@@ -111,6 +110,7 @@ class Space(Mapping[str, Parameter]):
             raise ConfigError(f"the order must name the columns {', '.join(by_name)}, but got {', '.join(self._order)}")
         self.columns: tuple[Column, ...] = tuple(by_name[name] for name in self._order)
         """Descriptions of the D columns."""
+        self._check_defaults()
         if self.rules:  # raises where none is allowed
             allowed_points(self.layout, lambda n: sobol_points(n, len(self), 0), _POINTS)
 
@@ -142,63 +142,35 @@ class Space(Mapping[str, Parameter]):
     def layout_in(self, target: Space) -> SpaceLayout:
         """Returns the layout of the unit cube with the columns of another space; see `mismatches`."""
         position = {column.name: i for i, column in enumerate(target.columns)}
-        index = {name: i for i, name in enumerate(self.sequence)}
         parts = []
         for name in self.sequence:
             parameter = self._parameters[name]
             conditions = tuple(
-                tuple((index[parent], numbers_of(self._parameters[parent], values)) for parent, values in alternative)
+                tuple(
+                    (self._position[parent], numbers_of(self._parameters[parent], values))
+                    for parent, values in alternative
+                )
                 for alternative in parameter.alternatives
             )
             parts.append(layout_part(name, parameter, target[name], target.code(name), position, conditions))
-        rules = tuple(rule.in_layout(self._parameters, index) for rule in self.rules)
+        rules = tuple(rule.in_layout(self._parameters, self._position) for rule in self.rules)
         return SpaceLayout(tuple(parts), len(target.columns), rules)
 
     def code(self, name: str) -> Code:
         """Returns the encoding of a hyperparameter."""
         return self.codes[name] if name in self.codes else default_code(self._parameters[name])
 
-    def check(self, params: Mapping[str, Any]) -> Params:
+    def check(self, params: Mapping[str, Any], *, absent: Collection[str] = (), rules: bool = True) -> Params:
         """Returns a configuration with values of the declared types, in the space's order.
-
-        Raises:
-          DataError: for a hyperparameter that is unknown, missing or inactive, or a value that it does not take; the
-            message names it. For a configuration that a rule forbids.
-        """
-        checked_params = self.check_values(params)
-        self._check_rules(checked_params, self.rules)
-        return checked_params
-
-    def allows(self, params: Params) -> bool:
-        """Returns whether a configuration satisfies all rules."""
-        return all(rule.allows(params) for rule in self.rules)
-
-    def _check_defaults(self) -> None:
-        defaults = {name: parameter.default for name, parameter in self._parameters.items() if parameter.has_default}
-        active = {name: value for name, value in defaults.items() if self.is_active(name, defaults)}
-        for rule in self._rules_on(active):
-            if not rule.allows(active):
-                values = {name: active[name] for name in rule.names}
-                raise ConfigError(f"default values must satisfy {str(rule)!r}, but are {values!r}")
-
-    def _rules_on(self, params: Params) -> Iterable[Rule]:
-        """Returns the rules whose hyperparameters a part of a configuration has."""
-        return (rule for rule in self.rules if params.keys() >= set(rule.names))
-
-    def _check_rules(self, params: Params, rules: Iterable[Rule]) -> None:
-        for rule in rules:
-            if not rule.allows(params):
-                raise DataError(f"a configuration must satisfy {str(rule)!r}, but got {params!r}")
-
-    def check_values(self, params: Mapping[str, Any], absent: Collection[str] = ()) -> Params:
-        """Returns a configuration with values of the declared types; rules need not allow it.
 
         Args:
           params: values by name.
           absent: hyperparameters that may be missing, and with them those that depend on them.
+          rules: whether the rules must allow the configuration. Those of a past study need not: rules may be newer.
 
         Raises:
-          DataError: as `check` does, but for rules.
+          DataError: for a hyperparameter that is unknown, missing or inactive, or a value that it does not take; the
+            message names it. For a configuration that a rule forbids.
         """
         self._check_mapping(params)
         checked_params: Params = {}
@@ -215,7 +187,10 @@ class Space(Mapping[str, Parameter]):
             elif name in params:
                 when = describe_conditions(parameter.alternatives)
                 raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
-        return {name: checked_params[name] for name in self if name in checked_params}
+        checked_params = {name: checked_params[name] for name in self if name in checked_params}
+        if rules:
+            self._check_rules(checked_params)
+        return checked_params
 
     def check_part(self, params: Mapping[str, Any]) -> Params:
         """Returns a part of a configuration with values of the declared types.
@@ -226,8 +201,12 @@ class Space(Mapping[str, Parameter]):
         """
         self._check_mapping(params)
         checked_params = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
-        self._check_rules(checked_params, self._rules_on(checked_params))
+        self._check_rules(checked_params, partial=True)
         return checked_params
+
+    def allows(self, params: Params) -> bool:
+        """Returns whether a configuration of `check` satisfies all rules."""
+        return next(self._violated_rules(params), None) is None
 
     def _check_mapping(self, params: object) -> None:
         if not isinstance(params, Mapping):
@@ -240,14 +219,45 @@ class Space(Mapping[str, Parameter]):
         if unknown:
             raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
 
+    def _check_defaults(self) -> None:
+        defaults = {name: parameter.default for name, parameter in self._parameters.items() if parameter.has_default}
+        active = self.active_part(defaults)
+        for rule in self._violated_rules(active, partial=True):
+            values = {name: active[name] for name in rule.names}
+            raise ConfigError(f"default values must satisfy {str(rule)!r}, but are {values!r}")
+
+    def _check_rules(self, params: Params, *, partial: bool = False) -> None:
+        for rule in self._violated_rules(params, partial=partial):
+            raise DataError(f"a configuration must satisfy {str(rule)!r}, but got {params!r}")
+
+    def _violated_rules(self, params: Params, *, partial: bool = False) -> Iterator[Rule]:
+        """Yields the rules that a configuration violates; of a part, those whose hyperparameters it has."""
+        if not self.rules:
+            return
+        values, active = self._numbers(params)
+        parts = self.layout.parts
+        for rule, layout_rule in zip(self.rules, self.layout.rules, strict=True):
+            is_complete = not partial or params.keys() >= set(rule.names)
+            if is_complete and not layout_rule.allows(parts, values, active, scalar_functions):
+                yield rule
+
+    def _numbers(self, params: Params) -> tuple[list[float], list[bool]]:
+        """Returns the levels and numbers of a configuration as its layout has them, with masks of those that it has."""
+        values = [self._number(name, params[name]) if name in params else 0.0 for name in self.sequence]
+        return values, [name in params for name in self.sequence]
+
     def encode(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
-        """Returns the columns f64[D] of a configuration. Raises `DataError` as `check` does."""
-        return self.encode_rows([self.check_values(params)])[0]
+        """Returns the columns f64[D] of a configuration. Raises `DataError` as `check` does without rules."""
+        return self.encode_rows([self.check(params, rules=False)])[0]
 
     def encode_rows(self, configurations: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.float64]:
-        """Returns the columns f64[n, D] of configurations of `check_values`; missing values count as inactive."""
-        has_value = [np.array([name in params for params in configurations], bool) for name in self.sequence]
-        return np.asarray(self.layout.columns(self._points(configurations), active=has_value))
+        """Returns the columns f64[n, D] of configurations of `check`; missing values count as inactive."""
+        points, masks = np.full((len(configurations), len(self)), 0.5), []
+        for i, (name, part) in enumerate(zip(self.sequence, self.layout.parts, strict=True)):
+            masks.append(np.array([name in params for params in configurations], bool))
+            numbers = [self._number(name, params[name]) for params in configurations if name in params]
+            points[masks[-1], i] = part.coordinates(np.array(numbers, np.float64))
+        return np.asarray(self.layout.columns(points.clip(0.0, 1.0), active=masks))
 
     def decode(self, row: Sequence[float] | npt.NDArray[Any], *, drop_absent: bool = False) -> Params:
         """Returns the configuration of a row of columns; it is valid for any finite numbers.
@@ -275,31 +285,19 @@ class Space(Mapping[str, Parameter]):
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
         """Returns the point f64[P] of a configuration, 0.5 where inactive; see `dre_jax.space.layout`.
 
-        Rules need not allow it: they may be newer than a past study.
+        Raises `DataError` as `check` does without rules.
         """
-        return self._points([self.check_values(params)])[0]
-
-    def points(self, configurations: Iterable[Mapping[str, Any]]) -> npt.NDArray[np.float64]:
-        """Returns the points f64[n, P] of configurations. Raises `DataError` as `check` does."""
-        return self._points([self.check(params) for params in configurations])
-
-    def _points(self, configurations: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.float64]:
-        """Returns the points f64[n, P] of configurations of `check_values`."""
-        points = np.full((len(configurations), len(self)), 0.5)
-        for i, name in enumerate(self.sequence):
-            rows = [row for row, params in enumerate(configurations) if name in params]
-            points[rows, i] = self.coordinates(name, [configurations[row][name] for row in rows])
-        return points
-
-    def coordinates(self, name: str, values: Iterable[Choice]) -> npt.NDArray[np.float64]:
-        """Returns the coordinates f64[n] of values of a hyperparameter, which need not be at its steps."""
-        parameter, part = self._parameters[name], self.layout.parts[self.sequence.index(name)]
-        numbers = [number_of(parameter, value) for value in values]
-        return np.clip(part.coordinates(np.array(numbers, np.float64)), 0.0, 1.0)
+        params = self.check(params, rules=False)
+        coordinates = (
+            part.coordinates(self._number(name, params[name])) if name in params else 0.5
+            for name, part in zip(self.sequence, self.layout.parts, strict=True)
+        )
+        return np.fromiter(coordinates, np.float64, len(self)).clip(0.0, 1.0)
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
-        return float(self.coordinates(name, [checked_value(name, self._parameters[name], value)])[0])
+        number = self._number(name, checked_value(name, self._parameters[name], value))
+        return min(max(float(self.layout.parts[self._position[name]].coordinates(number)), 0.0), 1.0)
 
     def active_part(self, params: Mapping[str, Any], *, partial: bool = False) -> dict[str, Any]:
         """Returns a configuration without the values of inactive hyperparameters.
@@ -337,9 +335,14 @@ class Space(Mapping[str, Parameter]):
 
     def exact(self, params: Params) -> Params:
         """Returns a configuration that satisfies the rules to the last digits, if it nearly does."""
-        for rule in self.rules:
-            params = rule.exact(params, self._parameters) if isinstance(rule, (Sum, Allowed)) else params
-        return params
+        if not self.rules:
+            return params
+        values, active = self._numbers(params)
+        changed: dict[int, float] = {}
+        for rule in self.layout.rules:
+            for i, value in rule.exact(self.layout.parts, values, active).items():
+                values[i] = changed[i] = value
+        return params | {self.sequence[i]: value for i, value in changed.items()}
 
     def is_reordered(self, other: Space) -> bool:
         """Returns whether another space has the same hyperparameters and encodings, in this or another order."""
@@ -373,20 +376,26 @@ class Space(Mapping[str, Parameter]):
         return self.layout.size
 
     def is_active(self, name: str, params: Mapping[str, Any], ignored_names: Set[str] = frozenset()) -> bool:
-        """Returns whether the conditions of a hyperparameter hold, except those on ``ignored_names``."""
+        """Returns whether the conditions of a hyperparameter hold, except those on ``ignored_names``.
 
-        def holds(parent: str, values: tuple[Choice, ...] | Interval) -> bool:
-            if parent in ignored_names or parent not in params:
-                return parent in ignored_names
-            parameter, value = self._parameters[parent], params[parent]
+        Conditions on invalid values hold: `check` rejects these.
+        """
+        if not self._parameters[name].when:
+            return True
+        i, values, ignored = self._position[name], dict[int, float](), set[int]()
+        parents = self.layout.parts[i].parents
+        for parent in parents:
+            parent_name = self.sequence[parent]
             try:
-                if isinstance(values, Interval):
-                    return value in values
-                return number_of(parameter, value) in [number_of(parameter, choice) for choice in values]
-            except (TypeError, ValueError):  # an invalid value, which `check` rejects
-                return True
+                values[parent] = self._number(parent_name, params[parent_name]) if parent_name in params else 0.0
+            except (TypeError, ValueError, OverflowError):
+                ignored.add(parent)
+            if parent_name in ignored_names:
+                ignored.add(parent)
+        active = {parent: self.sequence[parent] in params for parent in parents}
+        return bool(self.layout.conditions_hold(i, values, active, ignored))
 
-        alternatives = self._parameters[name].alternatives
-        return not alternatives or any(
-            all(holds(*condition) for condition in conditions) for conditions in alternatives
-        )
+    def _number(self, name: str, value: Any) -> float:
+        """Returns the level or number of a value as the layout has it. Raises an error for text in place of one."""
+        number: float = number_of(self._parameters[name], value) + 0.0
+        return number

@@ -11,11 +11,9 @@ from dre_jax.errors import ConfigError
 from dre_jax.space.layout_rules import Linear
 from dre_jax.space.parameters import Categorical, Parameter
 from dre_jax.space.scalars import is_finite, make_fields_plain
-from dre_jax.space.values import nearest_value
 
 _TOLERANCE = 1e-6
-"""Relative to the largest term or bound: shares in float32 are allowed."""
-_NEARLY = 1e-3
+"""Relative distance of possible sums from the bounds."""
 
 
 @dataclass(frozen=True)
@@ -80,27 +78,6 @@ class Sum:
         text = text if self.at_least is None else f"{self.at_least!r} <= {text}"
         return text if self.at_most is None else f"{text} <= {self.at_most!r}"
 
-    def allows(self, params: Mapping[str, Any]) -> bool:
-        """Returns whether a configuration satisfies the rule; one with none of the rule's hyperparameters does."""
-        excess, scale = self._excess(params)
-        return abs(excess) <= _TOLERANCE * scale
-
-    def exact(self, params: dict[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-        """Returns a configuration that satisfies the rule to the last digits, if it nearly does."""
-        excess, scale = self._excess(params)
-        real = [(abs(w * params[name]), name, w) for name, w in self.weights if isinstance(params.get(name), float)]
-        if not excess or abs(excess) > _NEARLY * scale or not real:
-            return params
-        _, name, weight = max(real)
-        return params | {name: nearest_value(parameters[name], params[name] - excess / weight)}
-
-    def _excess(self, params: Mapping[str, Any]) -> tuple[float, float]:
-        """Returns how far the sum is above or below its bounds, and the size of its terms and bounds."""
-        terms, (low, high) = [weight * params[name] for name, weight in self.weights if name in params], self.bounds
-        total = math.fsum(terms)
-        scale = max(map(abs, [*terms, *(bound for bound in (low, high) if math.isfinite(bound))]), default=0.0)
-        return (total - min(max(total, low), high) if terms else 0.0), scale
-
     def checked(self, parameters: Mapping[str, Parameter]) -> Sum:
         """Returns the rule. Raises `ConfigError` if a hyperparameter is not a number, or bounds allow no such sum."""
         check_numbers(self, parameters)
@@ -112,8 +89,7 @@ class Sum:
     def in_layout(self, parameters: Mapping[str, Parameter], positions: Mapping[str, int]) -> Linear:
         """Returns the rule about points, for hyperparameters and their positions by name."""
         weights = tuple((positions[name], float(weight)) for name, weight in self.weights)
-        finite = (bound for bound in (*self.bounds, *self._range(parameters)) if math.isfinite(bound))
-        return Linear(weights, *self.bounds, scale=max(map(abs, finite)))
+        return Linear(weights, *self.bounds)
 
     def _range(self, parameters: Mapping[str, Parameter]) -> tuple[float, float]:
         """Returns the least and the greatest sum within the bounds of the numbers."""

@@ -1,13 +1,12 @@
 """Values of one hyperparameter: checks, the value nearest to a number, and values of another hyperparameter."""
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.conditions import Interval
-from dre_jax.space.layout import Between
+from dre_jax.space.layout_parts import Between
 from dre_jax.space.parameters import Categorical, Float, Int, Parameter, steps_in_words
 from dre_jax.space.scalars import Choice, is_finite, plain_value, value_at_step
 
@@ -20,8 +19,7 @@ def number_of(parameter: Parameter, value: Any) -> Any:
 def numbers_of(parameter: Parameter, values: tuple[Choice, ...] | Interval) -> tuple[Any, ...] | Between:
     """Returns the values of a condition on a hyperparameter as the layout has them."""
     if isinstance(values, Interval):
-        above, below = values.above, values.below
-        return Between(-math.inf if above is None else above, math.inf if below is None else below)
+        return values.numbers
     return tuple(number_of(parameter, value) for value in values)
 
 
@@ -33,18 +31,15 @@ def checked_value(name: str, parameter: Parameter, value: Any) -> Choice:
             return parameter.choices[parameter.index(value)]
         except (ValueError, TypeError):
             raise DataError(f"{name} must be one of {list(parameter.choices)!r}, but got {value!r}") from None
+    room = 0.0 if isinstance(parameter, Int) else 1e-9 * max(abs(parameter.low), abs(parameter.high))
+    is_inside = is_finite(value) and parameter.low - room <= value <= parameter.high + room
+    if is_inside:
+        number: Any = nearest_value(parameter, float(value) if isinstance(parameter, Float) else value)
+        if parameter.step is None or abs(number - value) <= 1e-6 * max(abs(parameter.step), room):
+            return number
     rule = f"{name} must be a {'whole ' if isinstance(parameter, Int) else ''}number"
     rule = f"{rule} in [{parameter.low!r}, {parameter.high!r}]"
-    if not is_finite(value):
-        raise DataError(f"{rule}, but got {value!r}")
-    room = 0.0 if isinstance(parameter, Int) else 1e-9 * max(abs(parameter.low), abs(parameter.high))
-    if not parameter.low - room <= value <= parameter.high + room:
-        raise DataError(f"{rule}, but got {value!r}")
-    number = nearest_value(parameter, float(value) if isinstance(parameter, Float) else value)
-    assert isinstance(number, (int, float))
-    if parameter.step is not None and abs(number - value) > 1e-6 * max(abs(parameter.step), room):
-        raise DataError(f"{rule}{steps_in_words(parameter)}, but got {value!r}")
-    return number
+    raise DataError(f"{rule}{steps_in_words(parameter) if is_inside else ''}, but got {value!r}")
 
 
 def nearest_value(parameter: Parameter, x: float) -> Choice:

@@ -95,7 +95,7 @@ def coordinates(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
 def params_at(space: Space, coordinates: Mapping[str, Any]) -> Params:
     """Returns the configuration with the coordinates of `coordinates`."""
     point = [
-        space.coordinates(name, [coordinates[name]])[0] if isinstance(space[name], Categorical) else coordinates[name]
+        space.coordinate(name, coordinates[name]) if isinstance(space[name], Categorical) else coordinates[name]
         for name in space.sequence
     ]
     return space.params(np.array(point))

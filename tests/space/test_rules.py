@@ -181,7 +181,8 @@ test_refused = error_table(
     (with_rule(Forbidden({"penalty": ["l1", "l2"]})), "allow none of 4096"),
     (lambda: Space(dict(SPACE), rules=[Less("low", "high"), Less("high", "low")]), "allow none of 4096"),
     (with_rule(Less("low", "other")), "'other' of 'low < other' is none"),
-    (with_rule(Forbidden({"penalty": "l3"})), "choices of 'penalty', but got 'l3'"),
+    (with_rule(Forbidden({"penalty": "l3"})), "of the space, but penalty must be one of ['l1', 'l2'], but got 'l3'"),
+    (with_rule(Forbidden({"layers": [2, 9]})), "of the space, but layers must be a whole number in [1, 4], but got 9"),
     (with_rule(Forbidden({"low": 1.0})), "'low' is a real number"),
     (with_rule("low < high"), "must be Forbidden, Less, Sum or Allowed"),
     (

@@ -297,7 +297,7 @@ def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _Rea
                 raise misfit
             if unmeasured := [name for name in measured if math.isnan((trial.constraints or {}).get(name, 0.0))]:
                 raise DataError(f"a constraint of a trial must be known, but {unmeasured[0]!r} is not")
-            task.trials.append(trial._replace(params=changes.space.check_values(trial.params, absent)))
+            task.trials.append(trial._replace(params=changes.space.check(trial.params, absent=absent, rules=False)))
         except DataError as error:
             task.misfits.append(str(error))
     return task

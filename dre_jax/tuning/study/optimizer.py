@@ -217,7 +217,8 @@ class Optimizer(StudyRecord):
           (True, True)
         """
         name, _ = find_objective(self.objectives, objective)
-        arrays = self.space.points(check_configurations(configurations)), check_quantiles(quantiles)
+        points = [self.space.point(self.space.check(params)) for params in check_configurations(configurations)]
+        arrays = np.reshape(points, (len(points), len(self.space))), check_quantiles(quantiles)
         trials = [trial.with_objective(name) for trial in self.trials]
         return self._engine.of_objective(name).predict(trials, *arrays, noise=noise)
 

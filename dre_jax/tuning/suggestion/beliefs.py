@@ -53,7 +53,7 @@ def _density(space: Space, name: str, u: Floats) -> Floats:
         n, likely = len(parameter.choices), {parameter.index(choice) for choice in parameter.likely}
         shares = np.array([UNIFORM_MASS + (1.0 - UNIFORM_MASS) * n / len(likely) * (i in likely) for i in range(n)])
         return shares[np.minimum((u * n).astype(int), n - 1)]
-    low, high = map(float, space.coordinates(name, parameter.likely))
+    low, high = map(space.layout.parts[space.sequence.index(name)].coordinates, parameter.likely)
     deviation = max((high - low) / 2, _LEAST_DEVIATION)
     distance = np.maximum(np.maximum(low - u, u - high), 0.0)
     tails = sum(math.erf(length / (deviation * math.sqrt(2))) for length in (low, 1.0 - high))

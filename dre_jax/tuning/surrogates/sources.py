@@ -275,7 +275,7 @@ def _encode_trials(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarr
             continue
         params = {name: value for name, value in trial.params.items() if name in space}
         try:
-            configurations.append(space.check_values(space.active_part(params)))
+            configurations.append(space.check(space.active_part(params), rules=False))
         except DataError as error:
             raise DataError(f"trials must have the hyperparameters of the surrogate: {error}") from error
         values.append(float(trial.value))

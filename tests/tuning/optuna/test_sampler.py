@@ -219,9 +219,10 @@ def test_conditions_of_the_space_are_kept(engine_calls):
     "rule", [Less("x", "y"), Sum(["x", "y"], equals=1), Allowed([{"x": 0.1 * i, "y": 0.3} for i in range(6)])]
 )
 def test_rules_of_the_space_are_obeyed(rule):
-    study = study_of(DRESampler(Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, rules=[rule]), seed=0))
+    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, rules=[rule])
+    study = study_of(DRESampler(space, seed=0))
     study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0) - trial.suggest_float("y", 0.0, 1.0), n_trials=6)
-    assert all(rule.allows(trial.params) for trial in study.trials)
+    assert all(space.allows(trial.params) for trial in study.trials)
     assert len(set(configurations(study))) == 6
 
 
