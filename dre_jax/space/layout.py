@@ -99,6 +99,12 @@ class SpaceLayout:
         """Returns the coordinates of the values at points f[..., P], by hyperparameter f[...]."""
         return [part.middle(points[..., i], xp) for i, part in enumerate(self.parts)]
 
+    def round_to_values(self, points: Any, xp: Any = np) -> Any:
+        """Returns the points f[..., P] of the configurations at points: those of their values, 0.5 where inactive."""
+        parts = zip(self.parts, self.values(points, xp), self.active(points, xp), strict=True)
+        coordinates = [xp.where(active, part.coordinates(values, xp), 0.5) for part, values, active in parts]
+        return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
+
     @property
     def axes(self) -> tuple[Table | int, ...]:
         """Tables of different hyperparameters, and the positions of the other ones."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from dre_jax.runtime.arrays import namespace
-from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import canonicalize
 from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
@@ -43,21 +42,13 @@ def space_filling_point(
         points = xp.concatenate([points, xp.asarray(config.layout.all_points(), points.dtype)])
     if fixed is not None:
         points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
-    points = round_to_values(config.layout, points)
+    points = config.layout.round_to_values(points, xp)
     # The first of all that are new, else of those that are not pending, else of all.
     is_pending = _is_near(points, state.points, (numbers >= state.n) & (numbers < state.n + state.n_pending))
     is_known = is_known_point(state, points)
     rank = xp.where(is_known, xp.where(is_pending, 2, 1), 0) + xp.where(config.layout.is_allowed(points, xp), 0, 3)
     first = xp.argmin(rank)
     return points[first], ~is_known[first]
-
-
-def round_to_values(layout: SpaceLayout, point: Any) -> Any:
-    """Returns the point f[..., P] of the configuration at a point: that of its values, 0.5 where inactive."""
-    xp = namespace(point)
-    parts = zip(layout.parts, layout.values(point, xp), layout.active(point, xp), strict=True)
-    coordinates = [xp.where(active, part.coordinates(values, xp), 0.5) for part, values, active in parts]
-    return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
 
 
 def is_known_point(state: StudyState, points: Any) -> Any:

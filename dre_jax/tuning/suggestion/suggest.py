@@ -16,7 +16,7 @@ from dre_jax.runtime.arrays import branch, namespace
 from dre_jax.suggest.proposals import Proposals
 from dre_jax.tuning.suggestion.information import Information, information_of
 from dre_jax.tuning.suggestion.record import StudyRecord, study_record
-from dre_jax.tuning.suggestion.space_filling import is_known_point, round_to_values, space_filling_point
+from dre_jax.tuning.suggestion.space_filling import is_known_point, space_filling_point
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 
 
@@ -81,7 +81,7 @@ def suggest_point(
         points = proposals.points
         if fixed is not None:
             points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
-        points = round_to_values(config.layout, points)
+        points = config.layout.round_to_values(points, xp)
         is_new = (proposals.values > -xp.inf) & ~is_known_point(state, points) & config.layout.is_allowed(points, xp)
         details = proposals._replace(points=points, values=xp.where(is_new, proposals.values, -xp.inf))
         best = points[xp.argmax(is_new)]
