@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -98,6 +99,7 @@ def next_point(
         min(capacity, config.max_history),
         propose=propose,
         filling_points=filling_points,
+        is_allowed=partial(config.layout.is_allowed, xp=jnp),
         is_start=number < jnp.maximum(design.n_initial, config.n_start),
     )
     point = suggestion.point

@@ -157,6 +157,7 @@ class Engine:
                     study, state, record, design, share_left(self.config.budget, trials)
                 ),
                 filling_points=design.filling_points,
+                is_allowed=self._is_allowed,
                 fixed=fixed_coordinates,
             )
         return self._decode(suggestion, has_further)
@@ -248,7 +249,17 @@ class Engine:
             raise undefined_values(self._method)
         spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
         improvement: Any = None if proposals.improvement is None or not spread else spread * proposals.improvement
-        return proposals._replace(points=proposals.points.astype(np.float64), improvement=improvement)
+        return proposals._replace(improvement=improvement)
+
+    def _is_allowed(self, points: np.ndarray) -> np.ndarray:
+        """Returns which points f[n, P] the rules allow, bool[n]; so they do for the configurations there.
+
+        `Space.params` meets one rule after the other to the last digit, so that another rule may be broken.
+        """
+        space, mask = self.space, self.space.layout.is_allowed(points)
+        if len(space.rules) > 1:
+            mask[mask] = [space.allows(space.params(point)) for point in points[mask]]
+        return mask
 
     def _decode(self, suggestion: PointSuggestion, has_further: bool) -> Suggestion:
         """Returns the configuration at the point that was chosen, and what the method says of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,19 @@ _MAX_ENUMERATION = 4096
 
 
 def space_filling_point(
-    config: StudyConfig, state: StudyState, points: Any, fixed: Any | None, *, avoids_failures: Any
+    config: StudyConfig,
+    state: StudyState,
+    points: Any,
+    is_allowed: Callable[[Any], Any],
+    fixed: Any | None,
+    *,
+    avoids_failures: Any,
 ) -> tuple[Any, Any]:
     """Returns the first new one of points f[N, P], or any new point of a small space, and whether it is new.
 
     With ``avoids_failures``, points whose nearest trial failed come last. If all have been evaluated, the point is
-    one that is not pending. ``fixed`` f[P] are coordinates that all points have, NaN for the others.
+    one that is not pending. ``fixed`` f[P] are coordinates that all points have, NaN for the others, and
+    ``is_allowed`` returns which points the rules allow.
     """
     xp, feasible, numbers = namespace(state.points), feasible_trials(state), slots(len(state.points))
     has_failed = slots(len(state.failures)) < state.n_failed
@@ -46,7 +54,7 @@ def space_filling_point(
     # The first of all that are new, else of those that are not pending, else of all.
     is_pending = _is_near(points, state.points, (numbers >= state.n) & (numbers < state.n + state.n_pending))
     is_known = is_known_point(state, points)
-    rank = xp.where(is_known, xp.where(is_pending, 2, 1), 0) + xp.where(config.layout.is_allowed(points, xp), 0, 3)
+    rank = xp.where(is_known, xp.where(is_pending, 2, 1), 0) + xp.where(is_allowed(points), 0, 3)
     first = xp.argmin(rank)
     return points[first], ~is_known[first]
 

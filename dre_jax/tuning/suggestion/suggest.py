@@ -54,6 +54,7 @@ def suggest_point(
     *,
     propose: Callable[[StudyRecord], Proposals],
     filling_points: Callable[[], Any],
+    is_allowed: Callable[[Any], Any],
     fixed: Any | None = None,
     is_start: Any = False,
 ) -> PointSuggestion:
@@ -66,6 +67,7 @@ def suggest_point(
       capacity: slots of the trials that the method gets.
       propose: returns the proposals of the method for such trials, with the precision of NumPy on the host.
       filling_points: returns points f[N, P] that fill the space, the trial's first.
+      is_allowed: returns which points f[N, P] the rules of the space allow, bool[N].
       fixed: f[P], coordinates that are not searched, NaN for the others.
       is_start: bool, whether the trial precedes those of the method.
     """
@@ -82,7 +84,7 @@ def suggest_point(
         if fixed is not None:
             points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
         points = config.layout.round_to_values(points, xp)
-        is_new = (proposals.values > -xp.inf) & ~is_known_point(state, points) & config.layout.is_allowed(points, xp)
+        is_new = (proposals.values > -xp.inf) & ~is_known_point(state, points) & is_allowed(points)
         details = proposals._replace(points=points, values=xp.where(is_new, proposals.values, -xp.inf))
         best = points[xp.argmax(is_new)]
         return _Choice(best, xp.any(is_new), proposals.is_undefined, details if config.reports else None)
@@ -94,7 +96,8 @@ def suggest_point(
 
     def fill() -> tuple[Any, Any]:
         avoids_failures = fills & ~xp.asarray(is_start)
-        return space_filling_point(config, state, filling_points(), fixed, avoids_failures=avoids_failures)
+        points = filling_points()
+        return space_filling_point(config, state, points, is_allowed, fixed, avoids_failures=avoids_failures)
 
     point, is_new = branch(choice.is_new & ~fills, lambda: (choice.point, choice.is_new), fill)
     return PointSuggestion(point, is_new, fills, choice.is_undefined, information, choice.proposals)

@@ -61,12 +61,10 @@ def test_standard_errors_of_posteriors_reach_methods_that_use_them_alone(study):
     trials = read_trials(study.trials, TrialReader(translation_of(space), study._storage), objectives_of())
     errors = [trial.system_attrs.get(POSTERIOR, (0.0, 0.0))[1] for trial in study.trials]
     assert [trial.stderr for trial in trials] == errors
-    rows, points = np.arange(len(trials)), np.array([space.point(trial.params) for trial in trials])
     for surrogate in (None, Surrogate(space, "nearest", NEAREST, None)):
         engine = Engine(space, objectives_of(), surrogate)
-        history = engine._history(trials, rows, points, points[:, 0], len(rows), np.float32)
-        variances = np.zeros(len(rows)) if history.noise_var is None else np.asarray(history.noise_var)[: len(rows)]
-        assert (variances > 0).tolist() == [surrogate is None and error > 0 for error in errors]
+        known_errors = engine._standard_errors(trials).tolist()
+        assert known_errors == [error if surrogate is None else 0.0 for error in errors]
 
 
 def test_state_is_the_study_alone(study):
