@@ -25,7 +25,7 @@ _MODULES = (
     "hedged_prior.hedged_prior",
     "baselines.random_search",
     "baselines.gp",
-    "baselines.gp_mixture",
+    "hedged_prior.gp_mixture",
     "baselines.dngo",
     "baselines.bohamiann",
     "baselines.deep_ensemble",

@@ -45,6 +45,17 @@ def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]
     return layer_shapes
 
 
+def config_of(params: MLPParams, activation: Activation) -> MLPConfig:
+    """Returns the configuration of one network, with the sizes of its parameters.
+
+    Example:
+      >>> config_of(init(MLPConfig(hidden=(5, 4)), 3, jax.random.key(0)), "tanh").hidden
+      (5, 4)
+    """
+    hidden = tuple(params[f"hidden_{i}_kernel"].shape[-1] for i in range(len(params) // 2 - 1))
+    return MLPConfig(hidden=hidden, activation=activation, outputs=params["out_kernel"].shape[-1])
+
+
 def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
     """Returns random parameters."""
     return draw(shapes(config, n_columns), "lecun_normal", key)

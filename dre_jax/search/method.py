@@ -24,6 +24,13 @@ class Method(Protocol):
         ...
 
 
+class NoMetaLearning:
+    """A method that does not learn from past tasks."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> None:
+        """Returns None: there is nothing to learn."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
     """The optional parts of the protocol that a method supports; none by default.

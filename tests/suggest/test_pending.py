@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import rankdata
 
 from dre_jax import DRE, ConfigError, FineTuneConfig, ModelConfig, RandomSearch
-from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
+from dre_jax.methods.baselines.shared import ByResponse
 from dre_jax.methods.dre.model.ensemble import Support, init, scores
 from dre_jax.search import Candidates, make_history
-from dre_jax.search.method import value
+from dre_jax.search.method import NoMetaLearning, value
 from dre_jax.suggest.pending import constant_liar_response, impute_pending, with_pending_trials
 
 COMPLETED = np.array([0.2, 0.9, 0.9, 0.4])

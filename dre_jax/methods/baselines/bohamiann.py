@@ -39,12 +39,13 @@ from jax import Array, lax
 
 from dre_jax.checks import AtLeastOne, Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
-from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll, mixture_moments
+from dre_jax.methods.baselines.shared import ByResponse, gaussian_nll, mixture_moments
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.nn.initial import unflatten
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, shapes, standard_columns
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import NoMetaLearning
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,12 +20,13 @@ from jax import Array
 
 from dre_jax.checks import AtLeastOne, Checked, Positive
 from dre_jax.errors import ConfigError
-from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, gaussian_nll, mixture_moments
+from dre_jax.methods.baselines.shared import ByResponse, gaussian_nll, mixture_moments
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, init, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import NoMetaLearning
 
 _NETWORK = MLPConfig(hidden=(32, 32), activation="relu", outputs=2)
 _FITTING = FullBatchConfig(steps=200, learning_rate=0.02)

@@ -21,7 +21,7 @@ from jax import Array
 from dre_jax.checks import AnyLayers, Checked, Layers
 from dre_jax.gp.kernels import Kernel, correlation, squared_distances_by_products
 from dre_jax.gp.regression import add_noise, condition_gp, log_gaussian_density, predict_signal, prepare_gp
-from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
+from dre_jax.methods.baselines.shared import ByResponse
 from dre_jax.methods.dre.model.ensemble import Support, scale_response
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.nn import mlp, networks
@@ -30,6 +30,7 @@ from dre_jax.optim.descent import maximise
 from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import NoMetaLearning
 
 _LENGTHS = (math.log(1e-2), math.log(1e2))
 _SCALES = (math.log(1e-3), math.log(1e3))

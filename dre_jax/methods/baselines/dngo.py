@@ -26,13 +26,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.gp.regression import add_noise, condition_gp, log_gaussian_density, matmul, predict_signal, prepare_gp
-from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
+from dre_jax.methods.baselines.shared import ByResponse
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, features, init, standard_columns
 from dre_jax.optim.descent import maximise
 from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import NoMetaLearning
 
 
 class LinearParams(NamedTuple):

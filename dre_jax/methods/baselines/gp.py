@@ -19,11 +19,10 @@ from dre_jax.checks import Checked
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_in_blocks
 from dre_jax.gp.response_scale import ResponseScale, ResponseTransform, best_response, scale_responses
-from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, Components, History
-from dre_jax.search.method import Capabilities
+from dre_jax.search.method import Capabilities, NoMetaLearning
 
 
 class FittedProcess(NamedTuple):

@@ -28,11 +28,11 @@ from jax import Array
 from dre_jax.gp.fit import GPConfig, clip_hyperparameters, log_hyperprior, maximise_from_starts
 from dre_jax.gp.regression import GPParams, gp_posterior, log_marginal_likelihood
 from dre_jax.gp.response_scale import standardise
-from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.runtime.jit import jit_eager_calls
 from dre_jax.search.acquisition import log_expected_improvement, log_probability_of_improvement
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import NoMetaLearning
 from dre_jax.search.ranks import mean_tie_ranks
 
 _BORDER = 1e-6  # powers have no finite slope at the ends of [0, 1]

@@ -24,10 +24,10 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.kernels import LOG_2PI, squared_distances
 from dre_jax.gp.regression import gp_posterior, leave_one_out
 from dre_jax.gp.response_scale import standardise
-from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import NoMetaLearning
 
 _NARROWEST, _WIDEST = 0.03, 1.0  # of a kernel on [0, 1]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import NoMetaLearning
 
 
 @dataclass(frozen=True)

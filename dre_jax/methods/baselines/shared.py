@@ -1,4 +1,4 @@
-"""Base classes of methods: without meta-learning, with predicted responses, from past tasks."""
+"""Base classes of methods: with predicted responses, from past tasks."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -15,13 +15,6 @@ from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Capabilities
-
-
-class NoMetaLearning:
-    """A method that does not learn from past tasks."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Returns None: there is nothing to learn."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,6 @@ from dre_jax.methods.hedged_prior.priors import (
     SLOPE_VARIANCE,
     Hypothesis,
     HypothesisArrays,
-    LearnedPriorConfig,
     PriorFeatures,
     hypothesis_arrays,
 )
@@ -117,7 +116,7 @@ class CommonProcess(NamedTuple):
     log_noise_var: Array
     """Scalar: log E, of the new task."""
 
-    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+    def compute_features(self, x: Array) -> PriorFeatures:
         """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
         past, new = (_scale(rows, self.past.log_common_lengthscale) for rows in (self.x, x))
         cross = jnp.where((self.task >= 0)[:, None], self._common_covariance(past, new), 0.0)

@@ -12,19 +12,19 @@ tasks avoid: the processes of the task alone select every fifth trial from the t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax.checks import Checked, NonNegative
+from dre_jax.checks import NonNegative
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
-from dre_jax.gp.response_scale import ResponseTransform, best_response, scale_responses
+from dre_jax.gp.response_scale import ResponseTransform, scale_responses
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
     MIN_TASKS,
@@ -35,16 +35,10 @@ from dre_jax.methods.hedged_prior.common_process import (
     common_prior,
     fit_past_tasks,
 )
-from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, select_alone, share_with_task
-from dre_jax.methods.hedged_prior.mixture import (
-    HedgedPosterior,
-    HedgedPriorParams,
-    HeldOutEvidence,
-    component_moments,
-    condition_mixture,
-    predict_mixture,
-    sample_responses,
-)
+from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
+from dre_jax.methods.hedged_prior.improvement_weights import select_alone, share_with_task
+from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, MixturePosterior, condition_mixture
+from dre_jax.methods.hedged_prior.mixture_method import ConditionedMixture, MixtureMethod
 from dre_jax.methods.hedged_prior.priors import (
     HYPOTHESES,
     Hypothesis,
@@ -54,34 +48,14 @@ from dre_jax.methods.hedged_prior.priors import (
     init,
 )
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
-from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, train_priors
-from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread
-from dre_jax.search.acquisition import (
-    EXPECTED_IMPROVEMENT,
-    AcquisitionConfig,
-    acquire_by_response,
-    log_mixture_improvement,
-)
-from dre_jax.search.history import Candidates, Components, History
+from dre_jax.search.history import History
 from dre_jax.search.method import Capabilities
 
 
-class ConditionedPriors(NamedTuple):
-    """The mixture conditioned on a history."""
-
-    posterior: HedgedPosterior
-    incumbent: Array
-    """Scalar: the best standardised response; -inf without trials."""
-    log_weight: Array
-    """f[J H + C + K]: weights of the components in the expected improvement; see `improvement_weights`."""
-    transform: ResponseTransform
-    """From responses to predictions."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class HedgedPrior(Checked):
+class HedgedPrior(MixtureMethod):
     """A mixture of learned priors under hypotheses about past tasks, and of processes of the task.
 
     Raises `ConfigError` if there is no hypothesis, or a number is out of range.
@@ -93,8 +67,6 @@ class HedgedPrior(Checked):
     """Training of the learned priors."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
     """Hypotheses of how the learned priors apply to a new task."""
-    processes: TaskProcessConfig = field(default_factory=TaskProcessConfig)
-    """Processes of the task."""
     common: CommonProcessConfig = field(default_factory=CommonProcessConfig)
     """The process that a few past tasks have in common."""
     past_trial_weight: NonNegative[float] = 0.25
@@ -103,23 +75,8 @@ class HedgedPrior(Checked):
     """The processes of the task alone select one trial of so many; 0 for none. See `select_alone`."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
     """Fits to past tasks that give the prior of the length scales of those processes."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        fits_history=True,
-        slotwise_fit=True,
-        samples_posterior=True,
-        pads_columns=True,
-        abstracts_params=True,
-        explains_fit=True,
-        double_precision=True,
-        differentiable=True,
-        heteroscedastic=True,
-        improvement=True,
-        predicts_components=True,
-        predicts_noise=True,
-        weighs_past=True,
-        transforms_responses=True,
+    capabilities: ClassVar[Capabilities] = replace(
+        MixtureMethod.capabilities, pads_columns=True, abstracts_params=True, explains_fit=True, weighs_past=True
     )
 
     def __post_init__(self) -> None:
@@ -181,70 +138,23 @@ class HedgedPrior(Checked):
             common=None if params.common is None else params.common.pad_columns(width),
         )
 
-    def acquire(self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array) -> Array:
-        """Returns the acquisition values of the candidates; before the first trial, the mean of the mixture."""
-        return self.score_candidates(self.fit_history(params, history, key), history, candidates)
-
-    def fit_history(self, params: HedgedPriorParams, history: History, key: Array) -> ConditionedPriors:
-        """Returns the mixture conditioned on the history."""
-        posterior, transform = self._condition(params, history)
-        y = posterior.trials.y
-        if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
-            y, _ = predict_mixture(self.prior, posterior, history.x)
-        log_weight = posterior.log_weight
-        if params.few_past_trials is not None:
-            log_weight = share_with_task(posterior, self.past_trial_weight * params.few_past_trials)
-        log_weight = select_alone(posterior, log_weight, self.alone_every)
-        log_weight = interpolate_noise(self.processes, log_weight, posterior.noise_deviations(), posterior.n_past)
-        return ConditionedPriors(posterior, best_response(y, history.where), log_weight, transform)
-
-    def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
-        """Returns the acquisition values of the candidates under the conditioned mixture."""
-        posterior, incumbent, log_weight, _ = fitted_params
-        if self.acquisition.function.is_expected_improvement:
-            has_incumbent = jnp.isfinite(incumbent)
-            best = jnp.where(has_incumbent, incumbent, 0.0)
-            mean, improvement = mean_and_improvement(self.prior, posterior, candidates.x, best, log_weight)
-            return jnp.where(has_incumbent, improvement, mean)
-        mean, variance = predict_mixture(self.prior, posterior, candidates.x)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), incumbent)
-
-    def predict_components(
-        self, fitted_params: ConditionedPriors, history: History, candidates: Candidates
-    ) -> Components:
-        """Returns the predictions of all components of the conditioned mixture."""
-        posterior = fitted_params.posterior
-
-        def predict(rows: Array) -> tuple[Array, Array]:
-            means, variances = component_moments(self.prior, posterior, rows)
-            return means.T, jnp.sqrt(variances).T
-
-        return Components(posterior.log_weight, *by_blocks(predict, candidates.x))
-
-    def noise_deviations(self, fitted_params: ConditionedPriors, noise_var: Array) -> Array:
-        """Returns the standard deviations of the noise of a new trial under all components."""
-        return fitted_params.posterior.noise_deviations(noise_var)
-
-    def past_weight(self, fitted_params: ConditionedPriors) -> Array:
-        """Returns the total weight of the components that use what past tasks taught."""
-        return fitted_params.posterior.past_weight
-
-    def _condition(self, params: HedgedPriorParams, history: History) -> tuple[HedgedPosterior, ResponseTransform]:
+    def condition(self, params: HedgedPriorParams, history: History) -> tuple[MixturePosterior, ResponseTransform]:
         """Returns the mixture given a history, whose responses are scaled here, and their scale."""
         y, transform = scale_responses(self.prior.response_scale, history.response, history.where)
         noise_var = transform.noise_var(history.noise_var, history.response)
         trials = Trials(history.x, y, history.where, noise_var)
-        return condition_mixture(self.prior, self.processes, params, trials), transform
+        return condition_mixture(self.processes, params, trials, self.prior.degrees_of_freedom), transform
 
-    def response_transform(self, fitted_params: ConditionedPriors) -> ResponseTransform:
-        """Returns the function from the history's responses to the scale of predictions."""
-        return fitted_params.transform
+    def improvement_log_weights(self, params: HedgedPriorParams, posterior: MixturePosterior) -> Array:
+        """Returns the log weights of `share_with_task` and `select_alone`."""
+        log_weight = posterior.log_weight
+        if params.few_past_trials is not None:
+            log_weight = share_with_task(posterior, self.past_trial_weight * params.few_past_trials)
+        return select_alone(posterior, log_weight, self.alone_every)
 
-    def sample_posterior(
-        self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array
-    ) -> Array:
-        """Samples the responses of one function from the mixture (`sample_responses`), for batches."""
-        return sample_responses(self.prior, self._condition(params, history)[0], candidates.x, key)
+    def past_weight(self, fitted_params: ConditionedMixture) -> Array:
+        """Returns the total weight of the components that use what past tasks taught."""
+        return fitted_params.posterior.past_weight
 
     def explain_fit(self, params: HedgedPriorParams) -> Mapping[str, str]:
         """Returns the length of the training, the probability of transfer and the common process, with reasons."""
@@ -256,24 +166,6 @@ class HedgedPrior(Checked):
             share, rows = float(expit(np.float64(params.common.log_odds))), params.common.process.task.shape[-1]
             reasons["common process"] = f"of {rows} past trials, with {share:.2f} of the transfer probability"
         return reasons
-
-
-def mean_and_improvement(
-    config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, incumbent: Array, log_weight: Array
-) -> tuple[Array, Array]:
-    """Returns the mean of the mixture and the log of its expected improvement at new configurations f[m, D], two f[m].
-
-    ``log_weight`` f[J H + C + K] are the weights in the expected improvement.
-    """
-    share = jnp.exp(posterior.log_weight)[:, None]
-    noise = posterior.noise_deviations()
-
-    def block(rows: Array) -> tuple[Array, Array]:
-        means, variances = component_moments(config, posterior, rows)
-        improvement = log_mixture_improvement(log_weight, means, variances, incumbent, noise)
-        return jnp.sum(share * means, axis=0), improvement
-
-    return by_blocks(block, new)
 
 
 def explain_training(steps: int, transfer_probability: float, held_out: HeldOutEvidence) -> str:

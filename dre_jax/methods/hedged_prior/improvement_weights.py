@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.hedged_prior.mixture import HedgedPosterior
+from dre_jax.methods.hedged_prior.mixture import MixturePosterior
 from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
 
 
@@ -27,7 +27,7 @@ def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array
     return _give_share(log_weight, n_past, n_past + len(config.lengthscales), share)
 
 
-def share_with_task(posterior: HedgedPosterior, past_trials: Array) -> Array:
+def share_with_task(posterior: MixturePosterior, past_trials: Array) -> Array:
     """Returns the weights after one or two past tasks, whose trials count as as many of the task's own, f[J H + C + K].
 
     Of one past task, which no other confirms, the learned priors are less certain than their evidence for the trials
@@ -39,7 +39,7 @@ def share_with_task(posterior: HedgedPosterior, past_trials: Array) -> Array:
     return _give_share(posterior.log_weight, posterior.n_past, len(posterior.log_weight), n_trials / total)
 
 
-def select_alone(posterior: HedgedPosterior, log_weight: Array, every: int) -> Array:
+def select_alone(posterior: MixturePosterior, log_weight: Array, every: int) -> Array:
     """Returns the weights in the expected improvement; in one trial of so many, those of processes without a trend.
 
     Such trials begin after ``3 * every``, because past tasks help most in the beginning. However well they explain the

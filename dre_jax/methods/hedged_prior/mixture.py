@@ -1,11 +1,11 @@
-"""The predictive mixture of the recommended method: Bayesian model averaging (Hoeting et al. 1999).
+"""The predictive mixture of Gaussian processes: Bayesian model averaging (Hoeting et al. 1999).
 
 A component is a member's learned prior or the common process of past tasks under one hypothesis, or a Gaussian process
 of the task (`task_processes`), whose hyperparameters are fixed, fitted or drawn, with or without the learned trend.
 Before the first trial the former two have the total weight `HedgedPriorParams.transfer_log_odds` (as a probability), of
-which `CommonPrior.log_odds` is the common process's part, and the processes of the task have the remaining weight. With
-the weight pi_c of a component c before the first trial and the marginal likelihood p(y | c) of the trials, the
-responses of candidates have the mixture density
+which `CommonPrior.log_odds` is the common process's part, and the processes of the task have the remaining weight.
+Without past tasks, these are all components. With the weight pi_c of a component c before the first trial and the
+marginal likelihood p(y | c) of the trials, the responses of candidates have the mixture density
 
     p(y* | y) = sum_c w_c p(y* | y, c),    w_c ~ pi_c p(y | c).
 """
@@ -13,62 +13,36 @@ responses of candidates have the mixture density
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax import Array, lax
 
-from dre_jax.data.folds import Folds, HeldOut, group_by_task
-from dre_jax.data.tasks import TaskTable
+from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.regression import observation_noise
-from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t
 from dre_jax.methods.hedged_prior.common_process import CommonPrior
+from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
 from dre_jax.methods.hedged_prior.priors import (
-    UNINFORMED_LENGTHSCALES,
-    UNINFORMED_NOISE_VAR,
     HypothesisArrays,
     LearnedPrior,
-    LearnedPriorConfig,
     Prior,
     PriorFeatures,
     Trials,
     covariance_and_residuals,
     history_features,
     prior_covariance,
-    prior_shapes,
     prior_variance,
     sample_prior,
     scale_variances,
 )
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskPosterior
 from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig, condition_processes
-from dre_jax.optim.mixture_weights import fit_mixture_weights
 from dre_jax.runtime.blocks import by_blocks
-from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
-from dre_jax.search.acquisition import mixture_moments
-
-Floats = npt.NDArray[np.float64]
-
-
-class HeldOutEvidence(NamedTuple):
-    """Log-likelihoods of held-out trials; all zero if the configuration sets the number of steps."""
-
-    folds: Array
-    """i32: number of folds."""
-    tasks: Array
-    """i32: number of past tasks."""
-    by_rows: Array
-    """bool: whether halves of tasks are held out instead of tasks."""
-    learned: Array
-    """Log-likelihood a trial of the priors after the selected steps, the mean over tasks."""
-    uninformed: Array
-    """The same of processes without past tasks."""
+from dre_jax.search.acquisition import log_mixture_improvement, mixture_moments
 
 
 class HedgedPriorParams(NamedTuple):
@@ -107,14 +81,14 @@ class PriorPosterior(NamedTuple):
     log_weight: Array
     """f[H]: log pi_h + log p(y | h, j)."""
 
-    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+    def compute_features(self, x: Array) -> PriorFeatures:
         """Returns the features of configurations f[n, D], with the trend centred as that of the trials."""
-        features = self.prior.compute_features(config, x)
+        features = self.prior.compute_features(x)
         return features._replace(trend=features.trend - self.trend_mean)
 
-    def moments(self, config: LearnedPriorConfig, new: Array) -> tuple[Array, Array, Array]:
+    def moments(self, new: Array) -> tuple[Array, Array, Array]:
         """Returns means and variances at new configurations f[m, D], two f[H, m], and the trend f[m]."""
-        features = self.compute_features(config, new)
+        features = self.compute_features(new)
 
         def moments_under(hypothesis: HypothesisArrays, student_t: ConditionedStudentT) -> tuple[Array, Array]:
             scaled_prior = scale_variances(self.prior, hypothesis)
@@ -129,34 +103,52 @@ class PriorPosterior(NamedTuple):
         log_noise_var = self.prior.log_noise_var[:, None] + self.hypotheses.log_noise_variance_factor
         return (jnp.exp(log_noise_var) + known) * self.student_t.variance_scale
 
+    def sample(self, trials: Trials, component: Array, key: Array) -> Callable[[Array], Array]:
+        """Samples a function f[m, D] -> f[m] of component j H + h of J members, J in front of each array."""
+        member_number, number = jnp.divmod(component, self.log_weight.shape[1])
+        member = _take(member_number, self)
+        student_t, hypothesis = _take(number, (member.student_t, member.hypotheses))
+        prior = scale_variances(member.prior, hypothesis)
+        prior_key, noise_key = jax.random.split(key)
+        function = sample_prior(prior, member.features, prior_key)
+        noise_var = observation_noise(prior.log_noise_var, trials.noise_var)
+        residual = student_t.condition_sample(function(member.features), noise_var, noise_key)
+
+        def values(rows: Array) -> Array:
+            features = member.compute_features(rows)
+            cross = prior_covariance(member.features, features, prior)
+            return hypothesis.slope_mean * features.trend + residual(cross, function(features))
+
+        return values
+
 
 def condition_prior(
-    config: LearnedPriorConfig, hypotheses: HypothesisArrays, prior: Prior, trials: Trials
+    hypotheses: HypothesisArrays, prior: Prior, trials: Trials, degrees_of_freedom: float
 ) -> PriorPosterior:
     """Returns one member's posterior given a history, under each of H hypotheses."""
-    features, trend_mean = history_features(config, prior, trials)
+    features, trend_mean = history_features(prior, trials)
     has_spread = jnp.any(trials.where & (trials.y != 0.0))
 
     def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedStudentT, Array]:
         moments = covariance_and_residuals(scale_variances(prior, hypothesis), features, trials, hypothesis.slope_mean)
-        student_t = condition_student_t(*moments, trials.where, config.degrees_of_freedom)
+        student_t = condition_student_t(*moments, trials.where, degrees_of_freedom)
         # Equal responses do not identify the variance scale, so they must not change the weights.
         return student_t, hypothesis.log_weight + jnp.where(has_spread, student_t.log_density, 0.0)
 
     return PriorPosterior(prior, hypotheses, features, trend_mean, *jax.vmap(condition_on)(hypotheses))
 
 
-class HedgedPosterior(NamedTuple):
+class MixturePosterior(NamedTuple):
     """The mixture given a history, with J members, H hypotheses and K processes of the task.
 
-    The common process has C hypotheses; C is 0 without it.
+    The common process has C hypotheses; C is 0 without it. Without past tasks, J is 0 too.
     """
 
     past: tuple[PriorPosterior, ...]
     """What past tasks taught: the learned priors, with J in front of each array, and the common process if any, with 1
-    in front."""
+    in front. Empty without past tasks."""
     trials: Trials
-    """The history; its trend is the mean over members."""
+    """The history; its trend is the mean over members, 0 without any."""
     task_posteriors: TaskPosterior
     """Posteriors of the processes of the task; K in front."""
     log_weight: Array
@@ -198,178 +190,131 @@ class HedgedPosterior(NamedTuple):
         parts = [group.noise_variances(known).ravel() for group in self.past]
         return jnp.sqrt(jnp.concatenate([*parts, self.task_posteriors.noise_variances(known)]))
 
+    def component_moments(self, new: Array) -> tuple[Array, Array]:
+        """Returns the mean and variance of every component at configurations f[m, D]; two f[J H + C + K, m]."""
+
+        def member_moments(member: PriorPosterior) -> tuple[Array, Array, Array]:
+            return member.moments(new)
+
+        def group_moments(group: PriorPosterior) -> tuple[Array, Array, Array]:
+            # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in
+            # float64, are few.
+            if new.dtype == jnp.float64:
+                return jax.vmap(member_moments)(group)
+            moments: tuple[Array, Array, Array] = lax.map(member_moments, group)
+            return moments
+
+        groups = [group_moments(group) for group in self.past]  # f[J, H, m], f[J, H, m] and f[J, m]
+        trend = jnp.mean(groups[0][2], axis=0) if groups else jnp.zeros(len(new), new.dtype)
+        tasks = jax.vmap(lambda task: task.moments(self.trials, new, trend))(self.task_posteriors)
+        means, variances = (
+            jnp.concatenate([*(group[i].reshape(-1, len(new)) for group in groups), tasks[i]]) for i in range(2)
+        )
+        return means, variances
+
+    def predict(self, new: Array) -> tuple[Array, Array]:
+        """Returns the mean and variance of the mixture at any number of configurations f[m, D]; two f[m]."""
+        return by_blocks(lambda rows: mixture_moments(self.log_weight, *self.component_moments(rows)), new)
+
+    def mean_and_improvement(self, new: Array, incumbent: Array, log_weight: Array) -> tuple[Array, Array]:
+        """Returns the mean of the mixture and its log expected improvement at configurations f[m, D], two f[m].
+
+        ``log_weight`` f[J H + C + K] are the weights in the expected improvement.
+        """
+        share, noise = jnp.exp(self.log_weight)[:, None], self.noise_deviations()
+
+        def block(rows: Array) -> tuple[Array, Array]:
+            means, variances = self.component_moments(rows)
+            improvement = log_mixture_improvement(log_weight, means, variances, incumbent, noise)
+            return jnp.sum(share * means, axis=0), improvement
+
+        return by_blocks(block, new)
+
+    def sample(self, new: Array, key: Array) -> Array:
+        """Samples one function and returns its values f[m] at configurations f[m, D], for Thompson sampling.
+
+        A component is sampled by its weight, then a function of its process: a sample of the prior from random Fourier
+        features is conditioned on the trials (pathwise conditioning, Wilson et al. 2020). The cost is linear in the
+        number of configurations. Over keys, the values have the mean and the variance of the mixture.
+        """
+        component_key, past_key, task_key = jax.random.split(key, 3)
+        if not self.past:
+            component_key = past_key  # as in earlier versions of `gp-mixture`, whose draws stay the same
+        component = jax.random.categorical(component_key, self.log_weight)
+        end, functions = 0, []
+        for i, group in enumerate(self.past):
+            first, end = end, end + group.log_weight.size
+            group_key = past_key if i == 0 else jax.random.fold_in(key, i)
+            number = jnp.clip(component - first, 0, group.log_weight.size - 1)
+            functions.append((end, group.sample(self.trials, number, group_key)))
+        task = _take(jnp.maximum(component - self.n_past, 0), self.task_posteriors)
+        task_function = task.sample(self.trials, task_key)
+
+        def values(rows: Array) -> Array:
+            value = task_function(rows, self._trend(rows))
+            for end, function in reversed(functions):
+                value = jnp.where(component < end, function(rows), value)
+            return value
+
+        return by_blocks(values, new)
+
+    def _trend(self, rows: Array) -> Array:
+        """Returns the mean over members of the trend at f[m, D], f[m]; 0 without past tasks."""
+        if not self.past:
+            return jnp.zeros(len(rows), rows.dtype)
+        return jnp.mean(jax.vmap(lambda member: member.compute_features(rows).trend)(self.past[0]), axis=0)
+
 
 def condition_mixture(
-    config: LearnedPriorConfig, process_config: TaskProcessConfig, params: HedgedPriorParams, trials: Trials
-) -> HedgedPosterior:
-    """Conditions the mixture on a history, trials in the order of their evaluation; any numbers in empty slots."""
+    config: TaskProcessConfig, params: HedgedPriorParams | None, trials: Trials, degrees_of_freedom: float
+) -> MixturePosterior:
+    """Conditions the mixture on a history, trials in the order of their evaluation; any numbers in empty slots.
+
+    Args:
+      config: of the processes of the task.
+      params: what past tasks taught; None for processes of the task alone, under the generic prior.
+      trials: scaled responses; the trend is computed here.
+      degrees_of_freedom: of the variance scale of the task.
+    """
     x, y, where = trials.x, trials.y, trials.where
-    trials = trials._replace(x=jnp.where(where[:, None], x, 0.0), y=jnp.where(where, y, 0.0))
-
-    def condition(hypotheses: HypothesisArrays, priors: Any) -> PriorPosterior:
-        return jax.vmap(lambda prior: condition_prior(config, hypotheses, prior, trials))(priors)
-
-    common = params.common
-    past, log_share_of_past = [condition(params.hypotheses, params.priors)], [jnp.zeros((), y.dtype)]
-    if common is not None:
-        past.append(condition(common.hypotheses, common.process))
-        log_share_of_past = [jax.nn.log_sigmoid(-common.log_odds), jax.nn.log_sigmoid(common.log_odds)]
+    x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
+    trials = trials._replace(x=x, y=y, trend=jnp.zeros_like(y))
+    if params is None:
+        tasks = condition_processes(config, generic_hyperpriors(x), trials, degrees_of_freedom)
+        return MixturePosterior((), trials, tasks.posterior, jax.nn.log_softmax(tasks.log_weight))
+    past, log_weights = _condition_past(params, trials, degrees_of_freedom)
     trend = jnp.mean(past[0].features.trend, axis=0)
     trials = trials._replace(trend=jnp.where(where, trend, 0.0))
-    tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
+    tasks = condition_processes(config, params.hyperpriors, trials, degrees_of_freedom)
+    log_weights.append(jax.nn.log_sigmoid(-params.transfer_log_odds) + tasks.log_weight)
+    return MixturePosterior(past, trials, tasks.posterior, jax.nn.log_softmax(jnp.concatenate(log_weights)))
+
+
+def _condition_past(
+    params: HedgedPriorParams, trials: Trials, degrees_of_freedom: float
+) -> tuple[tuple[PriorPosterior, ...], list[Array]]:
+    """Returns the posteriors of what past tasks taught, and their components' log weights before normalisation."""
+
+    def condition(hypotheses: HypothesisArrays, priors: Any) -> PriorPosterior:
+        return jax.vmap(lambda prior: condition_prior(hypotheses, prior, trials, degrees_of_freedom))(priors)
+
+    common = params.common
+    past, log_shares = [condition(params.hypotheses, params.priors)], [jnp.zeros((), trials.y.dtype)]
+    if common is not None:
+        past.append(condition(common.hypotheses, common.process))
+        log_shares = [jax.nn.log_sigmoid(-common.log_odds), jax.nn.log_sigmoid(common.log_odds)]
     log_transfer = jax.nn.log_sigmoid(params.transfer_log_odds)
     log_weights = [
-        log_transfer - math.log(len(one.log_weight)) + one.log_weight.ravel() + log_share
-        for one, log_share in zip(past, log_share_of_past, strict=True)
+        log_transfer - math.log(len(group.log_weight)) + group.log_weight.ravel() + log_share
+        for group, log_share in zip(past, log_shares, strict=True)
     ]
-    log_weights.append(jax.nn.log_sigmoid(-params.transfer_log_odds) + tasks.log_weight)
-    log_weight = jax.nn.log_softmax(jnp.concatenate(log_weights))
-    return HedgedPosterior(tuple(past), trials, tasks.posterior, log_weight)
+    return tuple(past), log_weights
 
 
-def component_moments(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array) -> tuple[Array, Array]:
-    """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + C + K, m]."""
-
-    def member_moments(member: PriorPosterior) -> tuple[Array, Array, Array]:
-        return member.moments(config, new)
-
-    # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in float64,
-    # are few.
-    map_members = jax.vmap(member_moments) if new.dtype == jnp.float64 else partial(lax.map, member_moments)
-    groups = [map_members(group) for group in posterior.past]  # f[J, H, m], f[J, H, m] and f[J, m]
-    trend, trials = jnp.mean(groups[0][2], axis=0), posterior.trials
-    tasks = jax.vmap(lambda task: task.moments(trials, new, trend))(posterior.task_posteriors)
-    means, variances = (
-        jnp.concatenate([*(group[i].reshape(-1, len(new)) for group in groups), tasks[i]]) for i in range(2)
-    )
-    return means, variances
-
-
-def predict_mixture(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array) -> tuple[Array, Array]:
-    """Returns the mean and variance of the mixture at any number of new configurations f[m, D]; two f[m]."""
-    return by_blocks(
-        lambda rows: mixture_moments(posterior.log_weight, *component_moments(config, posterior, rows)), new
-    )
-
-
-def sample_responses(config: LearnedPriorConfig, posterior: HedgedPosterior, new: Array, key: Array) -> Array:
-    """Samples one function and returns its values f[m] at new configurations f[m, D], for Thompson sampling.
-
-    A component is sampled by its weight, then a function of its process: a sample of the prior from random Fourier
-    features is conditioned on the trials (pathwise conditioning, Wilson et al. 2020). The cost is linear in the number
-    of configurations. Over keys, the values have the mean and the variance of the mixture.
-    """
-    component_key, *keys = jax.random.split(key, 3)
-    component, n_past = jax.random.categorical(component_key, posterior.log_weight), posterior.n_past
-    first, samples = 0, []
-    for i, group in enumerate(posterior.past):
-        size = group.log_weight.size
-        number, group_key = jnp.clip(component - first, 0, size - 1), keys[0] if i == 0 else jax.random.fold_in(key, i)
-        function = _sample_group(config, group, posterior.trials, number, group_key)
-        first += size
-        samples.append((first, function))
-    task = _take(jnp.maximum(component - n_past, 0), posterior.task_posteriors)
-    task_function = task.sample(posterior.trials, keys[1])
-
-    def values(rows: Array) -> Array:
-        trends = jax.vmap(lambda member: member.compute_features(config, rows).trend)(posterior.past[0])
-        value = task_function(rows, jnp.mean(trends, axis=0))
-        for end, function in reversed(samples):
-            value = jnp.where(component < end, function(rows), value)
-        return value
-
-    return by_blocks(values, new)
-
-
-def _sample_group(
-    config: LearnedPriorConfig, group: PriorPosterior, trials: Trials, component: Array, key: Array
-) -> Callable[[Array], Array]:
-    """Samples a function f[m, D] -> f[m] from one of J priors under one of H hypotheses, component j H + h."""
-    member_number, number = jnp.divmod(component, group.log_weight.shape[1])
-    member = _take(member_number, group)
-    student_t, hypothesis = _take(number, (member.student_t, member.hypotheses))
-    prior = scale_variances(member.prior, hypothesis)
-    prior_key, noise_key = jax.random.split(key)
-    function = sample_prior(prior, member.features, prior_key)
-    noise_var = observation_noise(prior.log_noise_var, trials.noise_var)
-    residual = student_t.condition_sample(function(member.features), noise_var, noise_key)
-
-    def values(rows: Array) -> Array:
-        features = member.compute_features(config, rows)
-        cross = prior_covariance(member.features, features, prior)
-        return hypothesis.slope_mean * features.trend + residual(cross, function(features))
-
-    return values
+def generic_hyperpriors(x: Array) -> TaskHyperpriors:
+    """Returns the priors of hyperparameters without past tasks, for configurations f[n, D]."""
+    return TaskHyperpriors(jax.tree.map(lambda a: a.astype(x.dtype), generic_prior(x.shape[1])))
 
 
 def _take(index: Array, tree: Any) -> Any:
     return jax.tree.map(lambda a: a[index], tree)
-
-
-@jit_with_less_effort("config", is_brief=few_numbers)
-def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTable, held_out: HeldOut) -> Array:
-    """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
-
-    It is known up to a term in the number of trials (`dre_jax.gp.student`); 0 if all responses of a history are equal.
-    """
-
-    def history_evidence(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
-        y = scale_responses(config.response_scale, table.response[rows], where).y
-        trials = Trials(table.x[rows], y, where)
-        features, _ = history_features(config, prior, trials)
-
-        def density(where: Array) -> Array:
-            moments = covariance_and_residuals(prior, features, trials._replace(where=where))
-            return condition_student_t(*moments, where, config.degrees_of_freedom).log_density
-
-        all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
-        return jnp.where(jnp.any(trials.y != 0.0), all_trials - known_trials, 0.0)
-
-    def fold_evidence(prior: Prior, held_out: HeldOut) -> Array:
-        return jax.lax.map(lambda history: history_evidence(prior, *history), held_out)
-
-    return jax.vmap(fold_evidence)(priors, held_out)
-
-
-def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
-    """Returns the log of the mean likelihood of held-out trials under the priors without past tasks, f64[K, H]."""
-    priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
-    n_folds, each = len(folds.task), list[Floats]()
-    for i in range(priors.log_noise_var.shape[0]):
-        prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (n_folds, *a.shape[1:])), priors)
-        each.append(evidence_of_folds(config, prior, folds))
-    return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
-
-
-def evidence_of_folds(config: LearnedPriorConfig, priors: Prior, folds: Folds) -> Floats:
-    """Returns `held_out_evidence` of the folds, f64[K, H]."""
-    return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out), np.float64)
-
-
-def transfer_weights(
-    evidence: Sequence[Floats], baseline: Floats, task: npt.NDArray[np.int32], *, prior: float, strength: float
-) -> Floats:
-    """Returns the weights f64[P + 1] of P priors from past tasks and of `uninformed_priors`, fitted to held-out tasks.
-
-    ``evidence`` P times f64[K, H] is that of held-out histories under each kind of prior, and ``baseline`` f64[K, H]
-    that without past tasks. ``prior`` is the total weight of the learned priors before any history, the same for each,
-    and counts as ``strength`` tasks.
-    """
-    by_task = group_by_task(np.stack([*evidence, baseline], axis=-1), task)
-    longest = max(len(one) for one in by_task)
-    even = np.stack([np.resize(one, (longest, one.shape[1])) for one in by_task])
-    before = np.array([*[prior / len(evidence)] * len(evidence), 1.0 - prior])
-    return fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), strength)
-
-
-def uninformed_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
-    """Returns 3 priors without past tasks: F = 1, E = 0.001 and length scales of 0.1, 0.25 and 0.6 times sqrt(D)."""
-    shapes = prior_shapes(config, n_columns)
-    lengths = np.log(np.array(UNINFORMED_LENGTHSCALES, np.float32)) + np.float32(0.5 * math.log(max(n_columns, 1)))
-    log_zero = np.full_like(lengths, -np.inf)
-    return jax.tree.map(lambda a: np.zeros((3, *a.shape), a.dtype), shapes)._replace(
-        log_slope_var=log_zero,
-        log_feature_var=log_zero,
-        log_noise_var=np.full_like(lengths, math.log(UNINFORMED_NOISE_VAR)),
-        log_lengthscale=np.repeat(lengths[:, None], n_columns, axis=1),
-    )

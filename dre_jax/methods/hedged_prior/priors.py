@@ -57,6 +57,7 @@ _HYPERPRIORS = {
 }
 """Means and standard deviations of Gaussian hyperpriors."""
 _LOG_LENGTHSCALE_STD = 1.0
+_ACTIVATION: mlp.Activation = "relu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +81,12 @@ class LearnedPriorConfig(Checked):
     @property
     def trend_network(self) -> mlp.MLPConfig:
         """The network m."""
-        return mlp.MLPConfig(hidden=self.trend, activation="relu")
+        return mlp.MLPConfig(hidden=self.trend, activation=_ACTIVATION)
 
     @property
     def feature_network(self) -> mlp.MLPConfig:
         """The network phi."""
-        return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
+        return mlp.MLPConfig(hidden=self.layers[:-1], activation=_ACTIVATION, outputs=self.layers[-1])
 
 
 class Trials(NamedTuple):
@@ -139,7 +140,7 @@ class Prior(Protocol):
     def log_noise_var(self) -> Array:
         """Scalar: log E."""
 
-    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+    def compute_features(self, x: Array) -> PriorFeatures:
         """Returns the features of configurations f[n, D]; the trend is not centred."""
 
     def feature_covariance(self, a: Array, b: Array) -> Array:
@@ -173,10 +174,11 @@ class LearnedPrior(NamedTuple):
     log_lengthscale: Array
     """f[D]: of f."""
 
-    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+    def compute_features(self, x: Array) -> PriorFeatures:
         """Returns the features of configurations f[n, D]; the trend is not centred."""
-        trend = mlp.apply(config.trend_network, self.trend, mlp.standard_columns(x))[:, 0]
-        features = mlp.apply(config.feature_network, self.features, x)
+        trend_network, feature_network = (mlp.config_of(params, _ACTIVATION) for params in (self.trend, self.features))
+        trend = mlp.apply(trend_network, self.trend, mlp.standard_columns(x))[:, 0]
+        features = mlp.apply(feature_network, self.features, x)
         return PriorFeatures(trend, features, x * jnp.exp(-self.log_lengthscale)[None, :])
 
     def feature_covariance(self, a: Array, b: Array) -> Array:
@@ -259,12 +261,12 @@ def clip_prior(prior: LearnedPrior) -> LearnedPrior:
     return prior._replace(**clipped_fields)
 
 
-def history_features(config: LearnedPriorConfig, prior: Prior, trials: Trials) -> tuple[PriorFeatures, Array]:
+def history_features(prior: Prior, trials: Trials) -> tuple[PriorFeatures, Array]:
     """Returns the features of trials with a centred trend, and the mean of m over the trials, a scalar.
 
     The trend is centred because the responses are.
     """
-    features = prior.compute_features(config, trials.x)
+    features = prior.compute_features(trials.x)
     trend_mean = masked_mean(features.trend, trials.where)
     return features._replace(trend=features.trend - trend_mean), trend_mean
 

@@ -37,7 +37,7 @@ from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import log_student_t_density
 from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_on_others
-from dre_jax.methods.hedged_prior.mixture import (
+from dre_jax.methods.hedged_prior.held_out import (
     HeldOutEvidence,
     evidence_of_folds,
     held_out_evidence,
@@ -203,7 +203,7 @@ def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials
     0 if all responses are equal.
     """
     trials = trials._replace(y=scale_responses(config.response_scale, trials.y, trials.where).y)
-    moments = covariance_and_residuals(prior, history_features(config, prior, trials)[0], trials)
+    moments = covariance_and_residuals(prior, history_features(prior, trials)[0], trials)
     degrees_of_freedom = jnp.asarray(config.degrees_of_freedom, trials.y.dtype)
     value = log_student_t_density(*moments, trials.where, degrees_of_freedom)
     count = jnp.maximum(jnp.sum(trials.where, dtype=trials.y.dtype), 1.0)

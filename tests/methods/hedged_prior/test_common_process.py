@@ -110,7 +110,7 @@ def test_the_weight_of_the_past_falls_if_trials_contradict_it(fits):
 
 def test_a_column_that_no_past_task_varies_is_ignored(fit):
     common = common_prior(CommonProcessConfig(), fit, np.array([False, True]), 0.5)
-    trend = jax.jit(lambda x: jax.tree.map(lambda a: a[0], common.process).compute_features(CONFIG, x).trend)
+    trend = jax.jit(lambda x: jax.tree.map(lambda a: a[0], common.process).compute_features(x).trend)
     x = np.random.default_rng(0).uniform(size=(7, 2)).astype(np.float32)
     one, other = trend(x), trend(x * np.float32([1.0, 0.0]))
     np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

@@ -13,15 +13,9 @@ from dre_jax.gp import fourier
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, MultiTaskParams, condition_common
 from dre_jax.methods.hedged_prior.drawn_processes import draw_processes
-from dre_jax.methods.hedged_prior.hedged_prior import mean_and_improvement
+from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
 from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, share_with_task
-from dre_jax.methods.hedged_prior.mixture import (
-    HedgedPriorParams,
-    HeldOutEvidence,
-    condition_mixture,
-    predict_mixture,
-    sample_responses,
-)
+from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, condition_mixture
 from dre_jax.methods.hedged_prior.priors import Hypothesis, LearnedPriorConfig, Trials, hypothesis_arrays, init
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
 from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
@@ -94,11 +88,11 @@ def make_params(priors, transfer=TRANSFER, common=None):
 def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None, few_past_trials=None):
     """Returns weights f[J, H], f[C] and f[K]; mean, variance and log expected improvement of the mixture."""
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
-    posterior = condition_mixture(CONFIG, PROCESSES, params, Trials(x, y, where, errors))
-    moments = predict_mixture(CONFIG, posterior, new)
+    posterior = condition_mixture(PROCESSES, params, Trials(x, y, where, errors), CONFIG.degrees_of_freedom)
+    moments = posterior.predict(new)
     log_weight = posterior.log_weight if few_past_trials is None else share_with_task(posterior, few_past_trials)
     log_weight = interpolate_noise(PROCESSES, log_weight, posterior.noise_deviations(), posterior.n_past)
-    improvement = mean_and_improvement(CONFIG, posterior, new, jnp.float32(INCUMBENT), log_weight)[1]
+    improvement = posterior.mean_and_improvement(new, jnp.float32(INCUMBENT), log_weight)[1]
     past = posterior.past_weights
     common_weights = past[1][0] if len(past) > 1 else jnp.zeros(0)
     return past[0], common_weights, posterior.process_weights, *moments, improvement
@@ -233,8 +227,8 @@ def test_sampled_functions_have_the_moments_of_the_mixture(has_common, priors, m
 
     @jax.jit
     def draw(keys, x, y, where):
-        posterior = condition_mixture(CONFIG, PROCESSES, params, Trials(x, y, where, errors))
-        return jax.vmap(lambda key: sample_responses(CONFIG, posterior, new, key))(keys)
+        posterior = condition_mixture(PROCESSES, params, Trials(x, y, where, errors), CONFIG.degrees_of_freedom)
+        return jax.vmap(lambda key: posterior.sample(new, key))(keys)
 
     result = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
     *_, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), errors[:5], has_common)

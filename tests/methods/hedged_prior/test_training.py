@@ -19,7 +19,7 @@ from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.regression import add_noise
 from dre_jax.methods.hedged_prior import training
 from dre_jax.methods.hedged_prior.hedged_prior import explain_training
-from dre_jax.methods.hedged_prior.mixture import held_out_evidence, uninformed_priors
+from dre_jax.methods.hedged_prior.held_out import held_out_evidence, uninformed_priors
 from dre_jax.methods.hedged_prior.priors import (
     LearnedPriorConfig,
     Trials,
@@ -152,7 +152,7 @@ def test_uninformed_priors_are_isotropic_processes():
         assert (m == 0.0).all()
         np.testing.assert_allclose(sum(parts), 1.0 + matern52(x / (share * np.sqrt(COLUMNS))), rtol=1e-5)
         assert float(jnp.exp(one.log_noise_var)) == pytest.approx(1e-3)
-        at = history_features(CONFIG, one, Trials(jnp.asarray(x, jnp.float32), None, jnp.ones(5, bool)))[0]
+        at = history_features(one, Trials(jnp.asarray(x, jnp.float32), None, jnp.ones(5, bool)))[0]
         np.testing.assert_allclose(prior_covariance(at, at, one), sum(parts), rtol=1e-4)
 
 
@@ -324,7 +324,7 @@ WIDE = LearnedPriorConfig(trend=(8,), layers=(32, 32, 32, 32))
 def clip_and_factorise(prior, x):
     """Returns the clipped prior and the jitter of its covariance."""
     clipped = clip_prior(prior)
-    at = clipped.compute_features(WIDE, x)
+    at = clipped.compute_features(x)
     matrix = add_noise(prior_covariance(at, at, clipped), jnp.exp(clipped.log_noise_var), jnp.ones(len(x), bool))
     return clipped, safe_cholesky(matrix)[1]
 
@@ -333,7 +333,7 @@ def test_initial_and_clipped_priors():
     """Features and scaled columns suit a kernel of length scale one, and no bounds need jitter."""
     x = np.random.default_rng(0).random((40, 8), np.float32)
     prior = jax.jit(init, static_argnums=(0, 1))(WIDE, 8, *jax.random.split(jax.random.key(0)))
-    at = jax.jit(partial(type(prior).compute_features, config=WIDE))(prior, x=x)
+    at = jax.jit(type(prior).compute_features)(prior, x)
     for z in (np.asarray(at.features), np.asarray(at.scaled_columns)):
         assert 0.3 < np.median(pdist(z)) < 4.0
     for sign in (-1, 1):

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
-from dre_jax.methods.baselines.gp_mixture import GaussianProcessMixture
+from dre_jax.methods.hedged_prior.gp_mixture import GaussianProcessMixture
 from dre_jax.search.history import make_history
 from tests.oracles import compressed_scores, matern52
 

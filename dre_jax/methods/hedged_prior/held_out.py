@@ -1,0 +1,117 @@
+"""Evidence of held-out trials of past tasks, and the probability of transfer that it gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax import Array
+
+from dre_jax.data.folds import Folds, HeldOut, group_by_task
+from dre_jax.data.tasks import TaskTable
+from dre_jax.gp.response_scale import scale_responses
+from dre_jax.gp.student import condition_student_t
+from dre_jax.methods.hedged_prior.priors import (
+    UNINFORMED_LENGTHSCALES,
+    UNINFORMED_NOISE_VAR,
+    LearnedPrior,
+    LearnedPriorConfig,
+    Prior,
+    Trials,
+    covariance_and_residuals,
+    history_features,
+    prior_shapes,
+)
+from dre_jax.optim.mixture_weights import fit_mixture_weights
+from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
+
+Floats = npt.NDArray[np.float64]
+
+
+class HeldOutEvidence(NamedTuple):
+    """Log-likelihoods of held-out trials; all zero if the configuration sets the number of steps."""
+
+    folds: Array
+    """i32: number of folds."""
+    tasks: Array
+    """i32: number of past tasks."""
+    by_rows: Array
+    """bool: whether halves of tasks are held out instead of tasks."""
+    learned: Array
+    """Log-likelihood a trial of the priors after the selected steps, the mean over tasks."""
+    uninformed: Array
+    """The same of processes without past tasks."""
+
+
+@jit_with_less_effort("config", is_brief=few_numbers)
+def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTable, held_out: HeldOut) -> Array:
+    """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
+
+    It is known up to a term in the number of trials (`dre_jax.gp.student`); 0 if all responses of a history are equal.
+    """
+
+    def history_evidence(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
+        y = scale_responses(config.response_scale, table.response[rows], where).y
+        trials = Trials(table.x[rows], y, where)
+        features, _ = history_features(prior, trials)
+
+        def density(where: Array) -> Array:
+            moments = covariance_and_residuals(prior, features, trials._replace(where=where))
+            return condition_student_t(*moments, where, config.degrees_of_freedom).log_density
+
+        all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
+        return jnp.where(jnp.any(trials.y != 0.0), all_trials - known_trials, 0.0)
+
+    def fold_evidence(prior: Prior, held_out: HeldOut) -> Array:
+        return jax.lax.map(lambda history: history_evidence(prior, *history), held_out)
+
+    return jax.vmap(fold_evidence)(priors, held_out)
+
+
+def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
+    """Returns the log of the mean likelihood of held-out trials under the priors without past tasks, f64[K, H]."""
+    priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
+    n_folds, each = len(folds.task), list[Floats]()
+    for i in range(priors.log_noise_var.shape[0]):
+        prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (n_folds, *a.shape[1:])), priors)
+        each.append(evidence_of_folds(config, prior, folds))
+    return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
+
+
+def evidence_of_folds(config: LearnedPriorConfig, priors: Prior, folds: Folds) -> Floats:
+    """Returns `held_out_evidence` of the folds, f64[K, H]."""
+    return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out), np.float64)
+
+
+def transfer_weights(
+    evidence: Sequence[Floats], baseline: Floats, task: npt.NDArray[np.int32], *, prior: float, strength: float
+) -> Floats:
+    """Returns the weights f64[P + 1] of P priors from past tasks and of `uninformed_priors`, fitted to held-out tasks.
+
+    ``evidence`` P times f64[K, H] is that of held-out histories under each kind of prior, and ``baseline`` f64[K, H]
+    that without past tasks. ``prior`` is the total weight of the learned priors before any history, the same for each,
+    and counts as ``strength`` tasks.
+    """
+    by_task = group_by_task(np.stack([*evidence, baseline], axis=-1), task)
+    longest = max(len(one) for one in by_task)
+    even = np.stack([np.resize(one, (longest, one.shape[1])) for one in by_task])
+    before = np.array([*[prior / len(evidence)] * len(evidence), 1.0 - prior])
+    return fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), strength)
+
+
+def uninformed_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
+    """Returns 3 priors without past tasks: F = 1, E = 0.001 and length scales of 0.1, 0.25 and 0.6 times sqrt(D)."""
+    shapes = prior_shapes(config, n_columns)
+    lengths = np.log(np.array(UNINFORMED_LENGTHSCALES, np.float32)) + np.float32(0.5 * math.log(max(n_columns, 1)))
+    log_zero = np.full_like(lengths, -np.inf)
+    return jax.tree.map(lambda a: np.zeros((3, *a.shape), a.dtype), shapes)._replace(
+        log_slope_var=log_zero,
+        log_feature_var=log_zero,
+        log_noise_var=np.full_like(lengths, math.log(UNINFORMED_NOISE_VAR)),
+        log_lengthscale=np.repeat(lengths[:, None], n_columns, axis=1),
+    )
