@@ -8,6 +8,7 @@ import pytest
 from dre_jax import AcquisitionConfig, ConfigError, FineTuneConfig, LossConfig, MetaTrainConfig, ModelConfig
 from dre_jax.gp.fit import GPConfig
 from dre_jax.gp.length_scale_prior import LengthScaleConfig
+from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.losses import position_weights
 from dre_jax.methods.baselines.bohamiann import PriorConfig, SGHMCConfig
 from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
@@ -16,8 +17,8 @@ from dre_jax.methods.baselines.fsbo import KernelTraining
 from dre_jax.methods.baselines.gcp import QuantileConfig
 from dre_jax.methods.baselines.metis import Metis
 from dre_jax.methods.hedged_prior.hedged_prior import HedgedPrior
-from dre_jax.methods.hedged_prior.priors import Hypothesis, LearnedPriorConfig
-from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
+from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
+from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.nn.mlp import MLPConfig
 from dre_jax.optim.full_batch import FullBatchConfig, HistoryFitConfig

@@ -1,4 +1,8 @@
-"""Gaussian processes that several methods use: regression, fits, kernels, factorisations, response scales."""
+"""Gaussian processes: kernels, factorisations, regression, classification, fits, response scales.
+
+`task_process` has the process of one task with its functions `condition`, `predict`, `sample` and `log_density`,
+`task_processes` a mixture of fixed, fitted and drawn ones, and `multi_task` the process that several tasks share.
+"""
 
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fit import GPConfig, fit_gp

@@ -1,14 +1,9 @@
-"""A process that a few past tasks have in common, given their trials: a multi-task Gaussian process.
+"""The process that a few past tasks have in common, given their trials, as a prior of a new task.
 
-Standardised responses of task i are modelled as
-
-    y_i(x) = b_i + c(x) + f_i(x) + noise,
-    b_i ~ N(0, 1),    c ~ GP(0, C Matern 5/2),    f_i ~ GP(0, F Matern 5/2),    noise ~ N(0, E),
-
-with length scales for each column of c and of f (Swersky et al. 2013; Leroy et al. 2022). The posterior of c given the
-trials of all past tasks is a prior for a new task: its mean is the trend m of `dre_jax.methods.hedged_prior.priors`,
-and the rest of it is the process g. With few past tasks it predicts a new one better than networks do, but its cost
-grows with the cube of all past trials.
+The model of the past tasks is a multi-task Gaussian process (`dre_jax.gp.multi_task`). The posterior of its process c
+given the trials of all past tasks is a prior for a new task: its mean is the trend m of
+`dre_jax.methods.hedged_prior.priors`, and the rest of it is the process g. With few past tasks it predicts a new one
+better than networks do, but its cost grows with the cube of all past trials.
 """
 
 from __future__ import annotations
@@ -27,37 +22,27 @@ from jax import Array
 
 from dre_jax.checks import Checked, NonNegative
 from dre_jax.data import Task
-from dre_jax.gp.cholesky import invert_factor, safe_cholesky
-from dre_jax.gp.fit import maximise_by_bfgs
+from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fourier import sample_matern52
-from dre_jax.gp.kernels import matern52, squared_distances_by_products
-from dre_jax.gp.length_scale_prior import LengthScalePrior, log_length_scale_prior
-from dre_jax.gp.regression import add_noise, log_gaussian_density, matmul
+from dre_jax.gp.length_scale_prior import LengthScalePrior
+from dre_jax.gp.multi_task import MultiTaskParams, fit_multi_task
+from dre_jax.gp.regression import matmul
 from dre_jax.gp.response_scale import ResponseScale, scale_responses
-from dre_jax.methods.hedged_prior import priors
-from dre_jax.methods.hedged_prior.priors import (
-    OFFSET_VAR,
-    SLOPE_VARIANCE,
-    Hypothesis,
-    HypothesisArrays,
-    PriorFeatures,
-    hypothesis_arrays,
-)
+from dre_jax.gp.task_process import SLOPE_VARIANCE
+from dre_jax.methods.hedged_prior import hypotheses
+from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
+from dre_jax.methods.hedged_prior.priors import PriorFeatures
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 
 HYPOTHESES = (
-    *priors.HYPOTHESES,
+    *hypotheses.HYPOTHESES,
     Hypothesis(weight=0.2, noise_variance_factor=0.01),
     Hypothesis(weight=0.1, noise_variance_factor=0.01, feature_variance_factor=2.0, ard_variance_factor=4.0),
 )
 """Those of learned priors, and two with less noise, which short past tasks cannot tell from a fast variation."""
-_VARIANCES = (-0.7, 1.5), (-1.2, 1.5)  # means and standard deviations of the prior of log C and log F
-_LENGTHS, _SIGNALS, _NOISES = (-3.0, 4.0), (-6.0, 2.0), (-7.0, 0.0)
 MIN_TASKS = 3
 """Fewer past tasks have no common process, and none of them can be held out."""
-_LARGE_LOG_NOISE = -2.0  # the density often has a local maximum with little noise and one with much
-_MAX_STEP = 1.0
 _IGNORE = 20.0  # log length scale of a column that does not matter
 
 
@@ -77,21 +62,6 @@ class CommonProcessConfig(Checked):
     """Maximum number of points that the fit of the hyperparameters evaluates after its start."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
     """Hypotheses of how the process applies to a new task."""
-
-
-class MultiTaskParams(NamedTuple):
-    """Log hyperparameters of the model of the past tasks."""
-
-    log_common_lengthscale: Array
-    """f[D]: of c."""
-    log_own_lengthscale: Array
-    """f[D]: of f."""
-    log_common_var: Array
-    """Scalar: log C."""
-    log_own_var: Array
-    """Scalar: log F."""
-    log_noise_var: Array
-    """Scalar: log E."""
 
 
 class CommonProcess(NamedTuple):
@@ -118,15 +88,16 @@ class CommonProcess(NamedTuple):
 
     def compute_features(self, x: Array) -> PriorFeatures:
         """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
-        past, new = (_scale(rows, self.past.log_common_lengthscale) for rows in (self.x, x))
-        cross = jnp.where((self.task >= 0)[:, None], self._common_covariance(past, new), 0.0)
+        past, new = map(self.past.common_columns, (self.x, x))
+        cross = jnp.where((self.task >= 0)[:, None], self.past.common_covariance(past, new), 0.0)
         features = jnp.concatenate([new, matmul(self.inverse_factor, cross).T], axis=1)
-        return PriorFeatures(matmul(self.weights, cross), features, _scale(x, self.past.log_own_lengthscale))
+        scaled_columns = x * jnp.exp(-self.past.log_own_lengthscale)[None, :]
+        return PriorFeatures(matmul(self.weights, cross), features, scaled_columns)
 
     def feature_covariance(self, a: Array, b: Array) -> Array:
         """Returns the posterior covariance of c; features f[n, D + R] and f[m, D + R] -> f[n, m]."""
         n = self.x.shape[-1]
-        return self._common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
+        return self.past.common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
 
     def feature_variance(self, features: Array) -> Array:
         """Returns the diagonal of `feature_covariance`, f[n]."""
@@ -140,15 +111,12 @@ class CommonProcess(NamedTuple):
         n, is_filled = self.x.shape[-1], self.task >= 0
         prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
         rest = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
-        lower, _ = safe_cholesky(multi_task_covariance(rest, self.x, self.task))
-        observations = prior(_scale(self.x, self.past.log_common_lengthscale))
+        lower, _ = safe_cholesky(rest.covariance(self.x, self.task))
+        observations = prior(self.past.common_columns(self.x))
         observations = observations + matmul(lower, jax.random.normal(rest_key, observations.shape, observations.dtype))
         whitened_observations = matmul(self.inverse_factor, jnp.where(is_filled, observations, 0.0))
         scale = jnp.exp(0.5 * self.log_feature_var)
         return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened_observations))
-
-    def _common_covariance(self, a: Array, b: Array) -> Array:
-        return jnp.exp(self.past.log_common_var) * matern52(squared_distances_by_products(a, b))
 
 
 class CommonPrior(NamedTuple):
@@ -170,23 +138,6 @@ class CommonPrior(NamedTuple):
             log_own_lengthscale=jnp.pad(process.past.log_own_lengthscale, padding),
         )
         return self._replace(process=process._replace(x=jnp.pad(process.x, [(0, 0), *padding]), past=past))
-
-
-def _scale(x: Array, log_lengthscale: Array) -> Array:
-    return x * jnp.exp(-log_lengthscale)[None, :]
-
-
-def multi_task_covariance(params: MultiTaskParams, x: Array, task: Array) -> Array:
-    """Returns the covariance K of past observations, f[R, R]."""
-
-    def kernel(log_length: Array) -> Array:
-        scaled_x = _scale(x, log_length)
-        return matern52(squared_distances_by_products(scaled_x, scaled_x))
-
-    own = OFFSET_VAR + jnp.exp(params.log_own_var) * kernel(params.log_own_lengthscale)
-    own = jnp.where(task[:, None] == task[None, :], own, 0.0)
-    common = jnp.exp(params.log_common_var) * kernel(params.log_common_lengthscale)
-    return add_noise(common + own, jnp.exp(params.log_noise_var), task >= 0)
 
 
 class PastTrials(NamedTuple):
@@ -238,33 +189,7 @@ def fit_past_tasks(
     report_progress("compiling the fit of the common process")
     trials = past_trials(tasks, config.rows, scale)
     x, y, task = jax.device_put(trials)
-    return CommonFit(trials, _fit(config.steps, x, y, task, lengths))
-
-
-@jit_with_less_effort("steps", is_brief=few_numbers)
-def _fit(steps: int, x: Array, y: Array, task: Array, lengths: LengthScalePrior) -> MultiTaskParams:
-    """Returns the hyperparameters of the highest posterior density."""
-
-    def log_posterior(params: MultiTaskParams) -> Array:
-        variances = zip((params.log_common_var, params.log_own_var), _VARIANCES, strict=True)
-        log_prior = sum(-0.5 * ((value - mean) / deviation) ** 2 for value, (mean, deviation) in variances)
-        log_prior += log_length_scale_prior(lengths, params.log_common_lengthscale, lengths.noise_mean)
-        log_prior += log_length_scale_prior(lengths, params.log_own_lengthscale, params.log_noise_var)
-        return log_gaussian_density(multi_task_covariance(params, x, task), y, task >= 0) + log_prior
-
-    def start(log_noise: Array) -> MultiTaskParams:
-        common_var, own_var = (jnp.asarray(mean, x.dtype) for mean, _ in _VARIANCES)
-        return _clip(MultiTaskParams(lengths.mean, lengths.mean, common_var, own_var, log_noise))
-
-    starts = jax.vmap(start)(jnp.stack([lengths.noise_mean, jnp.full_like(lengths.noise_mean, _LARGE_LOG_NOISE)]))
-    maxima, values = maximise_by_bfgs(log_posterior, starts, _clip, steps=steps, reach=_MAX_STEP)
-    best = jnp.argmax(values)
-    return jax.tree.map(lambda a: a[best], maxima)
-
-
-def _clip(params: MultiTaskParams) -> MultiTaskParams:
-    bounds = _LENGTHS, _LENGTHS, _SIGNALS, _SIGNALS, _NOISES
-    return MultiTaskParams(*(jnp.clip(a, *ends) for a, ends in zip(params, bounds, strict=True)))
+    return CommonFit(trials, fit_multi_task(config.steps, x, y, task, lengths))
 
 
 def common_prior(
@@ -284,13 +209,11 @@ def common_prior(
 @jit_with_less_effort(is_brief=few_numbers)
 def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
     """Returns the common process given trials of past tasks f[R, D], f[R] and i32[R]; slots of task -1 are empty."""
-    lower, _ = safe_cholesky(multi_task_covariance(params, x, task))
-    inverse = invert_factor(lower)
-    weights = matmul(inverse.T, matmul(inverse, jnp.where(task >= 0, y, 0.0)))
+    weights, inverse_factor = params.condition(x, y, task)
     zero = jnp.zeros((), x.dtype)
     log_slope_var = zero + math.log(SLOPE_VARIANCE)
     return CommonProcess(
-        x, task, params, weights, inverse, log_slope_var, zero, params.log_own_var, params.log_noise_var
+        x, task, params, weights, inverse_factor, log_slope_var, zero, params.log_own_var, params.log_noise_var
     )
 
 

@@ -3,8 +3,8 @@
 Few trials do not determine length scales: the most likely ones are often far too long or too short, and a search that
 trusts them stops early or tries the edges. Here processes with fixed length scales, others that are fitted to the
 trials, and others whose length scales, noise and warps are drawn are components of a mixture. The trials' evidence
-weights them, the fitted ones by their predictions (`task_processes`). The expected improvement is the weighted sum of
-the components'. This is the mixture of `hedged_prior` without past tasks.
+weights them, the fitted ones by their predictions (`dre_jax.gp.task_processes`). The expected improvement is the
+weighted sum of the components'. This is the mixture of `hedged_prior` without past tasks.
 """
 
 from dataclasses import dataclass
@@ -15,13 +15,11 @@ from jax import Array
 
 from dre_jax.checks import AboveTwo
 from dre_jax.gp.response_scale import ResponseTransform, ScaledResponses, scale_by_evidence
-from dre_jax.gp.student import log_student_t_density
+from dre_jax.gp.task_process import Trials, generic_hyperpriors
+from dre_jax.gp.task_processes import fixed_processes
 from dre_jax.methods.entries.entry import Entry
-from dre_jax.methods.hedged_prior.mixture import MixturePosterior, condition_mixture, generic_hyperpriors
+from dre_jax.methods.hedged_prior.mixture import MixturePosterior, condition_mixture
 from dre_jax.methods.hedged_prior.mixture_method import MixtureMethod
-from dre_jax.methods.hedged_prior.priors import Trials
-from dre_jax.methods.hedged_prior.task_process import TaskProcess, task_covariance_and_residuals
-from dre_jax.methods.hedged_prior.task_processes import fixed_processes
 from dre_jax.search.history import History
 from dre_jax.search.method import NoMetaLearning
 
@@ -46,9 +44,9 @@ class GaussianProcessMixture(NoMetaLearning, MixtureMethod):
 
     def condition(self, params: None, history: History) -> tuple[MixturePosterior, ResponseTransform]:
         """Returns the processes given the history, on the response scale of higher evidence, and this scale."""
-        where, dtype = history.where, history.response.dtype
+        where = history.where
         x = jnp.where(where[:, None], history.x, 0.0)
-        fixed, nu = fixed_processes(self.processes, generic_hyperpriors(x)), jnp.asarray(self.degrees_of_freedom, dtype)
+        fixed = fixed_processes(self.processes, generic_hyperpriors(x))
 
         def trials_of(scaled: ScaledResponses) -> Trials:
             noise_var = scaled.transform.noise_var(history.noise_var, history.response)
@@ -56,11 +54,8 @@ class GaussianProcessMixture(NoMetaLearning, MixtureMethod):
 
         def log_density(scaled: ScaledResponses) -> Array:
             trials = trials_of(scaled)
-
-            def log_density_of(process: TaskProcess) -> Array:
-                return log_student_t_density(*task_covariance_and_residuals(process, trials), where, nu)
-
-            return jax.nn.logsumexp(jax.vmap(log_density_of)(fixed))
+            densities = jax.vmap(lambda process: process.log_density(trials, self.degrees_of_freedom))(fixed)
+            return jax.nn.logsumexp(densities)
 
         scaled = scale_by_evidence(history.response, where, log_density, self.linear_log_odds)
         posterior = condition_mixture(self.processes, None, trials_of(scaled), self.degrees_of_freedom)

@@ -2,11 +2,12 @@
 
 Past tasks train a few priors: a common trend, and a kernel of the deviations from it (`priors`). Held-out trials choose
 the number of training steps (`training`). A few past tasks also have a multi-task Gaussian process
-(`common_process`). Hypotheses about a new task keep, weaken, drop or reverse these priors (`priors`). Processes of the
-task, some of them fitted to its trials, do not use past tasks (`task_processes`). The marginal likelihood of the trials
-weights all components (`mixture`), and the expected improvement of the mixture selects the next trial. A few trials are
-therefore enough to reject past tasks that mislead where the trials are. They say nothing about regions that the past
-tasks avoid: the processes of the task alone select every fifth trial from the twentieth on.
+(`common_process`). Hypotheses about a new task keep, weaken, drop or reverse these priors (`hypotheses`). Processes of
+the task, some of them fitted to its trials, do not use past tasks (`dre_jax.gp.task_processes`). The marginal
+likelihood of the trials weights all components (`mixture`), and the expected improvement of the mixture selects the
+next trial (`mixture_method`). A few trials are therefore enough to reject past tasks that mislead where the trials are.
+The trials say nothing about regions that the past tasks avoid: the processes of the task alone select every fifth trial
+from the twentieth on.
 """
 
 from __future__ import annotations
@@ -24,30 +25,24 @@ from dre_jax.checks import NonNegative
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
+from dre_jax.gp.multi_task import MultiTaskParams
 from dre_jax.gp.response_scale import ResponseTransform, scale_responses
+from dre_jax.gp.task_process import TaskHyperpriors, Trials
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
     MIN_TASKS,
     CommonFit,
     CommonProcessConfig,
-    MultiTaskParams,
     PastTrials,
     common_prior,
     fit_past_tasks,
 )
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
+from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypothesis_arrays
 from dre_jax.methods.hedged_prior.improvement_weights import select_alone, share_with_task
 from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, MixturePosterior, condition_mixture
 from dre_jax.methods.hedged_prior.mixture_method import ConditionedMixture, MixtureMethod
-from dre_jax.methods.hedged_prior.priors import (
-    HYPOTHESES,
-    Hypothesis,
-    LearnedPriorConfig,
-    Trials,
-    hypothesis_arrays,
-    init,
-)
-from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
+from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, init
 from dre_jax.methods.hedged_prior.training import PriorTraining, train_priors
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.history import History

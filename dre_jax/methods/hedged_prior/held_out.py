@@ -16,13 +16,12 @@ from dre_jax.data.folds import Folds, HeldOut, group_by_task
 from dre_jax.data.tasks import TaskTable
 from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import condition_student_t
+from dre_jax.gp.task_process import Trials
+from dre_jax.gp.task_processes import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.methods.hedged_prior.priors import (
-    UNINFORMED_LENGTHSCALES,
-    UNINFORMED_NOISE_VAR,
     LearnedPrior,
     LearnedPriorConfig,
     Prior,
-    Trials,
     covariance_and_residuals,
     history_features,
     prior_shapes,

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.mixture import MixturePosterior
-from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
 
 
 def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array, n_past: int = 0) -> Array:

@@ -1,11 +1,12 @@
 """The predictive mixture of Gaussian processes: Bayesian model averaging (Hoeting et al. 1999).
 
 A component is a member's learned prior or the common process of past tasks under one hypothesis, or a Gaussian process
-of the task (`task_processes`), whose hyperparameters are fixed, fitted or drawn, with or without the learned trend.
-Before the first trial the former two have the total weight `HedgedPriorParams.transfer_log_odds` (as a probability), of
-which `CommonPrior.log_odds` is the common process's part, and the processes of the task have the remaining weight.
-Without past tasks, these are all components. With the weight pi_c of a component c before the first trial and the
-marginal likelihood p(y | c) of the trials, the responses of candidates have the mixture density
+of the task (`dre_jax.gp.task_processes`), whose hyperparameters are fixed, fitted or drawn, with or without the
+learned trend. Before the first trial the former two have the total weight `HedgedPriorParams.transfer_log_odds` (as a
+probability), of which `CommonPrior.log_odds` is the common process's part, and the processes of the task have the
+remaining weight. Without past tasks, the processes of the task are all components. With the weight pi_c of a component
+c before the first trial and the marginal likelihood p(y | c) of the trials, the responses of candidates have the
+mixture density
 
     p(y* | y) = sum_c w_c p(y* | y, c),    w_c ~ pi_c p(y | c).
 """
@@ -21,26 +22,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.regression import observation_noise
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t
+from dre_jax.gp.task_process import TaskHyperpriors, TaskPosterior, Trials, generic_hyperpriors
+from dre_jax.gp.task_processes import TaskProcessConfig, condition_processes
 from dre_jax.methods.hedged_prior.common_process import CommonPrior
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
+from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, scale_variances
 from dre_jax.methods.hedged_prior.priors import (
-    HypothesisArrays,
     LearnedPrior,
     Prior,
     PriorFeatures,
-    Trials,
     covariance_and_residuals,
     history_features,
     prior_covariance,
     prior_variance,
     sample_prior,
-    scale_variances,
 )
-from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskPosterior
-from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig, condition_processes
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import log_mixture_improvement, mixture_moments
 
@@ -206,7 +204,7 @@ class MixturePosterior(NamedTuple):
 
         groups = [group_moments(group) for group in self.past]  # f[J, H, m], f[J, H, m] and f[J, m]
         trend = jnp.mean(groups[0][2], axis=0) if groups else jnp.zeros(len(new), new.dtype)
-        tasks = jax.vmap(lambda task: task.moments(self.trials, new, trend))(self.task_posteriors)
+        tasks = jax.vmap(lambda task: task.predict(self.trials, new, trend))(self.task_posteriors)
         means, variances = (
             jnp.concatenate([*(group[i].reshape(-1, len(new)) for group in groups), tasks[i]]) for i in range(2)
         )
@@ -309,11 +307,6 @@ def _condition_past(
         for group, log_share in zip(past, log_shares, strict=True)
     ]
     return tuple(past), log_weights
-
-
-def generic_hyperpriors(x: Array) -> TaskHyperpriors:
-    """Returns the priors of hyperparameters without past tasks, for configurations f[n, D]."""
-    return TaskHyperpriors(jax.tree.map(lambda a: a.astype(x.dtype), generic_prior(x.shape[1])))
 
 
 def _take(index: Array, tree: Any) -> Any:

@@ -10,9 +10,9 @@ from jax import Array
 
 from dre_jax.checks import Checked
 from dre_jax.gp.response_scale import ResponseTransform, best_response
+from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise
 from dre_jax.methods.hedged_prior.mixture import MixturePosterior
-from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, Components, History

@@ -1,4 +1,4 @@
-"""Priors of Gaussian processes that are learned from past tasks, and hypotheses of how they apply to a new task.
+"""Priors of Gaussian processes that are learned from past tasks.
 
 Standardised responses of a task are modelled as
 
@@ -10,15 +10,14 @@ and a variance scale of the task multiplies all variances (`dre_jax.gp.student`)
 common, g is a deviation from it that is smooth in the learned features, and f is a deviation that past tasks do not
 explain. There are several members, each with its own networks; `training` fits them.
 
-A learned prior is right if the new task resembles the past ones. A hypothesis changes the prior: past tasks are less
-informative, not informative, or reversed. `mixture` weights the hypotheses.
+A learned prior is right if the new task resembles the past ones; `hypotheses` change it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -28,20 +27,14 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from dre_jax.checks import AboveTwo, Checked, Layers, NonNegative, Positive
-from dre_jax.errors import ConfigError
+from dre_jax.checks import AboveTwo, Checked, Layers, Positive
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
-from dre_jax.gp.regression import add_noise, observation_noise
 from dre_jax.gp.response_scale import ResponseScale, masked_mean
+from dre_jax.gp.task_process import OFFSET_VAR
+from dre_jax.gp.task_process import Trials as Trials  # `dre_jax.tuning.past.studies` imports it from here
 from dre_jax.nn import mlp
 
-OFFSET_VAR = 1.0
-"""Variance of b."""
-SLOPE_VARIANCE = 0.1
-"""A of models that do not learn it."""
-UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR = (0.1, 0.25, 0.6), 1e-3
-"""Length scales, in units of the square root of the number of columns, and E of processes without past tasks."""
 _BOUNDS = {
     "log_slope_var": (-6.0, 1.0),
     "log_feature_var": (-9.0, 2.0),
@@ -87,27 +80,6 @@ class LearnedPriorConfig(Checked):
     def feature_network(self) -> mlp.MLPConfig:
         """The network phi."""
         return mlp.MLPConfig(hidden=self.layers[:-1], activation=_ACTIVATION, outputs=self.layers[-1])
-
-
-class Trials(NamedTuple):
-    """A history of n slots."""
-
-    x: Array
-    """f[n, D]"""
-    y: Array
-    """f[n]: standardised responses, 0 in empty slots."""
-    where: Array
-    """bool[n]: the filled slots."""
-    noise_var: Array | None = None
-    """f[n]: known error variances of single responses, on the scale of ``y``; None for none."""
-    trend: Any = None
-    """f[n]: the mean over members of m minus its mean over the trials; None if it is not computed yet."""
-
-
-def observe(trials: Trials, signal: Array, mean: Array, log_noise_var: Array) -> tuple[Array, Array]:
-    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n]."""
-    matrix = add_noise(signal, observation_noise(log_noise_var, trials.noise_var), trials.where)
-    return matrix, jnp.where(trials.where, trials.y - mean, 0.0)
 
 
 class PriorFeatures(NamedTuple):
@@ -292,9 +264,9 @@ def prior_variance(features: PriorFeatures, prior: Prior) -> Array:
 def covariance_and_residuals(
     prior: Prior, features: PriorFeatures, trials: Trials, slope_mean: Array | float = 1.0
 ) -> tuple[Array, Array]:
-    """Returns `observe` of trials with these features, of a centred trend, under a prior and a mean of its slope a."""
+    """Returns `Trials.observe` for features with a centred trend, under a prior and a mean of its slope a."""
     signal = prior_covariance(features, features, prior)
-    return observe(trials, signal, slope_mean * features.trend, prior.log_noise_var)
+    return trials.observe(signal, slope_mean * features.trend, prior.log_noise_var)
 
 
 def sample_prior(prior: Prior, features: PriorFeatures, key: Array) -> Callable[[PriorFeatures], Array]:
@@ -308,75 +280,3 @@ def sample_prior(prior: Prior, features: PriorFeatures, key: Array) -> Callable[
     feature_sample = prior.sample_features(features.features.shape[-1], feature_key)
     ard = sample_matern52(features.scaled_columns.shape[-1], jnp.exp(prior.log_ard_var), ard_key)
     return lambda new: offset + slope * new.trend + feature_sample(new.features) + ard(new.scaled_columns)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hypothesis(Checked):
-    """A change of a learned prior: the mean of its slope, and factors of its variances. The defaults change nothing.
-
-    Raises `ConfigError` if the weight or the noise factor is not positive, another variance factor is negative, or a
-    number is not finite.
-    """
-
-    weight: Positive[float]
-    """pi_h; weights are divided by their sum."""
-    slope_mean: float = 1.0
-    """Mean of the slope a of the learned trend m: 0 drops the trend, -1 reverses it."""
-    slope_variance_factor: NonNegative[float] = 1.0
-    """Factor of A, the variance of the slope."""
-    feature_variance_factor: NonNegative[float] = 1.0
-    """Factor of G, the variance of the process over learned features."""
-    ard_variance_factor: NonNegative[float] = 1.0
-    """Factor of F, the variance of the process over the columns."""
-    noise_variance_factor: Positive[float] = 1.0
-    """Factor of E, the noise variance."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        infinite = [name for name, value in vars(self).items() if not math.isfinite(value)]
-        if infinite:
-            raise ConfigError(f"{infinite[0]} must be finite, but got {getattr(self, infinite[0])}")
-
-
-HYPOTHESES = (
-    Hypothesis(weight=0.5),
-    Hypothesis(weight=0.1, slope_mean=0.6),
-    Hypothesis(weight=0.1, feature_variance_factor=2.0, ard_variance_factor=4.0),
-    Hypothesis(weight=0.1, feature_variance_factor=0.5, ard_variance_factor=0.5),
-    Hypothesis(weight=0.1, slope_mean=0.0, feature_variance_factor=2.0),
-    Hypothesis(weight=0.05, slope_mean=-1.0),
-    Hypothesis(
-        weight=0.05, slope_mean=0.0, slope_variance_factor=0.0, feature_variance_factor=0.0, ard_variance_factor=20.0
-    ),
-)
-"""In this order: the prior as learned; a weaker trend; more variance of the task's own; less of it; no trend; the
-reversed trend; neither the trend nor the learned features."""
-
-
-class HypothesisArrays(NamedTuple):
-    """H hypotheses as arrays f[H], in the order of the fields of `Hypothesis`; weights and factors as logarithms."""
-
-    log_weight: Array
-    slope_mean: Array
-    log_slope_variance_factor: Array
-    log_feature_variance_factor: Array
-    log_ard_variance_factor: Array
-    log_noise_variance_factor: Array
-
-
-def hypothesis_arrays(hypotheses: Sequence[Hypothesis]) -> HypothesisArrays:
-    """Returns hypotheses as arrays, with weights that sum to one."""
-    weight, slope_mean, *factors = np.array([astuple(hypothesis) for hypothesis in hypotheses]).T
-    with np.errstate(divide="ignore"):  # a variance of zero
-        log_weight, *logs = np.log([weight / weight.sum(), *factors])
-    return HypothesisArrays(*(jnp.asarray(a, jnp.float32) for a in (log_weight, slope_mean, *logs)))
-
-
-def scale_variances(prior: Prior, hypothesis: HypothesisArrays) -> Prior:
-    """Returns a prior with its variances multiplied by the factors of one hypothesis."""
-    return prior._replace(
-        log_slope_var=prior.log_slope_var + hypothesis.log_slope_variance_factor,
-        log_feature_var=prior.log_feature_var + hypothesis.log_feature_variance_factor,
-        log_ard_var=prior.log_ard_var + hypothesis.log_ard_variance_factor,
-        log_noise_var=prior.log_noise_var + hypothesis.log_noise_variance_factor,
-    )

@@ -36,6 +36,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import log_student_t_density
+from dre_jax.gp.task_process import Trials
 from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_on_others
 from dre_jax.methods.hedged_prior.held_out import (
     HeldOutEvidence,
@@ -47,7 +48,6 @@ from dre_jax.methods.hedged_prior.held_out import (
 from dre_jax.methods.hedged_prior.priors import (
     LearnedPrior,
     LearnedPriorConfig,
-    Trials,
     clip_prior,
     covariance_and_residuals,
     history_features,

@@ -10,15 +10,17 @@ from scipy.special import softmax
 from scipy.stats import multivariate_t
 
 from dre_jax.gp import fourier
+from dre_jax.gp.drawn_processes import draw_processes
 from dre_jax.gp.length_scale_prior import generic_prior
-from dre_jax.methods.hedged_prior.common_process import CommonPrior, MultiTaskParams, condition_common
-from dre_jax.methods.hedged_prior.drawn_processes import draw_processes
+from dre_jax.gp.multi_task import MultiTaskParams
+from dre_jax.gp.task_process import TaskHyperpriors, Trials
+from dre_jax.gp.task_processes import TaskProcessConfig
+from dre_jax.methods.hedged_prior.common_process import CommonPrior, condition_common
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
+from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, hypothesis_arrays
 from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, share_with_task
 from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, condition_mixture
-from dre_jax.methods.hedged_prior.priors import Hypothesis, LearnedPriorConfig, Trials, hypothesis_arrays, init
-from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
-from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
+from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, init
 from tests.oracles import in_slots, kumaraswamy, learned_prior, log_augmented_improvement, matern52
 
 CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, degrees_of_freedom=3.5)

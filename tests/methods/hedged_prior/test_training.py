@@ -17,17 +17,11 @@ from dre_jax.data.folds import Folds, make_folds
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.regression import add_noise
+from dre_jax.gp.task_process import Trials
 from dre_jax.methods.hedged_prior import training
 from dre_jax.methods.hedged_prior.hedged_prior import explain_training
 from dre_jax.methods.hedged_prior.held_out import held_out_evidence, uninformed_priors
-from dre_jax.methods.hedged_prior.priors import (
-    LearnedPriorConfig,
-    Trials,
-    clip_prior,
-    history_features,
-    init,
-    prior_covariance,
-)
+from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, clip_prior, history_features, init, prior_covariance
 from dre_jax.methods.hedged_prior.training import PriorTraining, draw_histories, history_loss, train_priors
 from dre_jax.runtime.reports import Progress, listening
 from tests.oracles import compressed_scores, in_slots, learned_prior, matern52

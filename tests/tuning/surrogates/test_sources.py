@@ -11,9 +11,9 @@ from scipy.stats import kendalltau, multivariate_t
 
 from dre_jax import Evaluated, Float, Optimizer, SearchSpace, Space, Surrogate, Task, Trial, past_of
 from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.gp.task_processes import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
-from dre_jax.methods.hedged_prior.priors import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.methods.storage.provenance import versions
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past import studies as past_studies

@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 
-from dre_jax.methods.hedged_prior.fitted_processes import fit_sequence, refit_sizes
-from dre_jax.methods.hedged_prior.task_processes import start_processes
-from tests.methods.hedged_prior.processes import (
+from dre_jax.gp.fitted_processes import fit_sequence, refit_sizes
+from dre_jax.gp.task_processes import start_processes
+from tests.gp.processes import (
     CAPACITY,
     CONFIG,
     FREEDOM,

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import softmax
 from scipy.stats import kstest, norm
 
-from dre_jax.methods.hedged_prior.drawn_processes import draw_processes, select_processes
-from dre_jax.methods.hedged_prior.task_process import TaskProcess, rescale
-from tests.methods.hedged_prior.processes import CAPACITY, FREEDOM, GENERIC, HYPERPRIORS, log_density, trials_of, waves
+from dre_jax.gp.drawn_processes import draw_processes, select_processes
+from dre_jax.gp.task_process import TaskProcess
+from tests.gp.processes import CAPACITY, FREEDOM, GENERIC, HYPERPRIORS, log_density, trials_of, waves
 from tests.oracles import kumaraswamy
 
 select = jax.jit(select_processes, static_argnums=(1, 4))
@@ -38,9 +38,9 @@ def test_a_warp_is_the_distribution_function_of_kumaraswamy():
         zero = jnp.zeros((), jnp.float32)
         at_edges = kumaraswamy(np.clip(x, 1e-6, 1.0 - 1e-6), *shapes)  # where its derivative may be infinite
         process = TaskProcess(jnp.zeros(1), zero, zero, zero, jnp.log(jnp.array(shapes))[:, None])
-        np.testing.assert_allclose(rescale(process, jnp.asarray(x, jnp.float32)), at_edges, atol=5e-3)
+        np.testing.assert_allclose(process.scale_columns(jnp.asarray(x, jnp.float32)), at_edges, atol=5e-3)
         inner = x[1:-1]  # close to an edge, rounding counts
-        warped = rescale(process, jnp.asarray(inner, jnp.float32))
+        warped = process.scale_columns(jnp.asarray(inner, jnp.float32))
         np.testing.assert_allclose(warped, kumaraswamy(inner, *shapes), atol=2e-6)
 
 
@@ -62,6 +62,6 @@ def test_the_evidence_finds_the_column_with_a_cliff():
     selected, log_weight = select(draw_processes(96, GENERIC), 12, trials, jnp.bool_(True), FREEDOM)
     weight = np.asarray(softmax(log_weight))
     edge = jnp.array([[0.0, 0.5], [0.12, 0.5], [0.5, 0.0], [0.5, 0.12]], jnp.float32)
-    at = np.asarray(jax.vmap(lambda process: rescale(process, edge))(selected))
+    at = np.asarray(jax.vmap(lambda process: process.scale_columns(edge))(selected))
     along, across = (np.abs(at[:, i] - at[:, i + 1]).sum(axis=-1) for i in (0, 2))
     assert weight @ np.log(along / across) > 1.0

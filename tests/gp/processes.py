@@ -5,9 +5,8 @@ import numpy as np
 from scipy.stats import multivariate_t, zscore
 
 from dre_jax.gp.length_scale_prior import generic_prior
-from dre_jax.methods.hedged_prior.priors import Trials
-from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
-from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig
+from dre_jax.gp.task_process import TaskHyperpriors, Trials
+from dre_jax.gp.task_processes import TaskProcessConfig
 from tests.oracles import in_slots, kumaraswamy, matern52
 
 COLUMNS, CAPACITY, FREEDOM = 2, 24, 5.0

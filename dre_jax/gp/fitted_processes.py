@@ -21,14 +21,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.gp.length_scale_prior import LengthScalePrior, log_length_scale_prior
-from dre_jax.gp.student import log_student_t_density
-from dre_jax.methods.hedged_prior.priors import Trials
-from dre_jax.methods.hedged_prior.task_process import (
-    LOG_LENGTHSCALE_BOUNDS,
-    LOG_SIGNAL_MEAN,
-    TaskProcess,
-    task_covariance_and_residuals,
-)
+from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, LOG_SIGNAL_MEAN, TaskProcess, Trials
 from dre_jax.optim.quasi_newton import maximise_in_box
 
 _SIGNALS, _NOISES = (-6.0, 2.0), (-18.0, 0.0)
@@ -92,12 +85,7 @@ def _fit(
 
     def objective(vector: Array, trend_weight: Array, prior: LengthScalePrior) -> Array:
         process = _unpack(vector, trend_weight)
-        evidence = log_student_t_density(
-            *task_covariance_and_residuals(process, trials),
-            trials.where,
-            jnp.asarray(degrees_of_freedom, trials.y.dtype),
-        )
-        return evidence + _log_prior_density(prior, process)
+        return process.log_density(trials, degrees_of_freedom) + _log_prior_density(prior, process)
 
     def value_and_gradient(vectors: Array) -> tuple[Array, Array]:
         return jax.vmap(jax.value_and_grad(objective))(vectors, start.trend_weight, prior)

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dre_jax.methods.hedged_prior.task_processes import (
-    TaskProcessConfig,
-    condition_processes,
-    fixed_processes,
-    start_processes,
-)
-from tests.methods.hedged_prior.processes import (
+from dre_jax.gp.task_processes import TaskProcessConfig, condition_processes, fixed_processes, start_processes
+from tests.gp.processes import (
     CAPACITY,
     CONFIG,
     FREEDOM,
@@ -74,7 +69,7 @@ def test_padded_columns_change_nothing():
     np.testing.assert_allclose(wide.log_weight, narrow.log_weight, atol=0.02)  # rounding, with little noise
     new = jnp.asarray(np.random.default_rng(0).random((7, 2)), jnp.float32)
     moments = [
-        jax.vmap(lambda one, rows=rows, trials=trials: one.moments(trials, rows, jnp.zeros(7)))(result.posterior)
+        jax.vmap(lambda one, rows=rows, trials=trials: one.predict(trials, rows, jnp.zeros(7)))(result.posterior)
         for result, rows, trials in (
             (narrow, new, trials_of(x, trend, y)),
             (wide, jnp.pad(new, ((0, 0), (0, 3))), padded),

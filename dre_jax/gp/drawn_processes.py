@@ -16,13 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from dre_jax.gp.length_scale_prior import LengthScalePrior
-from dre_jax.gp.student import log_student_t_density
-from dre_jax.methods.hedged_prior.priors import Trials
-from dre_jax.methods.hedged_prior.task_process import (
-    LOG_LENGTHSCALE_BOUNDS,
-    TaskProcess,
-    task_covariance_and_residuals,
-)
+from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, TaskProcess, Trials
 
 _COMMON_DEVIATION = 0.7  # of a log factor of all length scales
 _SIMILAR = 0.3  # share of the deviation of columns in every second group of draws
@@ -38,13 +32,13 @@ def draw_processes(count: int, prior: LengthScalePrior) -> TaskProcess:
     little between columns. Numbers of a column depend on its position alone, so that padding changes nothing.
     """
     n_columns, dtype = prior.mean.shape[-1], prior.mean.dtype
-    of_process = np.random.default_rng(0).standard_normal((2, count))
-    of_column = [np.random.default_rng([1, column]).standard_normal((3, count)) for column in range(n_columns)]
-    normal = np.stack(of_column, axis=-1)  # f64[3, R, D]
+    process_normal = np.random.default_rng(0).standard_normal((2, count))
+    column_normal = [np.random.default_rng([1, column]).standard_normal((3, count)) for column in range(n_columns)]
+    normal = np.stack(column_normal, axis=-1)  # f64[3, R, D]
     is_warped, is_similar = (np.arange(count) // size % 2 == 1 for size in (1, 2))
     differences = normal[0] * np.where(is_similar, _SIMILAR, 1.0)[:, None]
     warps = _WARP_DEVIATION * np.moveaxis(normal[1:], 0, 1) * is_warped[:, None, None]
-    factors, noises = jnp.asarray(_COMMON_DEVIATION * of_process[0], dtype), jnp.asarray(of_process[1], dtype)
+    factors, noises = jnp.asarray(_COMMON_DEVIATION * process_normal[0], dtype), jnp.asarray(process_normal[1], dtype)
     log_lengthscale = prior.mean[None, :] + prior.deviation[None, :] * jnp.asarray(differences, dtype)
     log_lengthscale = log_lengthscale + factors[:, None]
     zero = jnp.zeros(count, dtype)
@@ -66,22 +60,20 @@ def select_processes(
     processes are selected. After many trials few draws have a weight: the first trials, in the order of evaluation,
     select 2 S draws, and the evidence of the later trials is theirs.
     """
-    freedom = jnp.asarray(degrees_of_freedom, trials.y.dtype)
 
     def evidence_of(processes: TaskProcess, trials: Trials) -> Array:
         def log_evidence(process: TaskProcess) -> Array:
-            moments = task_covariance_and_residuals(process, trials)
-            return jnp.where(has_spread, log_student_t_density(*moments, trials.where, freedom), 0.0)
+            return jnp.where(has_spread, process.log_density(trials, degrees_of_freedom), 0.0)
 
         return jax.vmap(log_evidence)(processes)
 
-    first = jax.tree.map(lambda field: field[:_SCREENING_TRIALS], trials)
-    evidence = evidence_of(processes, first)
+    screening_trials = jax.tree.map(lambda field: field[:_SCREENING_TRIALS], trials)
+    evidence = evidence_of(processes, screening_trials)
     total = jax.nn.logsumexp(evidence) - jnp.log(jnp.asarray(len(evidence), evidence.dtype))
     evidence, numbers = lax.top_k(evidence, min(2 * size, len(evidence)))
     processes = jax.tree.map(lambda leaf: leaf[numbers], processes)
     if len(trials.where) > _SCREENING_TRIALS:
-        of_first, evidence = evidence, evidence_of(processes, trials)
-        total = total + jax.nn.logsumexp(evidence) - jax.nn.logsumexp(of_first)
-    most, numbers = lax.top_k(evidence, size)
-    return jax.tree.map(lambda leaf: leaf[numbers], processes), total + jax.nn.log_softmax(most)
+        screening_evidence, evidence = evidence, evidence_of(processes, trials)
+        total = total + jax.nn.logsumexp(evidence) - jax.nn.logsumexp(screening_evidence)
+    evidence, numbers = lax.top_k(evidence, size)
+    return jax.tree.map(lambda leaf: leaf[numbers], processes), total + jax.nn.log_softmax(evidence)
