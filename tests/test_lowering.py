@@ -12,8 +12,9 @@ from jax import export
 from dre_jax import native
 from dre_jax.data import SearchSpace, build_table, bundled
 from dre_jax.data.folds import make_folds
+from dre_jax.gp.source_processes import fit_sources
 from dre_jax.methods import DRE, METHODS
-from dre_jax.methods.baselines.source_processes import fit_sources, source_tasks
+from dre_jax.methods.baselines.source_processes import source_tasks
 from dre_jax.methods.dre import FineTuneConfig, MetaTrainConfig, ModelConfig, init
 from dre_jax.methods.dre.steps import evaluate, start, train
 from dre_jax.methods.hedged_prior.training import descend_priors

@@ -1,7 +1,8 @@
 """Gaussian processes: kernels, factorisations, regression, classification, fits, response scales.
 
 `task_process` has the process of one task with its functions `condition`, `predict`, `sample` and `log_density`,
-`task_processes` a mixture of fixed, fitted and drawn ones, and `multi_task` the process that several tasks share.
+`task_processes` a mixture of fixed, fitted and drawn ones, `multi_task` the process that several tasks share, and
+`source_processes` one process for each past task.
 """
 
 from dre_jax.gp.cholesky import safe_cholesky

@@ -25,8 +25,9 @@ from dre_jax.data import SearchSpace
 from dre_jax.gp.kernels import matern52, squared_distances
 from dre_jax.gp.regression import add_noise, matmul
 from dre_jax.gp.response_scale import best_response, masked_mean, scale_responses
+from dre_jax.gp.source_processes import SourceTasks
 from dre_jax.gp.student import condition_student_t
-from dre_jax.methods.baselines.source_processes import SourceTasks, gather_rows
+from dre_jax.methods.baselines.source_processes import gather_rows
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread

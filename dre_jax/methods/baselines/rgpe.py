@@ -20,14 +20,9 @@ from jax import Array
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fit import fit_gp
 from dre_jax.gp.regression import GPParams, add_noise, gp_posterior, matmul, sample_leave_one_out
+from dre_jax.gp.source_processes import SourceProcesses, joint_posterior, predict_sources
 from dre_jax.methods.baselines.shared import ByResponse, FromSources
-from dre_jax.methods.baselines.source_processes import (
-    SourceProcesses,
-    joint_posterior,
-    misranked_share,
-    misranked_share_left_out,
-    predict_sources,
-)
+from dre_jax.methods.baselines.source_processes import misranked_share, misranked_share_left_out
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.search.history import Candidates, History
 

@@ -10,7 +10,8 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.gp.fit import GPConfig
 from dre_jax.gp.response_scale import best_response, standardise
-from dre_jax.methods.baselines.source_processes import SourceProcesses, SourceTasks, fit_sources, source_tasks
+from dre_jax.gp.source_processes import SourceProcesses, SourceTasks, fit_sources
+from dre_jax.methods.baselines.source_processes import source_tasks
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History

@@ -24,8 +24,9 @@ from dre_jax.gp.fit import fit_gp
 from dre_jax.gp.kernels import epanechnikov
 from dre_jax.gp.regression import gp_posterior, matmul
 from dre_jax.gp.response_scale import best_response, standardise
+from dre_jax.gp.source_processes import SourceProcesses, predict_means
 from dre_jax.methods.baselines.shared import ByResponse, FromSources
-from dre_jax.methods.baselines.source_processes import SourceProcesses, misranked_share, predict_means
+from dre_jax.methods.baselines.source_processes import misranked_share
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Candidates, History

@@ -8,13 +8,9 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.gp import GPConfig, GPParams, fit_gp, gp_posterior, standardise
+from dre_jax.gp.source_processes import predict_means, predict_sources
 from dre_jax.methods.baselines.rgpe import RGPE, ranking_weights
-from dre_jax.methods.baselines.source_processes import (
-    misranked_share,
-    misranked_share_left_out,
-    predict_means,
-    predict_sources,
-)
+from dre_jax.methods.baselines.source_processes import misranked_share, misranked_share_left_out
 from dre_jax.methods.baselines.tst import TAF, TST, predicted_improvements, source_weights
 from dre_jax.search import make_history
 from tests.oracles import log_improvement
