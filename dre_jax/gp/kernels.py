@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 Kernel = Literal["matern52", "squared_exponential"]
@@ -50,6 +51,19 @@ def matern52(squared_distance: Array) -> Array:
     squared_distance = jnp.maximum(squared_distance, _MIN_SQUARED_DISTANCE)
     scaled_distance = jnp.sqrt(5.0 * squared_distance)
     return (1.0 + scaled_distance + 5.0 / 3.0 * squared_distance) * jnp.exp(-scaled_distance)
+
+
+def matern52_of_distance(distance: Any, xp: Any = np) -> Any:
+    """Returns Matern 5/2 at distances f[...] in units of the length scale, with NumPy or JAX as ``xp``.
+
+    Differentiate `matern52` instead: the distance of equal points has no gradient.
+
+    Example:
+      >>> matern52_of_distance(np.array([0.0, 1.0, 5.0])).round(4).tolist()
+      [1.0, 0.524, 0.0008]
+    """
+    scaled_distance = math.sqrt(5.0) * distance
+    return (1.0 + scaled_distance + scaled_distance**2 / 3.0) * xp.exp(-scaled_distance)
 
 
 def squared_exponential(squared_distance: Array) -> Array:

@@ -3,10 +3,20 @@
 from typing import get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF, Matern
 
-from dre_jax.gp.kernels import Kernel, correlation, squared_distances, squared_distances_by_products
+from dre_jax.gp.kernels import (
+    Kernel,
+    correlation,
+    matern52,
+    matern52_of_distance,
+    squared_distances,
+    squared_distances_by_products,
+    squared_exponential,
+)
 
 LENGTHS = (0.05, 0.3, 30.0)
 
@@ -38,3 +48,20 @@ def test_correlations_fall_with_the_distance(kernel):
     assert (np.diff(values) <= 0).all()
     assert values[0] == pytest.approx(1.0)
     assert 0.0 <= values[-1] < 1e-6
+
+
+DISTANCES = np.linspace(0.0, 6.0, 61)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "correlation", "tolerance"),
+    [
+        (Matern(nu=2.5), lambda d: matern52(jnp.asarray(d**2, jnp.float32)), 1e-6),
+        (Matern(nu=2.5), lambda d: matern52_of_distance(jnp.asarray(d, jnp.float32), jnp), 1e-6),
+        (Matern(nu=2.5), matern52_of_distance, 1e-15),
+        (RBF(), lambda d: squared_exponential(jnp.asarray(d**2, jnp.float32)), 1e-6),
+    ],
+)
+def test_correlations_are_those_of_scikit_learn(kernel, correlation, tolerance):
+    expected = kernel(np.zeros((1, 1)), DISTANCES[:, None])[0]
+    np.testing.assert_allclose(correlation(DISTANCES), expected, atol=tolerance)
