@@ -107,13 +107,15 @@ class CommonProcess(NamedTuple):
 
     def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
         """Samples g, c minus its mean times the root of G, of features f[n, D + R] -> f[n] (Matheron's rule)."""
-        prior_key, rest_key = jax.random.split(key)
+        prior_key, residual_key = jax.random.split(key)
         n, is_filled = self.x.shape[-1], self.task >= 0
         prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
-        rest = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
-        lower, _ = safe_cholesky(rest.covariance(self.x, self.task))
+        without_common = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
+        lower, _ = safe_cholesky(without_common.covariance(self.x, self.task))
         observations = prior(self.past.common_columns(self.x))
-        observations = observations + matmul(lower, jax.random.normal(rest_key, observations.shape, observations.dtype))
+        observations = observations + matmul(
+            lower, jax.random.normal(residual_key, observations.shape, observations.dtype)
+        )
         whitened_observations = matmul(self.inverse_factor, jnp.where(is_filled, observations, 0.0))
         scale = jnp.exp(0.5 * self.log_feature_var)
         return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened_observations))
@@ -169,10 +171,10 @@ class CommonFit(NamedTuple):
     params: MultiTaskParams
 
     def without(self, tasks: npt.NDArray[np.int32]) -> tuple[MultiTaskParams, Array, Array, Array]:
-        """Returns the arguments of `condition_on_others` for K groups of tasks that are left out, i32[K, H]."""
+        """Returns the arguments of `condition_without_tasks` for K groups of tasks that are left out, i32[K, H]."""
         x, y, task = self.trials
-        others = np.stack([np.where(np.isin(task, group), -1, task) for group in tasks])
-        return self.params, *jax.device_put((x, y, others))
+        remaining_tasks = np.stack([np.where(np.isin(task, group), -1, task) for group in tasks])
+        return self.params, *jax.device_put((x, y, remaining_tasks))
 
 
 def fit_past_tasks(
@@ -218,6 +220,6 @@ def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -
 
 
 @jit_with_less_effort()
-def condition_on_others(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
+def condition_without_tasks(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
     """Returns `condition_common` of each row of tasks i32[K, R], K in front of each array."""
     return jax.vmap(partial(condition_common, params, x, y))(task)

@@ -75,11 +75,11 @@ def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTabl
 def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
     """Returns the log of the mean likelihood of held-out trials under the priors without past tasks, f64[K, H]."""
     priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
-    n_folds, each = len(folds.task), list[Floats]()
+    n_folds, evidences = len(folds.task), list[Floats]()
     for i in range(priors.log_noise_var.shape[0]):
         prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (n_folds, *a.shape[1:])), priors)
-        each.append(evidence_of_folds(config, prior, folds))
-    return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
+        evidences.append(evidence_of_folds(config, prior, folds))
+    return np.logaddexp.reduce(evidences, axis=0) - np.log(len(evidences))
 
 
 def evidence_of_folds(config: LearnedPriorConfig, priors: Prior, folds: Folds) -> Floats:
@@ -97,10 +97,10 @@ def transfer_weights(
     and counts as ``strength`` tasks.
     """
     by_task = group_by_task(np.stack([*evidence, baseline], axis=-1), task)
-    longest = max(len(one) for one in by_task)
-    even = np.stack([np.resize(one, (longest, one.shape[1])) for one in by_task])
-    before = np.array([*[prior / len(evidence)] * len(evidence), 1.0 - prior])
-    return fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), strength)
+    n_histories = max(map(len, by_task))
+    log_likelihoods = np.stack([np.resize(of_task, (n_histories, of_task.shape[1])) for of_task in by_task])
+    prior_weights = np.array([*[prior / len(evidence)] * len(evidence), 1.0 - prior])
+    return fit_mixture_weights(prior_weights, np.nan_to_num(log_likelihoods, nan=0.0), strength)
 
 
 def uninformed_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:

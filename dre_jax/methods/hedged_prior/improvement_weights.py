@@ -39,25 +39,25 @@ def share_with_task(posterior: MixturePosterior, past_trials: Array) -> Array:
     return _give_share(posterior.log_weight, posterior.n_past, len(posterior.log_weight), n_trials / total)
 
 
-def select_alone(posterior: MixturePosterior, log_weight: Array, every: int) -> Array:
+def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) -> Array:
     """Returns the weights in the expected improvement; in one trial of so many, those of processes without a trend.
 
-    Such trials begin after ``3 * every``, because past tasks help most in the beginning. However well they explain the
+    Such trials begin after ``3 * period``, because past tasks help most in the beginning. However well they explain the
     trials, these were evaluated where they promise most. The evidence cannot say that the task has its best
     configurations elsewhere, unless a trial is evaluated there.
     """
-    if every == 0:
+    if period == 0:
         return log_weight
     has_no_trend = posterior.task_posteriors.process.trend_weight == 0.0
     is_alone = jnp.concatenate([jnp.zeros(posterior.n_past, bool), has_no_trend])
-    alone = jax.nn.log_softmax(jnp.where(is_alone, posterior.log_weight, -jnp.inf))
+    alone_log_weight = jax.nn.log_softmax(jnp.where(is_alone, posterior.log_weight, -jnp.inf))
     number = jnp.sum(posterior.trials.where) + 1
-    return jnp.where((number % every == 0) & (number > 3 * every), alone, log_weight)
+    return jnp.where((number % period == 0) & (number > 3 * period), alone_log_weight, log_weight)
 
 
 def _give_share(log_weight: Array, first: int, last: int, share: Array) -> Array:
     """Returns log weights after a share of all weights went to components ``first`` to before ``last``, by theirs."""
-    before, part, after = jnp.split(log_weight, [first, last])
-    log_rest = jnp.log1p(-share)
-    part = jnp.logaddexp(part + log_rest, jax.nn.log_softmax(part) + jnp.log(share))
-    return jnp.concatenate([before + log_rest, part, after + log_rest])
+    lower, receivers, upper = jnp.split(log_weight, [first, last])
+    log_remainder = jnp.log1p(-share)
+    receivers = jnp.logaddexp(receivers + log_remainder, jax.nn.log_softmax(receivers) + jnp.log(share))
+    return jnp.concatenate([lower + log_remainder, receivers, upper + log_remainder])

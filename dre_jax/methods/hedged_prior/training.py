@@ -37,7 +37,7 @@ from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import log_student_t_density
 from dre_jax.gp.task_process import Trials
-from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_on_others
+from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_without_tasks
 from dre_jax.methods.hedged_prior.held_out import (
     HeldOutEvidence,
     evidence_of_folds,
@@ -152,10 +152,10 @@ class _Training:
         """Returns the state of each group before the first step."""
         count = sum(map(len, self.groups))
         vectors = np.asarray(initial_vectors(self.config, self.folds.table.n_columns, count, key, lengths))
-        first = [vectors[group] for group in self.groups]
-        zeros = [np.zeros_like(one) for one in first]
+        initial = [vectors[group] for group in self.groups]
+        zeros = [np.zeros_like(points) for points in initial]
         return jax.device_put(
-            [Descent(one, Moments(zero, zero), None, one) for one, zero in zip(first, zeros, strict=True)]
+            [Descent(points, Moments(zero, zero), None, points) for points, zero in zip(initial, zeros, strict=True)]
         )
 
     def run(self, states: list[Descent[Array]], first: int, last: int) -> tuple[list[Descent[Array]], Floats]:
@@ -193,8 +193,10 @@ class _Training:
         return _unravel(shapes, members, np), _unravel(shapes, of_folds, np)
 
     def _spans(self, group: Group) -> TaskSpans:
-        both = self.folds.all_tasks, self.folds.train
-        return jax.tree.map(lambda *parts: np.concatenate([np.asarray(part) for part in parts])[group], *both)
+        members_and_folds = self.folds.all_tasks, self.folds.train
+        return jax.tree.map(
+            lambda *parts: np.concatenate([np.asarray(part) for part in parts])[group], *members_and_folds
+        )
 
 
 def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials) -> Array:
@@ -255,13 +257,13 @@ def descend_priors(
 
     def prior_loss(n_trials: Array, prior: LearnedPrior, rows: Array, where: Array) -> Array:
         histories = Trials(table.x[rows], table.response[rows], where)
-        each = jax.vmap(partial(history_loss, config, prior))(histories)
-        return jnp.mean(each) - training.hyperprior / n_trials * log_hyperprior(prior)
+        losses = jax.vmap(partial(history_loss, config, prior))(histories)
+        return jnp.mean(losses) - training.hyperprior / n_trials * log_hyperprior(prior)
 
     def loss(vectors: Array, histories: tuple[Array, Array]) -> Array:
-        each = jax.vmap(prior_loss)(n_trials, _unravel(shapes, vectors), *histories)
+        losses = jax.vmap(prior_loss)(n_trials, _unravel(shapes, vectors), *histories)
         # The gradient of a sum of independent losses is the gradient of each, for any number of priors.
-        return jnp.sum(each) + training.decay * jnp.sum(jnp.where(is_weight, vectors**2, 0.0))
+        return jnp.sum(losses) + training.decay * jnp.sum(jnp.where(is_weight, vectors**2, 0.0))
 
     rates = optax.constant_schedule(training.learning_rate)
     histories = jax.vmap(draw)(numbers)
@@ -335,8 +337,8 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
     checkpoints: list[tuple[LearnedPrior, Floats, Floats]] = []  # members, evidence of folds, losses since the last one
     scores: list[float] = []
     best = 0
-    for before, checkpoint in zip((0, *_CHECKPOINTS), _CHECKPOINTS, strict=False):
-        states, losses = run.run(states, before, checkpoint)
+    for last_checkpoint, checkpoint in zip((0, *_CHECKPOINTS), _CHECKPOINTS, strict=False):
+        states, losses = run.run(states, last_checkpoint, checkpoint)
         members, fold_priors = run.averages(states)
         evidence = evidence_of_folds(config, fold_priors, folds)
         checkpoints.append((members, evidence, losses))
@@ -345,11 +347,11 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
         if len(scores) - 1 - best >= training.patience:
             break
     steps, (members, learned_evidence, _) = _CHECKPOINTS[best], checkpoints[best]
-    every_loss = [losses for *_, losses in checkpoints[: best + 1]]
+    all_losses = [losses for *_, losses in checkpoints[: best + 1]]
     if best == len(_CHECKPOINTS) - 1:
         # If the evidence still increases at the last checkpoint, the members are trained for twice as many steps.
         states, losses = run.run(states[: run.n_member_groups], steps, 2 * steps)
-        steps, members, every_loss = 2 * steps, run.averages(states)[0], [*every_loss, losses]
+        steps, members, all_losses = 2 * steps, run.averages(states)[0], [*all_losses, losses]
     baseline_evidence = uninformed_evidence(config, folds)
     facts = HeldOutEvidence(
         jnp.int32(training.folds),
@@ -358,13 +360,13 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
         jnp.float32(scores[best]),
         jnp.float32(folds.mean_a_trial(baseline_evidence)),
     )
-    start = {"prior": training.transfer_probability, "strength": training.transfer_strength}
-    every_evidence = [learned_evidence]
+    prior_weight = {"prior": training.transfer_probability, "strength": training.transfer_strength}
+    past_evidence = [learned_evidence]
     if common is not None:
-        every_evidence.append(evidence_of_folds(config, condition_on_others(*common.without(folds.task)), folds))
-    *weights, _ = transfer_weights(every_evidence, baseline_evidence, folds.task, **start)
+        past_evidence.append(evidence_of_folds(config, condition_without_tasks(*common.without(folds.task)), folds))
+    *weights, _ = transfer_weights(past_evidence, baseline_evidence, folds.task, **prior_weight)
     share = float(weights[-1] / sum(weights)) if len(weights) > 1 else _EVEN_SHARE
-    return PriorFit(members, jnp.int32(steps), jnp.float32(sum(weights)), share, facts, np.concatenate(every_loss))
+    return PriorFit(members, jnp.int32(steps), jnp.float32(sum(weights)), share, facts, np.concatenate(all_losses))
 
 
 def _compile_evidence(config: LearnedPriorConfig, folds: Folds, common: CommonFit | None) -> None:
@@ -375,6 +377,6 @@ def _compile_evidence(config: LearnedPriorConfig, folds: Folds, common: CommonFi
     if common is not None:
 
         def evidence(table: TaskTable, held_out: HeldOut, *trials: Any) -> None:
-            held_out_evidence(config, condition_on_others(*trials), table, held_out)
+            held_out_evidence(config, condition_without_tasks(*trials), table, held_out)
 
         compile_ahead(evidence, folds.table, folds.held_out, *common.without(folds.task))
