@@ -1,9 +1,8 @@
-"""Processes of the task whose hyperparameters are drawn from the generic prior: those of highest evidence predict.
+"""Processes of a task whose hyperparameters are drawn from the generic prior: those of highest evidence predict.
 
-Fits of few trials overfit, and three fixed length scales do not know which columns count, how the response varies near
-an edge, or how much of it is noise. Draws do, if there are enough of them: the trials' evidence p(y | theta_r) of R
-draws weighs them (importance sampling from the prior), and the S draws of most evidence predict in place of all, with
-the weight of all,
+Fits of few trials overfit. Three fixed length scales do not know which columns count, how the response varies near an
+edge, or how much of it is noise. Some of many draws do. The trials' evidence p(y | theta_r) weighs R draws (importance
+sampling from the prior). The S draws of most evidence predict in place of all draws, and have the weight of all,
 
     sum over r of p(y | theta_r) / R.
 """
@@ -56,9 +55,9 @@ def select_processes(
 ) -> tuple[TaskProcess, Array]:
     """Returns the S of R processes with most evidence, and the logarithms of their weights, f[S].
 
-    The weights sum to that of all. Where responses are equal (not ``has_spread``), the evidence is 1, and the first
-    processes are selected. After many trials few draws have a weight: the first trials, in the order of evaluation,
-    select 2 S draws, and the evidence of the later trials is theirs.
+    The weights sum to the weight of all R processes. If all responses are equal (not ``has_spread``), the evidence is
+    1, and the first processes are selected. After many trials few draws have a weight. The first trials, in the order
+    of evaluation, therefore select 2 S draws, and all trials weigh these.
     """
 
     def evidence_of(processes: TaskProcess, trials: Trials) -> Array:

@@ -1,13 +1,13 @@
 """Fits of processes to the trials of a task, and the score of a fitted process by its predictions.
 
-The likelihood of a fitted process is too high, because it is fitted to the same trials. A fitted process is therefore
-scored by its predictions (prequential analysis, Dawid 1984): it is fitted again whenever the history has grown by three
-tenths (from 64 trials on by a half), and the last fit scores the trials since, given those before,
+The likelihood of a fitted process is too high, because it is fitted to the same trials. Its predictions therefore score
+it (prequential analysis, Dawid 1984). The process is fitted again whenever the history has grown by three tenths (from
+64 trials on by a half). The trials after a fit have their density given the trials before it,
 
-    log p(y) = sum over i of log p(y_{n_i + 1 .. n_{i+1}} | y_{1 .. n_i}, theta_i),
+    log p(y) = sum over i of log p(y_{n_i + 1 .. n_{i+1}} | y_{1 .. n_i}, theta_i).
 
-which is comparable to the marginal likelihood of processes with fixed hyperparameters. Each fit starts from the last
-one, so that a few steps are enough.
+This score is comparable to the marginal likelihood of processes with fixed hyperparameters. Each fit starts from the
+last one, so that a few steps are enough.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from dre_jax.methods.hedged_prior.mixture import MixturePosterior
 
 
 def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array, n_past: int = 0) -> Array:
-    """Returns log weights of which a share went to the fixed processes of the task, which have little noise.
+    """Returns log weights after the fixed processes of the task, which have little noise, got a share of all weights.
 
-    Few trials cannot tell a fast variation from noise. A mixture that takes most of the variance of the responses for
-    noise expects improvement nowhere near the best trials, and suggests what it knows least of. ``interpolation`` times
-    the noise's share of the variance therefore goes to the fixed processes (an epsilon-contamination of the mixture;
-    Berger and Berliner 1986).
+    Few trials cannot distinguish a fast variation from noise. If a mixture explains most of the variance of the
+    responses by noise, it expects no improvement near the best trials, and suggests the regions it knows least. The
+    share is ``interpolation`` times the noise's share of the variance (an epsilon-contamination of the mixture; Berger
+    and Berliner 1986).
 
     Args:
       config: of the processes of the task, of which the fixed ones are first.
@@ -28,11 +28,11 @@ def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array
 
 
 def share_with_task(posterior: MixturePosterior, past_trials: Array) -> Array:
-    """Returns the weights after one or two past tasks, whose trials count as as many of the task's own, f[J H + C + K].
+    """Returns log weights f[J H + C + K] after the processes of the task got the share n / (n + ``past_trials``).
 
-    Of one past task, which no other confirms, the learned priors are less certain than their evidence for the trials
-    says: a fast variation of the task, for example, is noise to them. The processes of the task therefore have, besides
-    their weights, the share n / (n + ``past_trials``) after n trials.
+    n is the number of trials. The rule is for one or two past tasks: no other task confirms what the learned priors
+    say, so these priors are less certain than their evidence says. For example, they explain a fast variation of the
+    task by noise.
     """
     n_trials = jnp.sum(posterior.trials.where, dtype=posterior.log_weight.dtype)
     total = jnp.maximum(n_trials + past_trials.astype(n_trials.dtype), 1.0)
@@ -40,11 +40,11 @@ def share_with_task(posterior: MixturePosterior, past_trials: Array) -> Array:
 
 
 def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) -> Array:
-    """Returns the weights in the expected improvement; in one trial of so many, those of processes without a trend.
+    """Returns the log weights, or those of the processes without a trend in one of ``period`` trials.
 
-    Such trials begin after ``3 * period``, because past tasks help most in the beginning. However well they explain the
-    trials, these were evaluated where they promise most. The evidence cannot say that the task has its best
-    configurations elsewhere, unless a trial is evaluated there.
+    The first such trial comes after ``3 * period`` trials, because past tasks help most in the beginning. Past tasks
+    decide where trials are evaluated, so the trials cannot show that the best configurations are elsewhere. These
+    trials can. With a period of 0 there are none.
     """
     if period == 0:
         return log_weight
@@ -56,7 +56,7 @@ def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) ->
 
 
 def _give_share(log_weight: Array, first: int, last: int, share: Array) -> Array:
-    """Returns log weights after a share of all weights went to components ``first`` to before ``last``, by theirs."""
+    """Returns log weights after components ``first`` to ``last - 1`` got a share of all weights, each by its weight."""
     lower, receivers, upper = jnp.split(log_weight, [first, last])
     log_remainder = jnp.log1p(-share)
     receivers = jnp.logaddexp(receivers + log_remainder, jax.nn.log_softmax(receivers) + jnp.log(share))
