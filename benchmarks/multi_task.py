@@ -19,7 +19,8 @@ from scipy.stats import zscore
 
 from dre_jax.data import Results, Task, add_trace, list_spaces, load_space, write_results
 from dre_jax.data.tasks import unit_scale
-from dre_jax.methods.baselines.source_processes import SourceTasks, source_tasks
+from dre_jax.gp.source_processes import SourceTasks
+from dre_jax.methods.baselines.source_processes import source_tasks
 from dre_jax.search.acquisition import log_expected_improvement
 
 ROWS, STEPS = 40, 100

@@ -6,8 +6,9 @@ import math
 from typing import Any, Literal
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
+
+from dre_jax.runtime.arrays import namespace
 
 Kernel = Literal["matern52", "squared_exponential"]
 """Names of kernels in configurations."""
@@ -53,8 +54,8 @@ def matern52(squared_distance: Array) -> Array:
     return (1.0 + scaled_distance + 5.0 / 3.0 * squared_distance) * jnp.exp(-scaled_distance)
 
 
-def matern52_of_distance(distance: Any, xp: Any = np) -> Any:
-    """Returns Matern 5/2 at distances f[...] in units of the length scale, with NumPy or JAX as ``xp``.
+def matern52_of_distance(distance: Any) -> Any:
+    """Returns Matern 5/2 at distances f[...] in units of the length scale, of NumPy or JAX.
 
     Differentiate `matern52` instead: the distance of equal points has no gradient.
 
@@ -63,7 +64,7 @@ def matern52_of_distance(distance: Any, xp: Any = np) -> Any:
       [1.0, 0.524, 0.0008]
     """
     scaled_distance = math.sqrt(5.0) * distance
-    return (1.0 + scaled_distance + scaled_distance**2 / 3.0) * xp.exp(-scaled_distance)
+    return (1.0 + scaled_distance + scaled_distance**2 / 3.0) * namespace(distance).exp(-scaled_distance)
 
 
 def squared_exponential(squared_distance: Array) -> Array:

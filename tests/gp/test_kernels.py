@@ -57,7 +57,7 @@ DISTANCES = np.linspace(0.0, 6.0, 61)
     ("kernel", "correlation", "tolerance"),
     [
         (Matern(nu=2.5), lambda d: matern52(jnp.asarray(d**2, jnp.float32)), 1e-6),
-        (Matern(nu=2.5), lambda d: matern52_of_distance(jnp.asarray(d, jnp.float32), jnp), 1e-6),
+        (Matern(nu=2.5), lambda d: matern52_of_distance(jnp.asarray(d, jnp.float32)), 1e-6),
         (Matern(nu=2.5), matern52_of_distance, 1e-15),
         (RBF(), lambda d: squared_exponential(jnp.asarray(d**2, jnp.float32)), 1e-6),
     ],

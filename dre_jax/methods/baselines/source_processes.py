@@ -9,7 +9,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.gp.response_scale import standardise
-from dre_jax.gp.source_processes import SourceTasks as SourceTasks  # `dre_jax.tuning` imports it from here
+from dre_jax.gp.source_processes import SourceTasks
 
 
 def draw_task_rows(meta: SearchSpace, rows: int, key: Array) -> list[np.ndarray]:

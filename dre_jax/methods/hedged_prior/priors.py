@@ -31,8 +31,7 @@ from dre_jax.checks import AboveTwo, Checked, Layers, Positive
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
 from dre_jax.gp.response_scale import ResponseScale, masked_mean
-from dre_jax.gp.task_process import OFFSET_VAR
-from dre_jax.gp.task_process import Trials as Trials  # `dre_jax.tuning.past.studies` imports it from here
+from dre_jax.gp.task_process import OFFSET_VAR, Trials
 from dre_jax.nn import mlp
 
 _BOUNDS = {

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.gp.kernels import matern52_of_distance
 from dre_jax.gp.student import log_t_density
-from dre_jax.tuning.suggestion.signal import matern52
 from dre_jax.tuning.trials.responses import REACH
 
 Floats = npt.NDArray[np.float64]
@@ -173,4 +173,4 @@ def _factors(columns: Floats) -> Iterator[Floats]:
     """Yields the Cholesky factor f64[n, n] of the covariance of each process, which has an unknown mean."""
     distance = np.sqrt(np.sum((columns[:, None] - columns[None]) ** 2, axis=2) / columns.shape[1])
     for length in _LENGTHSCALES:
-        yield np.linalg.cholesky(1.0 + matern52(distance / length) + _NOISE_VAR * np.eye(len(columns)))
+        yield np.linalg.cholesky(1.0 + matern52_of_distance(distance / length) + _NOISE_VAR * np.eye(len(columns)))

@@ -22,11 +22,10 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
-from dre_jax.gp.student import log_student_t_density
-from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, gather_rows, misranked_share
-from dre_jax.methods.hedged_prior.priors import Trials
-from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcess, task_covariance_and_residuals
-from dre_jax.methods.hedged_prior.task_processes import TaskProcessConfig, fixed_processes
+from dre_jax.gp.source_processes import SourceTasks
+from dre_jax.gp.task_process import TaskHyperpriors, TaskProcess, Trials
+from dre_jax.gp.task_processes import TaskProcessConfig, fixed_processes
+from dre_jax.methods.baselines.source_processes import draw_task_rows, gather_rows, misranked_share
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import History
 from dre_jax.space.space import Space
@@ -195,10 +194,9 @@ def _kendall(predictions: Array, level: Array, where: Array) -> Array:
 
 def _log_density(processes: TaskProcess, trials: Trials) -> Array:
     """Returns the log of the mean density of the trials over processes, a scalar."""
-    degrees = jnp.asarray(_DEGREES_OF_FREEDOM, trials.y.dtype)
 
     def log_density(process: TaskProcess) -> Array:
-        return log_student_t_density(*task_covariance_and_residuals(process, trials), trials.where, degrees)
+        return process.log_density(trials, _DEGREES_OF_FREEDOM)
 
     log_densities = jax.vmap(log_density)(processes)
     return jax.nn.logsumexp(log_densities) - jnp.log(len(log_densities))

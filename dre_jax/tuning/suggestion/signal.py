@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.gp.kernels import matern52_of_distance
 from dre_jax.gp.lapack import cholesky, solve_lower
 from dre_jax.gp.student import log_t_density
 from dre_jax.runtime.arrays import loop_while, namespace, special
@@ -101,7 +102,7 @@ class _Evidence(NamedTuple):
         lengths, coordinates, log_weights = map(xp.asarray, length_scales(self.apart.shape[-1]))
         coordinate = coordinates[i]
         distance = xp.where(coordinate < 0, self.together, self.apart[:, :, xp.maximum(coordinate, 0)])
-        correlation = matern52(distance / lengths[i].astype(dtype))
+        correlation = matern52_of_distance(distance / lengths[i].astype(dtype))
         matrix = share * correlation + (1.0 - share) * xp.eye(len(self.targets), dtype=dtype)
         return self.of(matrix) + log_weights[i].astype(dtype)
 
@@ -132,9 +133,3 @@ def length_scales(n_parts: int) -> tuple[Floats, npt.NDArray[np.int32], Floats]:
     halves = [len(LENGTHS) if i < 0 else len(COORDINATE_LENGTHS) * n_parts for i in coordinates]
     log_weights = [math.log(0.5 / count / len(SHARES)) for count in halves]
     return np.array(lengths), np.array(coordinates, np.int32), np.array(log_weights)
-
-
-def matern52(distance: Any) -> Any:
-    """Returns the correlation at distances f[...] in units of the length scale."""
-    scaled = math.sqrt(5.0) * distance
-    return (1.0 + scaled + scaled**2 / 3.0) * namespace(distance).exp(-scaled)
