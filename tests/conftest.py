@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -149,10 +149,14 @@ def quiet_optuna():
         yield
 
 
+def space_filling_suggestion(config, *args, **options):
+    return suggest_point(replace(config, reports=False), *args, is_start=True, **options)
+
+
 @pytest.fixture
 def even_points(monkeypatch):
     """Suggestions are evenly spread points: a method would be compiled for every new space."""
-    monkeypatch.setattr(engine, "suggest_point", partial(suggest_point, is_start=True))
+    monkeypatch.setattr(engine, "suggest_point", space_filling_suggestion)
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ class Slope(NamedTuple):
     """Log weights fall with the only coordinate."""
 
     decides: bool = False
+    applies: bool = True
 
     def log_weight(self, points):
         return -3.0 * points[:, 0]

@@ -249,7 +249,7 @@ class Engine:
             raise undefined_values(self._method)
         spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
         improvement: Any = None if proposals.improvement is None or not spread else spread * proposals.improvement
-        return proposals._replace(improvement=improvement)
+        return proposals._replace(points=proposals.points.astype(np.float64), improvement=improvement)
 
     def _is_allowed(self, points: np.ndarray) -> np.ndarray:
         """Returns which points f[n, P] the rules allow, bool[n]; so they do for the configurations there.

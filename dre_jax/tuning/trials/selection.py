@@ -20,7 +20,7 @@ def spaced_slots(where: Any, most: Any, size: int) -> tuple[Any, Any]:
 
     Example:
       >>> [part.tolist() for part in spaced_slots(np.array([True, True, False, True, True]), 3, 4)]
-      [[0, 1, 4, 0], [True, True, True, False]]
+      [[0, 3, 4, 0], [True, True, True, False]]
     """
     xp = namespace(where)
     total = xp.sum(where, dtype=np.int32)

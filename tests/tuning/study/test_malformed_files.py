@@ -6,7 +6,6 @@ Suggestions are even points here, so that nothing is compiled.
 import copy
 import json
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from dre_jax.space.descriptors import from_descriptor
 from dre_jax.space.json_format import from_json, to_json
 from dre_jax.tuning.command.history_csv import read_history
 from dre_jax.tuning.engine import engine
-from dre_jax.tuning.suggestion.suggest import suggest_point
+from tests.conftest import space_filling_suggestion
 from tests.tuning.conftest import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:the range of a hyperparameter should be:dre_jax.errors.DataWarning")
@@ -112,7 +111,7 @@ def damaged_studies(draw):
 @pytest.fixture(autouse=True, scope="module")
 def even_points_alone():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "suggest_point", partial(suggest_point, is_start=True))
+        patch.setattr(engine, "suggest_point", space_filling_suggestion)
         yield
 
 
