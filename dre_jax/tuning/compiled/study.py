@@ -13,7 +13,8 @@ from dre_jax.space.sobol import ScrambledWords, expand_points
 from dre_jax.suggest.proposals import Proposals, SuggestionInputs
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.suggestion.beliefs import belief_weights
-from dre_jax.tuning.suggestion.feasibility import outcome_capacity, outcomes_of, propose_feasible
+from dre_jax.tuning.suggestion.feasibility import propose_feasible
+from dre_jax.tuning.suggestion.outcomes import outcome_capacity, outcomes_of
 from dre_jax.tuning.suggestion.record import StudyRecord
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState

@@ -37,7 +37,8 @@ from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.precision import with_precision
 from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.past.studies import MAX_STUDIES, PastStudies
-from dre_jax.tuning.suggestion.feasibility import FIT_TRIALS, FITTING, fit_slots
+from dre_jax.tuning.suggestion.feasibility import FITTING
+from dre_jax.tuning.suggestion.outcomes import FIT_TRIALS, fit_slots
 from dre_jax.tuning.trials.selection import select_trials
 from dre_jax.tuning.trials.trial import Trial
 

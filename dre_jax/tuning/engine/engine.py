@@ -36,13 +36,14 @@ from dre_jax.tuning.engine.prediction_scale import choose_scale
 from dre_jax.tuning.engine.predictions import HistoryFit, Prediction, fit_responses, predict_mixture
 from dre_jax.tuning.objectives.criterion import Surrogates, criterion_of, search_space, surrogates_by_objective
 from dre_jax.tuning.suggestion.beliefs import belief_weights, log_densities
-from dre_jax.tuning.suggestion.feasibility import capped_responses, outcome_capacity, outcomes_of, propose_feasible
+from dre_jax.tuning.suggestion.feasibility import propose_feasible
+from dre_jax.tuning.suggestion.outcomes import outcome_capacity, outcomes_of
 from dre_jax.tuning.suggestion.record import StudyRecord, study_history
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, state_capacity
 from dre_jax.tuning.suggestion.suggest import PointSuggestion, suggest_point
 from dre_jax.tuning.trials.encoding import EncodedTrials, ParamsEncoder, encode_trials, with_value
 from dre_jax.tuning.trials.objectives import Objectives, find_objective, objectives_of, values_of
-from dre_jax.tuning.trials.responses import clip_responses
+from dre_jax.tuning.trials.responses import capped_responses, clip_responses
 from dre_jax.tuning.trials.selection import check_numbers, select_trials
 from dre_jax.tuning.trials.trial import Trial
 

@@ -74,6 +74,19 @@ def violation_of(trial: Any) -> float:
     return float(sum(value for value in (getattr(trial, "constraints", None) or {}).values() if value > 0))
 
 
+def capped_responses(responses: npt.NDArray[np.float64], feasible: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Returns responses f64[n], higher is better; the best one is that of the best feasible trial.
+
+    The improvement is then one on this trial for every method. Better responses of infeasible trials become the next
+    lower number. Without a feasible trial, the responses are unchanged.
+    """
+    mask = np.asarray(feasible, bool)
+    if mask.all() or not mask.any():
+        return responses
+    best = responses[mask].max()
+    return np.where(mask, responses, np.minimum(responses, np.nextafter(best, -np.inf)))
+
+
 def rank_infeasible_last(
     responses: npt.NDArray[np.float64], violations: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:

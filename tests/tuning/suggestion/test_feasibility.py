@@ -9,9 +9,11 @@ from scipy.stats import norm, zscore
 from dre_jax.search import Capabilities
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine.engine import Engine
-from dre_jax.tuning.suggestion.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, outcomes_of
+from dre_jax.tuning.suggestion.feasibility import fit_feasibility
+from dre_jax.tuning.suggestion.outcomes import FIT_TRIALS, outcomes_of
 from dre_jax.tuning.suggestion.state import StudyState
 from dre_jax.tuning.trials.objectives import objectives_of
+from dre_jax.tuning.trials.responses import capped_responses
 from tests.gp.test_classification import log_probability
 from tests.known_methods import RISING, Valued
 from tests.known_trials import complete_trial, failed_trials

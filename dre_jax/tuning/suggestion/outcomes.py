@@ -1,0 +1,157 @@
+"""Outcomes of trials, as the model of failures and constraints reads them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dre_jax.runtime.arrays import namespace
+from dre_jax.suggest.suggester import coarse_capacity_for
+from dre_jax.tuning.suggestion.information import feasible_trials
+from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
+from dre_jax.tuning.trials.selection import select_rows, slots
+
+FIT_TRIALS = 64
+"""Maximum number of trials that hyperparameters are fitted to; the processes are conditioned on all."""
+_MAX_RATIO = 1e6
+"""Maximum ratio of a constraint and its median size."""
+
+
+class Outcomes(NamedTuple):
+    """Trials that have ended, C slots, and K constraints of each."""
+
+    points: Any
+    """f[C, P], points of the unit cube."""
+    labels: Any
+    """f[C], 1 for success and -1 for failure; None if no trial failed."""
+    slot_mask: Any
+    """bool[C]: the filled slots."""
+    values: Any
+    """f[K, C], standardised constraints, lower is better; 0 without a value."""
+    where: Any
+    """bool[K, C]: slots with a value of the constraint."""
+    bounds: Any
+    """f[K]: values up to the bound are feasible."""
+    fit_slots: Any
+    """i32[`FIT_TRIALS`]: slots that hyperparameters are fitted to."""
+    decides: Any
+    """bool: no trial is feasible yet."""
+    applies: Any
+    """bool: whether a trial failed, or there are constraints."""
+
+
+class _EndedTrials(NamedTuple):
+    """Trials in N slots: those with a value or pending, then the failed ones."""
+
+    points: Any
+    """f[N, P]"""
+    counts: Any
+    """bool[N]: the slots whose outcome counts."""
+    failed: Any
+    """bool[N]"""
+    constraints: Any
+    """f[N, K], NaN where unknown."""
+
+
+def outcomes_of(config: StudyConfig, state: StudyState, capacity: int) -> Outcomes | None:
+    """Returns the outcomes of a study's trials in a number of slots, None without constraints and failures.
+
+    Failures are ignored unless ``config.failure_model``. If there are too many trials for the slots, outcomes are those
+    near the best, and others.
+    """
+    learns_failures = config.failure_model and len(state.failures) > 0
+    if state.constraints is None and not learns_failures:
+        return None
+    xp, dtype = namespace(state.points), state.points.dtype
+    decides = xp.zeros((), bool) if state.constraints is None else ~xp.any(feasible_trials(state))
+    trials = _ended_trials(state, decides, learns_failures=learns_failures)
+    rows, n = select_rows(-_distance_from_best(state, trials.points), trials.counts, capacity)
+    rows = xp.pad(rows, (0, max(capacity - len(rows), 0)))[:capacity]
+    rows, filled = xp.minimum(rows, len(trials.points) - 1), slots(capacity) < n
+    values, bounds = _standardise(xp.where(filled[:, None], trials.constraints[rows], xp.nan))
+    finite = xp.isfinite(values)
+    labels = xp.where(filled & trials.failed[rows], -1.0, 1.0).astype(dtype)
+    return Outcomes(
+        xp.where(filled[:, None], trials.points[rows], 0.0),
+        labels if learns_failures else None,
+        filled,
+        xp.where(finite, values, 0.0).T,
+        finite.T,
+        bounds,
+        fit_slots(n, xp),
+        decides,
+        applies=(state.n_failed > 0) | xp.asarray(state.constraints is not None),
+    )
+
+
+def _ended_trials(state: StudyState, decides: Any, *, learns_failures: bool) -> _EndedTrials:
+    """Returns the trials that have ended.
+
+    Before the first feasible trial, when the model alone decides, constraints of the running trials are imputed by the
+    median, so that parallel trials stay apart.
+    """
+    xp, numbers = namespace(state.points), slots(len(state.points))
+    counts, constraints = numbers < state.n, xp.zeros((len(numbers), 0), state.points.dtype)
+    if state.constraints is not None:
+        medians = _medians(state.constraints, counts)
+        constraints = xp.where(counts[:, None], state.constraints, medians[None, :])
+    counts = counts | (decides & (numbers < state.n + state.n_pending))
+    if not learns_failures:
+        return _EndedTrials(state.points, counts, xp.zeros(len(numbers), bool), constraints)
+    has_failed = slots(len(state.failures)) < state.n_failed
+    unknown = xp.full((len(state.failures), constraints.shape[1]), xp.nan, constraints.dtype)
+    return _EndedTrials(
+        xp.concatenate([state.points, state.failures]),
+        xp.concatenate([counts, has_failed]),
+        xp.concatenate([xp.zeros(len(numbers), bool), has_failed]),
+        xp.concatenate([constraints, unknown]),
+    )
+
+
+def _distance_from_best(state: StudyState, points: Any) -> Any:
+    """Returns the maximum distances f[N] of points f[N, P] from the best trial, or from the middle without any."""
+    xp, has_value = namespace(points), slots(len(state.points)) < state.n
+    best = state.points[xp.argmax(xp.where(has_value, state.responses, -xp.inf))]
+    return xp.max(xp.abs(points - xp.where(state.n > 0, best, 0.5)[None, :]), axis=1)
+
+
+def outcome_capacity(config: StudyConfig, n: int) -> int:
+    """Returns the slots of the outcomes of n trials: few numbers, as each is another program to compile."""
+    return min(coarse_capacity_for(n), max(config.max_history, FIT_TRIALS))
+
+
+def fit_slots(n: Any, xp: Any = np) -> Any:
+    """Returns the slots i32[`FIT_TRIALS`] that hyperparameters are fitted to: all of a few, or evenly spaced ones."""
+    spacing = xp.maximum((n - 1) / (FIT_TRIALS - 1), 1.0)
+    return xp.round(slots(FIT_TRIALS).astype(spacing.dtype) * spacing).astype(np.int32)
+
+
+def _medians(values: Any, where: Any) -> Any:
+    """Returns the medians f[K] of the finite values f[n, K] in slots bool[n]; NaN without any."""
+    xp = namespace(values)
+    finite = where[:, None] & xp.isfinite(values)
+    n = xp.sum(finite, axis=0, dtype=np.int32)
+    ordered = xp.sort(xp.where(finite, values, xp.inf), axis=0)
+    ends = [
+        xp.take_along_axis(ordered, xp.clip(i, 0, len(values) - 1)[None, :], axis=0)[0] for i in ((n - 1) // 2, n // 2)
+    ]
+    return xp.where(n > 0, 0.5 * (ends[0] + ends[1]), xp.nan)
+
+
+def _standardise(constraints: Any) -> tuple[Any, Any]:
+    """Returns constraints f[n, K] without far outliers, standardised, and where 0 is on that scale, f[K].
+
+    NaN stays. Sizes are in units of their median, so that signs stay, and are compressed.
+    """
+    xp = namespace(constraints)
+    finite = xp.isfinite(constraints)
+    sizes = xp.where(finite, xp.abs(constraints), 0.0)
+    largest = xp.max(sizes, axis=0, initial=0.0)
+    typical = _medians(xp.where(finite, sizes, xp.nan), xp.ones(len(sizes), bool))
+    unit = xp.where(typical > 0, typical, xp.where(largest > 0, largest, 1.0))
+    values = xp.arcsinh(xp.clip(constraints / unit[None, :], -_MAX_RATIO, _MAX_RATIO))
+    finite = xp.isfinite(values)
+    n = xp.maximum(xp.sum(finite, axis=0, dtype=values.dtype), 1.0)
+    mean = xp.sum(xp.where(finite, values, 0.0), axis=0) / n
+    deviation = xp.sqrt(xp.sum(xp.where(finite, (values - mean[None, :]) ** 2, 0.0), axis=0) / n)
+    deviation = xp.where(deviation > 0, deviation, 1.0)
+    return (values - mean[None, :]) / deviation[None, :], -mean / deviation
