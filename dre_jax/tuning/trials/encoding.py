@@ -26,8 +26,7 @@ class ParamsEncoder:
     def __init__(self, space: Space) -> None:
         """Creates an encoder with an empty cache."""
         self._space = space
-        # By the identity of the configuration, whose entry keeps it from being reused.
-        self._cache: dict[int, tuple[Mapping[str, Any], EncodedParams]] = {}
+        self._cache: dict[tuple[Any, ...], EncodedParams] = {}
 
     @property
     def n_parts(self) -> int:
@@ -35,16 +34,23 @@ class ParamsEncoder:
         return len(self._space)
 
     def encode(self, params: Mapping[str, Any]) -> EncodedParams:
-        """Returns an encoded configuration, which must not change. Raises `DataError` if it is invalid."""
-        entry = self._cache.get(id(params))
-        if entry is not None:
-            return entry[1]
-        point = self._space.point(params)
-        encoded_params = EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
-        if len(self._cache) >= _MAX_ENCODINGS:
-            self._cache.clear()
-        self._cache[id(params)] = params, encoded_params
+        """Returns an encoded configuration. Raises `DataError` if it is invalid."""
+        # With the types: the choices 1, 1.0 and True are equal and differ.
+        key = (*params.items(), *map(type, params.values()))
+        try:
+            encoded_params = self._cache.get(key)
+        except TypeError:  # a list, for example: no configuration of any space
+            return self._encode(params)
+        if encoded_params is None:
+            encoded_params = self._encode(params)
+            if len(self._cache) >= _MAX_ENCODINGS:
+                self._cache.clear()
+            self._cache[key] = encoded_params
         return encoded_params
+
+    def _encode(self, params: Mapping[str, Any]) -> EncodedParams:
+        point = self._space.point(params)
+        return EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
 
 
 class EncodedTrials(NamedTuple):
