@@ -72,7 +72,7 @@ class Surrogate:
     metric: str | None = None
     """Name of the past values, if they have one."""
     path: str | None = None
-    """Folder of the checkpoint that the surrogate was last saved to, or loaded from."""
+    """Folder of the checkpoint of a surrogate that `load` or `save` returned."""
     studies: PastStudies | None = None
     """Some rows of the past studies, for `sources`; None if it was trained on tables, or ships."""
     constrained: bool = False
@@ -293,11 +293,14 @@ class Surrogate:
         past = self.past_in(space, absent=absent, renamed=renamed)
         return Surrogate.fit(past, method=self.method, seed=self.facts.get("seed", 0), quiet=quiet)
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
+    def save(self, folder: str | os.PathLike[str]) -> Surrogate:
         """Writes the surrogate as a checkpoint; an existing one is replaced in one step.
 
         Args:
           folder: of the checkpoint; or one small file, if the name ends in ``.npz``.
+
+        Returns:
+          The surrogate with the folder as its `path`, which files of its studies then name.
 
         Raises:
           CheckpointError: if it cannot be written.
@@ -324,7 +327,7 @@ class Surrogate:
                 extra_arrays={} if studies is None else studies.arrays(),
             ),
         )
-        object.__setattr__(self, "path", os.path.abspath(folder))
+        return replace(self, path=os.path.abspath(folder))
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, space: Space | None = None) -> Surrogate:

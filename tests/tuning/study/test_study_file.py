@@ -157,8 +157,9 @@ def test_a_study_keeps_the_surrogate(study, tmp_path):
     optimizer = Optimizer(surrogate=surrogate, direction="maximize")
     optimizer.save(study)
     assert_refused(study, "pass surrogate=the one that it had, or surrogate=None to continue without")
-    surrogate.save(tmp_path / "surrogate")
-    optimizer.save(study)
+    saved = surrogate.save(tmp_path / "surrogate")
+    assert (surrogate.path, saved.path, saved.fingerprint) == (None, str(tmp_path / "surrogate"), surrogate.fingerprint)
+    Optimizer.load(study, saved).save(study)
     assert json.loads(study.read_text())["surrogate"]["configuration"]["prior.steps"] == "7"
     assert_refused(study, f"pass surrogate=Surrogate.load('{tmp_path / 'surrogate'}'), or surrogate=None")
     loaded = Surrogate.load(tmp_path / "surrogate")
