@@ -37,12 +37,10 @@ from dre_jax.methods.dre.steps import start
 from dre_jax.methods.dre.training_checkpoint import ResumableTraining
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.registry import METHODS
-from dre_jax.runtime import kept_programs
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.search import SearchTask
 from dre_jax.search.acquisition import ACQUISITIONS
 from dre_jax.tuning.engine import engine
-from dre_jax.tuning.past.readers import READERS
 from dre_jax.tuning.suggestion.suggest import suggest_point
 
 # A pytest plugin may have imported JAX before the environment was set.
@@ -130,13 +128,11 @@ def left_by_kills(tmp_path):
 
 @pytest.fixture
 def registries():
-    """Leaves the registries of methods, losses, acquisition functions, readers and backends as they were."""
-    tables = (METHODS, LOSSES, ACQUISITIONS, READERS)
-    before, lists = [dict(table) for table in tables], (BACKENDS, kept_programs._outside)
-    contents = [list(one) for one in lists]
+    """Leaves the tables of methods, losses, acquisition functions and backends as they were."""
+    tables = (METHODS, LOSSES, ACQUISITIONS)
+    before, backends = [dict(table) for table in tables], list(BACKENDS)
     yield
-    for one, content in zip(lists, contents, strict=True):
-        one[:] = content
+    BACKENDS[:] = backends
     for table, content in zip(tables, before, strict=True):
         table.clear()
         table.update(content)

@@ -6,7 +6,7 @@ which its lists are drawn.
 
 from dre_jax.losses.functions import listmle, listnet, mean_squared_error, ranknet, subset_regression
 from dre_jax.losses.order import PositionWeights, RankedList, position_weights, rank_sorted
-from dre_jax.losses.registry import LOSSES, Loss, register_loss
+from dre_jax.losses.registry import LOSSES, Loss
 
 __all__ = [
     "LOSSES",
@@ -19,6 +19,5 @@ __all__ = [
     "position_weights",
     "rank_sorted",
     "ranknet",
-    "register_loss",
     "subset_regression",
 ]

@@ -39,13 +39,16 @@ _FOLDER = "programs"
 _DEVICE = "jax_default_device"
 
 
-_outside: list[str] = []
-"""Dependencies of programs of this process that their names do not describe."""
+_conditions: list[Callable[[], bool]] = []
+"""Conditions under which the names of programs describe all that the programs depend on."""
 
 
-def depend_on(name: str) -> None:
-    """Keeps no further programs: they may depend on a function from outside, and only its name is described."""
-    _outside.append(name)
+def keep_while(condition: Callable[[], bool]) -> None:
+    """Keeps programs only while a condition holds: that they contain no function from outside of the library.
+
+    Only the name of such a function would be described, which stays where its file is edited.
+    """
+    _conditions.append(condition)
 
 
 class _Entry(NamedTuple):
@@ -99,7 +102,8 @@ class KeptPrograms:
         path = None
         with contextlib.suppress(TypeError):
             text = f"{self._name} {describe(static)} {form}"
-            if " at 0x" not in text and not _outside:  # no object without a description
+            is_described = " at 0x" not in text  # no object without a description
+            if is_described and all(condition() for condition in _conditions):
                 path = folder / _FOLDER / hashlib.sha256(f"{text} {_surroundings()}".encode()).hexdigest()
         if path is not None:
             with contextlib.suppress(Exception):  # absent, damaged, or of another machine or user: compiled again

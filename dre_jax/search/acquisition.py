@@ -15,7 +15,7 @@ from jax import Array, lax
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
 from dre_jax.runtime.jit import jit_eager_calls
-from dre_jax.runtime.kept_programs import depend_on
+from dre_jax.runtime.kept_programs import keep_while
 from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -188,10 +188,12 @@ def register_acquisition(name: str, acquisition: Acquisition) -> None:
     """
     if not isinstance(acquisition, Acquisition):
         raise ConfigError(f"acquisition function {name!r} must be Acquisition(fn, scale=...), but got {acquisition!r}")
-    if name not in ACQUISITIONS:
-        depend_on(name)
     if ACQUISITIONS.setdefault(name, acquisition) != acquisition:
         raise ConfigError(f"an acquisition function must have a name of its own, but {name!r} is registered already")
+
+
+_own = dict(ACQUISITIONS)
+keep_while(lambda: _own == ACQUISITIONS)
 
 
 EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")

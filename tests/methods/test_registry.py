@@ -9,11 +9,10 @@ from dre_jax import ConfigError, DataError, SearchSpace
 from dre_jax.losses import LOSSES
 from dre_jax.losses.order import PositionWeights
 from dre_jax.methods import METHODS, find
-from dre_jax.methods.dre.backends import register_backend
 from dre_jax.methods.dre.model.model_config import Context
 from dre_jax.methods.registry import ALIASES, real_name
 from dre_jax.search.acquisition import ACQUISITIONS, Acquisition, register_acquisition
-from dre_jax.tuning.past.readers import find_reader, register_reader
+from dre_jax.tuning.past.readers import find_reader
 from tests.error_messages import raises_line
 
 PAPER_METHODS = {
@@ -93,12 +92,9 @@ MEAN = Acquisition(lambda config, mean, deviation, incumbent: -mean, scale="line
         (register_acquisition, ("ei", MEAN), "'ei' is registered already"),
         (register_acquisition, ("theirs", MEAN.fn), r"must be Acquisition\(fn, scale=...\), but got <function"),
         (Acquisition, (MEAN.fn, "cubic"), "must be one of log, linear, but got 'cubic'"),
-        (register_reader, ("csv", print), "'csv' is registered already"),
-        (register_reader, ("theirs", 3), "must be a function, but got 3"),
         (find_reader, ("cvs",), r"optuna, csv, surrogate or file.py:function, but got 'cvs' \(did you mean csv\?"),
-        (register_backend, (3,), r"must be Backend\(platform, why_not, take_steps\), but got 3"),
     ],
 )
-def test_what_cannot_be_registered(register, arguments, message):
+def test_what_cannot_be_registered_or_found(register, arguments, message):
     with pytest.raises(ConfigError, match=message):
         register(*arguments)

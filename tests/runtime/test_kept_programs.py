@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dre_jax.losses import LOSSES
+from dre_jax.methods.dre.backends import BACKENDS
 from dre_jax.runtime.kept_programs import KeptPrograms, describe
 from dre_jax.runtime.progress import say_reports, show_reports
 from dre_jax.runtime.reports import listening, report_progress, report_result
-from dre_jax.search import Acquisition, register_acquisition
+from dre_jax.search.acquisition import ACQUISITIONS, Acquisition, register_acquisition
 from dre_jax.suggest.candidates import CandidateConfig
 from tests.processes import run_python
 
@@ -144,11 +146,25 @@ def test_functions_that_a_name_cannot_tell_apart_are_not_kept(tmp_path, module):
 
 def test_nothing_is_kept_that_may_depend_on_a_function_from_outside(make, tmp_path, registries):
     """Its name stays where its file is edited: a later process would get the program of before."""
-    register_acquisition("theirs", Acquisition(lambda config, mean, deviation, incumbent: -mean, scale="linear"))
+    theirs = Acquisition(lambda config, mean, deviation, incumbent: -mean, scale="linear")
+    additions = (
+        lambda: register_acquisition("theirs", theirs),
+        lambda: LOSSES.update(theirs=LOSSES["listmle"]),
+        lambda: BACKENDS.insert(0, BACKENDS[0]),
+    )
     new, traced = make
-    for programs in (new(), new()):
-        np.testing.assert_array_equal(programs(tmp_path, *ARRAYS, 2).first, [1.0, 2.0, 5.0])
-    assert traced == [2, 2]
+    for add in additions:
+        add()
+        for programs in (new(), new()):
+            np.testing.assert_array_equal(programs(tmp_path, *ARRAYS, 2).first, [1.0, 2.0, 5.0])
+        assert traced == [2, 2]
+        traced.clear()
+        ACQUISITIONS.pop("theirs", None)
+        LOSSES.pop("theirs", None)
+        del BACKENDS[:-2]
+    new()(tmp_path, *ARRAYS, 2)
+    new()(tmp_path, *ARRAYS, 2)
+    assert traced == [2]  # kept again: none is left
 
 
 def test_settings_are_part_of_the_name(make, tmp_path):

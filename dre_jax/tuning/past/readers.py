@@ -22,20 +22,6 @@ READERS: dict[str, PastReader] = {"optuna": from_studies, "csv": from_csv}
 """Readers by name; `dre_jax.tuning.surrogates` adds that of a saved surrogate."""
 
 
-def register_reader(name: str, reader: PastReader) -> None:
-    """Adds a reader to `READERS`.
-
-    Raises `ConfigError` if the name belongs to another reader, or ``reader`` cannot be called.
-
-    Example:
-      >>> register_reader("csv", from_csv)  # the same again: nothing changes
-    """
-    if not callable(reader):
-        raise ConfigError(f"reader {name!r} must be a function, but got {reader!r}")
-    if READERS.setdefault(name, reader) is not reader:
-        raise ConfigError(f"a reader must have a name of its own, but {name!r} is registered already")
-
-
 def find_reader(name: str) -> PastReader:
     """Returns the reader of a name, `package.module:function` or `path/to/file.py:function`.
 

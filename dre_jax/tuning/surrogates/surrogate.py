@@ -32,7 +32,7 @@ from dre_jax.search.method import Method, decisions_of
 from dre_jax.space.json_format import to_json
 from dre_jax.space.space import Params, Space
 from dre_jax.summaries import summary
-from dre_jax.tuning.past.readers import register_reader
+from dre_jax.tuning.past.readers import READERS
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of, start_design
 from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
@@ -392,4 +392,4 @@ def _read_past(source: str, space: Space) -> Past:
     return Surrogate.load(source).past_in(space)
 
 
-register_reader("surrogate", _read_past)
+READERS["surrogate"] = _read_past

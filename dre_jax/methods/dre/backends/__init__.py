@@ -5,6 +5,7 @@ the others: `cpu` (the C++ of `dre_jax.native`) and `cuda` (a kernel in CUDA C++
 support its steps. The device on which it runs selects one of them.
 """
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,21 +13,19 @@ from typing import Any, NamedTuple
 from jax import Array, lax
 
 from dre_jax import native
-from dre_jax.errors import ConfigError
 from dre_jax.methods.dre.backends import cpu, cuda
 from dre_jax.methods.dre.backends.reference import scan
 from dre_jax.methods.dre.backends.reference.request import SampledLists, StepRequest
 from dre_jax.methods.dre.backends.reference.scan import Carry
 from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.optim.adam import StepSizes
-from dre_jax.runtime.kept_programs import depend_on
+from dre_jax.runtime.kept_programs import keep_while
 
 __all__ = [
     "BACKENDS",
     "Backend",
     "Carry",
     "StepRequest",
-    "register_backend",
     "request_of",
     "scan",
     "take_steps",
@@ -67,20 +66,11 @@ BACKENDS = [
         _native_label,
     ),
 ]
-"""All backends but the scan. The first one of a platform that takes the steps computes them."""
+"""All backends but the scan. The first one of a platform that takes the steps computes them, in
+programs that are not compiled yet."""
 
 
-def register_backend(backend: Backend) -> None:
-    """Adds a backend, which comes before all others for its platform, for programs that are not compiled yet.
-
-    Raises:
-      ConfigError: for anything but a `Backend`.
-    """
-    if not isinstance(backend, Backend):
-        raise ConfigError(f"a backend must be Backend(platform, why_not, take_steps), but got {backend!r}")
-    if backend not in BACKENDS:
-        BACKENDS.insert(0, backend)
-        depend_on(backend.platform)
+keep_while(partial(operator.eq, BACKENDS, list(BACKENDS)))
 
 
 def take_steps(

@@ -27,7 +27,7 @@ def member_losses(
             support = Support(x[member_lists.support], response[member_lists.support], member_lists.support_where)
             return member_scores(model, params, support, x[member_lists.query])
 
-        return jnp.mean(LOSSES[loss].fn(jax.vmap(scores)(lists), lists.ranked_list))
+        return jnp.mean(LOSSES[loss](jax.vmap(scores)(lists), lists.ranked_list))
 
     axis = None if len(lists.support) == 1 else 0
     lists = jax.tree.map(lambda a: a[0], lists) if axis is None else lists
