@@ -139,6 +139,26 @@ def registries():
 
 
 @pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs a distribution with a module and entry points, `install(name, source, group, {point: object})`."""
+    modules = []
+
+    def installs(name, source, group, points):
+        folder, lines = tmp_path / "site-packages", [f"{point} = {name}:{value}" for point, value in points.items()]
+        information = folder / f"{name}-1.0.dist-info"
+        information.mkdir(parents=True)
+        (folder / f"{name}.py").write_text(source)
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (information / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]))
+        monkeypatch.syspath_prepend(folder)
+        modules.append(name)
+
+    yield installs
+    for name in modules:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
 def quiet_optuna():
     """No line a trial."""
     with optuna_logs_at("ERROR"):

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from dre_jax.data.columns import Column
-from dre_jax.methods import METHODS
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_fitted, load_fitted
 from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint
 from dre_jax.methods.entries.settings import leaves, to_text
+from dre_jax.methods.registry import companion_of
 
 
 def info(
@@ -49,7 +49,7 @@ def _lines(folder: Path, checkpoint: FittedMethod) -> Iterator[tuple[str, str]]:
     yield "search space", f"{checkpoint.space}, {checkpoint.n_columns} columns"
     if direction := checkpoint.extra.get("tuning", {}).get("direction"):
         yield "direction", f"{direction} {checkpoint.extra['tuning'].get('metric') or 'the past values'}"
-    companion, step = METHODS[checkpoint.name].companion, TrainingCheckpoint(folder).latest_step()
+    companion, step = companion_of(checkpoint.name), TrainingCheckpoint(folder).latest_step()
     if not has_fitted(folder):
         yield from _training(folder)
     elif companion is not None and step:

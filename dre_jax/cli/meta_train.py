@@ -17,13 +17,14 @@ from dre_jax.data import SearchSpace, list_spaces, load_space
 from dre_jax.data.columns import read_descriptor
 from dre_jax.data.raw_columns import fixed_descriptor
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.methods import METHODS, find
+from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import has_ensemble, has_fitted, load_fitted
 from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_ensembles, meta_train_method
 from dre_jax.methods.dre.many_spaces import gains_side_by_side
 from dre_jax.methods.dre.trainer import TrainingProgress
 from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint
 from dre_jax.methods.entries.settings import parse
+from dre_jax.methods.registry import companion_of, register_foreign
 from dre_jax.runtime.distributed import wait
 from dre_jax.runtime.processes import is_first, share
 from dre_jax.runtime.progress import Bar
@@ -137,6 +138,7 @@ class MetaTrain(options.OnDevices):
     def _methods(self) -> dict[str, Method]:
         """Returns the method and its companion, which is first, since it says how far it is."""
         entry = find(self.method)
+        register_foreign(entry)
         names = ("steps", "lists_per_step", "patience", "evaluate_every")
         training: dict[str, Any] = {"preset": self.preset, "training": {name: getattr(self, name) for name in names}}
         method = configure_training(entry, parse(self.settings or []), **training)
@@ -266,7 +268,7 @@ def _closing_lines(folder: Path) -> str:
     """Returns the content of a search space's checkpoint, and the decisions of the training."""
     checkpoint = load_fitted(folder, with_params=False)
     parts = [f"{checkpoint.name} fitted to {len(checkpoint.facts['tasks'])} tasks"] if has_fitted(folder) else []
-    companion = METHODS[checkpoint.name].companion
+    companion = companion_of(checkpoint.name)
     facts = checkpoint.facts if companion is None else load_fitted(folder, ensemble=True, with_params=False).facts
     if "losses" in facts:
         step, loss, validation = facts["losses"]

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from dre_jax.methods import METHODS, Entry, find
+from dre_jax.methods import Entry, find
 from dre_jax.methods.entries.settings import leaves, to_text
 from dre_jax.methods.foreign import arguments_by_name
-from dre_jax.methods.registry import ALIASES, load_entry_points
+from dre_jax.methods.registry import ALIASES, known_entries
 
 
 def methods(
@@ -19,10 +19,9 @@ def methods(
     if name is not None:
         _print_settings(find(name))
         return
-    load_entry_points()
     rows = [("name", "transfer", "runs on", "needs", "what it is", "paper")]
     aliases = {method: f" ({alias})" for alias, method in ALIASES.items()}
-    for entry in METHODS.values():
+    for entry in known_entries():
         needs = "core" if entry.extra is None else f"dre_jax[{entry.extra}]"
         transfer = "yes" if entry.transfer else "no"
         name = entry.name + aliases.get(entry.name, "")

@@ -15,7 +15,7 @@ from dre_jax.hpob.host_runs import RunSource
 from dre_jax.hpob.plan import FinishedRun, PendingRuns, Plan, Run
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import has_ensemble, load_fitted
-from dre_jax.methods.registry import entry_for
+from dre_jax.methods.registry import entry_for, register_foreign
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
 from dre_jax.search.method import Method, learns_from_past
@@ -34,6 +34,8 @@ class CompiledRunner:
         assert not isinstance(plan.method, type)
         method = plan.method
         self._entry = entry = find(method) if isinstance(method, str) else entry_for(method, plan.label)
+        if isinstance(method, str):
+            register_foreign(entry)
         if plan.checkpoints is not None and not entry.transfer:
             message = f"{entry.name} reads no checkpoints: it learns nothing from past tasks"
             warnings.warn(message, DataWarning, stacklevel=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import jax
@@ -16,6 +16,7 @@ from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
 from dre_jax.runtime.jit import jit_eager_calls
 from dre_jax.runtime.kept_programs import keep_while
+from dre_jax.runtime.plug_ins import load_plug_in, plug_ins
 from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -38,17 +39,17 @@ class AcquisitionConfig:
 
     kind: str = "lcb"
     """One of `ACQUISITIONS`: lower confidence bound, expected improvement (the paper's), probability of improvement, or
-    mean rank alone."""
+    mean rank alone; or the name of an entry point."""
     beta: float = 1.0
     """Deviations that the confidence bound takes off the mean rank."""
 
     def __post_init__(self) -> None:
-        one_of("acquisition", self.kind, ACQUISITIONS)
+        find_acquisition(self.kind)
 
     @property
     def function(self) -> Acquisition:
         """The acquisition function of this kind."""
-        return ACQUISITIONS[self.kind]
+        return find_acquisition(self.kind)
 
 
 def log_expected_improvement(mean: Any, deviation: Any, incumbent: Any, xp: Any = jnp) -> Any:
@@ -172,7 +173,9 @@ ACQUISITIONS: dict[str, Acquisition] = {
     "lcb": Acquisition(lambda config, mean, deviation, incumbent: -(mean - config.beta * deviation), scale="linear"),
     "mean_rank": Acquisition(lambda config, mean, deviation, incumbent: -mean, scale="linear"),
 }
-"""Acquisition functions by name."""
+"""Acquisition functions by name: those of the library, and those that `register_acquisition` has added."""
+
+_GROUP = "dre_jax.acquisitions"
 
 
 def register_acquisition(name: str, acquisition: Acquisition) -> None:
@@ -192,8 +195,34 @@ def register_acquisition(name: str, acquisition: Acquisition) -> None:
         raise ConfigError(f"an acquisition function must have a name of its own, but {name!r} is registered already")
 
 
+def find_acquisition(name: str) -> Acquisition:
+    """Returns the acquisition function of a name: one of `ACQUISITIONS`, or of an entry point.
+
+    The object of an entry point of the group `dre_jax.acquisitions` is an `Acquisition`.
+
+    Raises:
+      ConfigError: for an unknown name; the message has the known names. For an entry point that cannot be loaded, or is
+        no `Acquisition`.
+
+    Example:
+      >>> find_acquisition("mean_rank").scale
+      'linear'
+    """
+    return ACQUISITIONS[name] if isinstance(name, str) and name in ACQUISITIONS else _load_installed(name)
+
+
+@cache
+def _load_installed(name: str) -> Acquisition:
+    """Returns the acquisition function of an entry point; raises as `find_acquisition`."""
+    acquisition = load_plug_in(_GROUP, name, Acquisition, "acquisition function")
+    if acquisition is None:
+        names = (*ACQUISITIONS, *plug_ins(_GROUP))
+        raise ConfigError(f"acquisition must be one of {', '.join(names)}, but got {name!r}")
+    return acquisition
+
+
 _own = dict(ACQUISITIONS)
-keep_while(lambda: _own == ACQUISITIONS)
+keep_while(lambda: _own == ACQUISITIONS and not _load_installed.cache_info().currsize)
 
 
 EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")

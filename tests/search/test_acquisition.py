@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from dre_jax.errors import ConfigError
+from dre_jax.runtime import kept_programs
+from dre_jax.search import acquisition
 from dre_jax.search.acquisition import (
+    ACQUISITIONS,
     UNDEFINED_INDEX,
     AcquisitionConfig,
     acquire_by_rank,
@@ -16,6 +20,7 @@ from dre_jax.search.acquisition import (
     pick,
 )
 from tests import oracles
+from tests.error_messages import raises_line
 
 log_ei = jax.jit(log_expected_improvement)
 by_rank = jax.jit(acquire_by_rank, static_argnums=0)
@@ -132,3 +137,48 @@ def test_log_expected_improvement_and_its_gradient_from_end_to_end(x64):
     for values, exact, tolerance in zip(result, expected, (1e-8, 1e-8) if x64 else (2e-5, 2e-4), strict=True):
         assert values.dtype == (np.float64 if x64 else np.float32)
         np.testing.assert_allclose(values, exact, rtol=tolerance, atol=tolerance)
+
+
+PACKAGE = """
+from dre_jax.search import Acquisition
+THEIRS = Acquisition(lambda config, mean, deviation, incumbent: config.beta - mean, scale="linear")
+"""
+
+
+def are_programs_kept():
+    return all(condition() for condition in kept_programs._conditions)
+
+
+@pytest.fixture
+def installed(install):
+    """A package with an acquisition function "theirs", which no test before has loaded."""
+    acquisition._load_installed.cache_clear()
+    points = {"theirs": "THEIRS", "number": "__name__", "missing": "NOTHING"}
+    install("their_functions", PACKAGE, "dre_jax.acquisitions", points)
+    yield
+    acquisition._load_installed.cache_clear()
+
+
+def test_an_acquisition_function_of_an_installed_package(installed):
+    """No look-up registers it, and no program with it is kept, since its file may be edited."""
+    before, were_kept = dict(ACQUISITIONS), are_programs_kept()
+    config = AcquisitionConfig(kind="theirs", beta=3.0)
+    values = acquire_by_response(config, jnp.array([1.0, 2.0]), jnp.ones(2), jnp.float32(0.0))
+    assert values.tolist() == [4.0, 5.0]  # beta minus the cost, which is minus the response
+    assert (were_kept, are_programs_kept()) == (True, False)
+    assert before == ACQUISITIONS
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("number", "their_functions:__name__ must be an Acquisition, but is 'their_functions'"),
+        ("missing", "their_functions:NOTHING cannot be loaded: AttributeError"),
+        ("their", "acquisition must be one of ei, pi, lcb, mean_rank, missing, number, theirs, but got 'their'"),
+        (3, "but got 3"),
+    ],
+)
+def test_unknown_acquisition_functions(installed, kind, message):
+    with raises_line(ConfigError, message):
+        AcquisitionConfig(kind=kind)
+    assert are_programs_kept()

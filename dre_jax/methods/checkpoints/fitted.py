@@ -23,9 +23,10 @@ from dre_jax.methods.checkpoints.parameters import abstract_params, check_storab
 from dre_jax.methods.dre.model.model_config import ModelConfig
 from dre_jax.methods.dre.training_checkpoint import STEPS, TrainingCheckpoint, columns_from_json
 from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.entries.settings import config_to_json
 from dre_jax.methods.foreign import is_foreign
-from dre_jax.methods.registry import METHODS, registered_entry
+from dre_jax.methods.registry import companion_of, registered_entry
 from dre_jax.methods.storage.archive import is_archive, read_archive, write_archive
 from dre_jax.methods.storage.provenance import check_version, differences
 from dre_jax.methods.storage.steps import Steps
@@ -37,7 +38,8 @@ def has_ensemble(method: Any) -> bool:
     """Returns whether a method trains a ranking ensemble: `model` and `training` are its configuration.
 
     Example:
-      >>> [has_ensemble(METHODS[name].default) for name in ("dre", "dre-ri", "fsbo")]
+      >>> from dre_jax.methods import find
+      >>> [has_ensemble(find(name).default) for name in ("dre", "dre-ri", "fsbo")]
       [True, False, False]
     """
     configs = getattr(method, "model", None), getattr(method, "training", None)
@@ -156,8 +158,7 @@ def _fitted_step(folder: str | Path, ensemble: bool) -> int | None:
     step = steps.latest()
     if step is None or not ensemble or not (Path(folder) / STEPS).is_dir():
         return step
-    name = steps.metadata(step).get("method")
-    return None if name in METHODS and METHODS[name].companion is not None else step
+    return step if companion_of(str(steps.metadata(step).get("method"))) is None else None
 
 
 def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod:
@@ -176,14 +177,14 @@ def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod
         learned = {"params": training.load(metadata).params} if with_params else {}
         losses = {"losses": metadata["history"][-1]} if metadata["history"] else {}
         metadata["facts"] |= {"step": metadata["step"], "best_step": metadata["best_step"], **losses}
-    name = _check_name(metadata["method"], folder)
-    method = METHODS[name].restore(metadata["configuration"])
+    entry = _entry_of(str(metadata["method"]), folder)
+    method = entry.restore(metadata["configuration"])
     if arrays:
         extra = {path.removeprefix(_EXTRA): array for path, array in arrays.items() if path.startswith(_EXTRA)}
         tree = restore({"params": abstract_params(method, metadata["columns"]), "extra": extra}, arrays)
         learned = {"params": tree["params"], "extra_arrays": tree["extra"]}
     return FittedMethod(
-        name=name,
+        name=entry.name,
         method=method,
         space=metadata["space"],
         n_columns=metadata["columns"],
@@ -194,9 +195,11 @@ def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod
     )
 
 
-def _check_name(name: Any, folder: str | Path) -> str:
-    if registered_entry(str(name)) is None:  # a name in a file must not import anything but an entry point
+def _entry_of(name: str, folder: str | Path) -> Entry:
+    entry = registered_entry(name)
+    if entry is None:  # a name in a file must not import anything but an entry point
         rule = f"the checkpoint in {folder} is of a method that this version does not know, {name!r}"
-        outside = ": load it first, by --method or dre_jax.methods.find" if is_foreign(str(name)) else ""
+        remedy = f": pass it as --method, or call register(find({name!r})) of dre_jax.methods first"
+        outside = remedy if is_foreign(name) else ""
         raise CheckpointError(f"{rule}{outside}")
-    return str(name)
+    return entry

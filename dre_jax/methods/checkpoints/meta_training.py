@@ -22,7 +22,7 @@ from dre_jax.methods.dre.trainer import MetaTrainingResult, TrainingProgress
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.entries.settings import Settings, config_to_json, leaves
-from dre_jax.methods.registry import METHODS
+from dre_jax.methods.registry import companion_of
 from dre_jax.methods.start_configurations import start_rows
 from dre_jax.methods.storage.provenance import check_same_training, provenance
 from dre_jax.search.method import Method, decisions_of
@@ -162,7 +162,7 @@ def _is_done(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, A
     """Returns whether a folder holds all that a method learns. Raises `CheckpointError` as `_is_complete`."""
     meta.require_train_tasks()
     # Until a method is fitted its folder may hold its companion alone.
-    exists = fitted.has_checkpoint(folder) if METHODS[name].companion is None else fitted.has_fitted(folder)
+    exists = fitted.has_checkpoint(folder) if companion_of(name) is None else fitted.has_fitted(folder)
     if exists and _is_complete(name, method, meta, facts, folder):
         return True
     check_configuration(name, method)

@@ -11,7 +11,7 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods.entries.settings import config_to_json, configure
-from dre_jax.methods.registry import METHODS
+from dre_jax.methods.registry import registered_entry
 from dre_jax.methods.storage.trees import flatten, restore
 from dre_jax.search.method import CapableMethod, Method, capabilities_of
 
@@ -35,8 +35,6 @@ def abstract_params(method: Method, n_columns: int) -> Any:
 
 def check_storable(name: str, method: Method, params: Any, n_columns: int) -> None:
     """Raises `CheckpointError` if a checkpoint would not restore a method and what it learned."""
-    if name not in METHODS:
-        raise CheckpointError(f"a method must be registered, but got {name!r}")
     check_configuration(name, method)
     leaves = jax.tree.leaves(params)
     for leaf in leaves:
@@ -54,10 +52,12 @@ def check_storable(name: str, method: Method, params: Any, n_columns: int) -> No
 
 
 def check_configuration(name: str, method: Any) -> None:
-    """Raises `CheckpointError` if a configuration is not the same after it has been JSON."""
-    default: Any = METHODS[name].default
+    """Raises `CheckpointError` if a configuration is not the same after it has been JSON, or its method has no name."""
+    entry = registered_entry(name)
+    if entry is None:
+        raise CheckpointError(f"a method must be registered, but got {name!r}")
     try:
-        if configure(default, config_to_json(method), name=name) == method:
+        if configure(entry.default, config_to_json(method), name=name) == method:
             return
         reason = "it has classes that the method's default does not have"
     except (TypeError, ValueError, ConfigError) as error:

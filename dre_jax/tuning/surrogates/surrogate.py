@@ -21,7 +21,7 @@ from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
-from dre_jax.methods.registry import entry_of
+from dre_jax.methods.registry import entry_of, register_foreign
 from dre_jax.methods.storage.provenance import provenance
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
@@ -177,6 +177,7 @@ class Surrogate:
         entry = find(method) if isinstance(method, str) else entry_of(method)
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
+        register_foreign(entry)
         for message in (describe_exclusions(past), describe_changes(past)):
             if message:
                 warnings.warn(message, DataWarning, stacklevel=2)

@@ -1,8 +1,6 @@
-"""What a method declares is checked when it is registered, with one error."""
+"""What a method declares is checked when it is looked up or registered, with one error."""
 
-import sys
 from dataclasses import dataclass, fields, replace
-from importlib.metadata import EntryPoint, EntryPoints
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -13,10 +11,10 @@ import pytest
 from jax import Array
 
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
-from dre_jax.methods import METHODS, Entry, RandomSearch, find, register, registry
+from dre_jax.methods import METHODS, Entry, RandomSearch, find, register
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable
 from dre_jax.methods.entries.settings import config_to_json
-from dre_jax.methods.registry import entry_of, load_entry_points
+from dre_jax.methods.registry import entry_of, known_entries
 from dre_jax.search import Candidates, Capabilities, make_history
 from dre_jax.search.method import CAPABILITY_FUNCTIONS, as_history_fit, decisions_of, value
 from dre_jax.tuning import Evaluated, Float, Space, Surrogate, past_of
@@ -183,27 +181,74 @@ def test_the_entry_and_the_configuration_of_a_registered_method():
         METHODS["dre"].free,
     )
     assert not entry_of(find("dre").make({"transfer": False})).transfer
-    assert entry_of(Mean()).name in METHODS
+    assert entry_of(Mean()) is ENTRY
 
 
-def test_entry_points(monkeypatch):
-    module = SimpleNamespace(ENTRY=ENTRY)
-    monkeypatch.setitem(sys.modules, "their_package", module)
-    values = {"mean": "their_package:ENTRY", "missing": "their_package:NOTHING", "other": "their_package:ENTRY"}
-    installed = EntryPoints(EntryPoint(name, value, "dre_jax.methods") for name, value in values.items())
-    monkeypatch.setattr(registry, "entry_points", installed.select)
-    assert find("mean") is ENTRY
+PACKAGE = """
+from tests.methods.entries.test_entry import ENTRY, Mean
+from dataclasses import dataclass, replace
+
+@dataclass(frozen=True, kw_only=True)
+class Median(Mean):
+    pass
+
+MEDIAN = replace(ENTRY, name="median", default=Median(), transfer=True)
+"""
+
+
+def test_entry_points(install, tmp_path):
+    """Of a distribution that is installed; no look-up registers anything."""
+    points = {"median": "MEDIAN", "missing": "NOTHING", "other": "MEDIAN", "number": "__name__"}
+    install("their_package", PACKAGE, "dre_jax.methods", points)
+    before = dict(METHODS)
+    entry = find("median")
+    assert (entry.name, type(entry.default).__module__) == ("median", "their_package")
+    assert entry_of(entry.make({"scale": 2.0})).name == "median"
     with pytest.raises(ConfigError, match=r"their_package:NOTHING .*AttributeError"):
         find("missing")
-    with pytest.raises(ConfigError, match=r"'other', .*Entry\(name='mean'"):
+    with pytest.raises(ConfigError, match=r"'other', .*Entry\(name='median'"):
         find("other")
+    with pytest.raises(ConfigError, match="their_package:__name__ must be an Entry, but is 'their_package'"):
+        find("number")
     with pytest.raises(ConfigError, match=r"did you mean missing\?"):
         find("misssing")
-    METHODS.pop("mean")
     with pytest.warns(DataWarning) as caught:
-        load_entry_points()
-    assert len(caught) == 2
-    assert "mean" in METHODS
+        names = [entry.name for entry in known_entries()]
+    assert len(caught) == 3
+    assert names == [*before, "median"]
+    Surrogate.fit(PAST, method="median").save(tmp_path / "one")
+    assert type(Surrogate.load(tmp_path / "one").method) is type(entry.default)
+    assert before == METHODS
+
+
+def test_two_packages_with_one_name(install):
+    for package in ("their_package", "another_package"):
+        install(package, PACKAGE, "dre_jax.methods", {"median": "MEDIAN"})
+    with raises_line(ConfigError, "another_package:MEDIAN must have a name of its own, but their_package:MEDIAN"):
+        find("median")
+
+
+def test_a_look_up_registers_nothing(tmp_path):
+    (tmp_path / "mean.py").write_text(f"from {__name__} import Mean\n")
+    before = dict(METHODS)
+    entry, of_object = find(f"{tmp_path / 'mean.py'}:Mean"), entry_of(Mean())
+    assert (entry.name, of_object.name) == ("mean.py:Mean", f"{__name__}:Mean")
+    assert before == METHODS
+    with pytest.raises(CheckpointError, match="must be registered"):
+        check_storable(entry.name, entry.default, {"mean": np.ones(1)}, 1)
+    register(entry)
+    register(replace(entry, summary="edited"))  # another entry of the file's name
+    assert METHODS["mean.py:Mean"].summary == "edited"
+
+
+def test_a_checkpoint_of_a_method_that_is_not_registered(tmp_path):
+    surrogate = Surrogate.fit(PAST, method=Mean())
+    surrogate.save(tmp_path)
+    METHODS.pop(surrogate.name)  # as in another process
+    with raises_line(CheckpointError, f"call register(find('{surrogate.name}'))"):
+        Surrogate.load(tmp_path)
+    register(find(surrogate.name))
+    assert Surrogate.load(tmp_path).method == Mean()
 
 
 def test_a_surrogate_of_an_object(tmp_path):
@@ -252,6 +297,7 @@ def test_a_fit_that_cannot_be_traced(tmp_path):
 def test_arrays_of_one_path_are_refused():
     learned = {"a.b": np.ones(1), "a": {"b": np.zeros(1)}}
     method = learning(learned)
+    register(entry_of(method))
     with pytest.raises(CheckpointError, match="fit must return the tree of abstract_params"):
         check_storable(entry_of(method).name, method, learned, 1)
 
