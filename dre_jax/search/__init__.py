@@ -11,7 +11,7 @@ from dre_jax.search.acquisition import (
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import SearchTask, run, run_in_python
-from dre_jax.search.method import Capabilities, Method
+from dre_jax.search.method import Capabilities, HistoryMethod, Method, PosteriorMethod
 from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
 __all__ = [
@@ -21,7 +21,9 @@ __all__ = [
     "Capabilities",
     "ExecutionConfig",
     "History",
+    "HistoryMethod",
     "Method",
+    "PosteriorMethod",
     "SearchTask",
     "SpaceRuns",
     "acquire_by_rank",

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
 from dre_jax.search.grid import GridConfig, GridRuns, mesh_for, run_grid
 from dre_jax.search.loop import FIRST_BUCKET, SearchTask
-from dre_jax.search.method import CapableMethod, Method, capabilities_of
+from dre_jax.search.method import Method, PaddingMethod, as_padding
 
 RunTrace = tuple[str, str, np.ndarray]
 """Dataset, seed name, and the T + 1 best responses so far, scaled with the task's table (entry 0: the design's)."""
@@ -133,7 +133,7 @@ def run_spaces(
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """Runs `run_tasks` of several search spaces by name; yields the space's name, and a trace.
 
-    Where runs go side by side, and the method declares `pads_columns`, runs of all search spaces are one program. An
+    Where runs go side by side, and the method has `pad_columns`, runs of all search spaces are one program. An
     accelerator then runs the chain of trials and epochs once, not once a space.
 
     Args:
@@ -147,13 +147,13 @@ def run_spaces(
       ConfigError: for a name in place of a method.
       DataError: for a task without a design.
     """
-    pads_columns = capabilities_of(method).pads_columns
+    padding_method = as_padding(method)
     config = config or ExecutionConfig()
     devices = all_devices()[: config.devices]
     side_by_side = runs_side_by_side(config)
-    shares_programs = pads_columns and side_by_side and len(spaces) > 1
     alone: list[Mapping[str, SpaceRuns]] = [{name: runs} for name, runs in spaces.items()]
-    for together in _padded_groups(cast(CapableMethod, method), spaces) if shares_programs else alone:
+    groups = _padded_groups(padding_method, spaces) if padding_method and side_by_side and len(spaces) > 1 else alone
+    for together in groups:
         for group in _groups(together, coarse_bucket if side_by_side else bucket):
             size = _tasks_per_call(group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
@@ -213,7 +213,7 @@ class _Group:
     n_design: int
 
 
-def _padded_groups(method: CapableMethod, spaces: Mapping[str, SpaceRuns]) -> Iterator[Mapping[str, SpaceRuns]]:
+def _padded_groups(method: PaddingMethod, spaces: Mapping[str, SpaceRuns]) -> Iterator[Mapping[str, SpaceRuns]]:
     """Yields the search spaces that share a program: those of equal parameters, padded with zeros."""
     widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
     widest = max(widths.values(), default=0)
@@ -229,7 +229,7 @@ def _padded_groups(method: CapableMethod, spaces: Mapping[str, SpaceRuns]) -> It
 
 
 @partial(jax.jit, static_argnames=("method", "widths", "widest"))
-def _pad_params(method: CapableMethod, params: Sequence[Any], widths: Sequence[int], widest: int) -> list[Any]:
+def _pad_params(method: PaddingMethod, params: Sequence[Any], widths: Sequence[int], widest: int) -> list[Any]:
     """Returns the parameters of search spaces, padded to the columns of the widest by one program."""
     return [method.pad_columns(parameters, width, widest) for parameters, width in zip(params, widths, strict=True)]
 

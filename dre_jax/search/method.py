@@ -1,9 +1,13 @@
-"""The one protocol: the functions that the loop calls on a method, and the optional ones that a method declares."""
+"""The protocols of methods: the two functions of every method, and the optional ones that some methods have.
+
+The presence of a function says what a method can do: ``isinstance(method, PosteriorMethod)``. `Capabilities` declares
+what no function can say.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import getattr_static
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from jax import Array
 
@@ -31,56 +35,9 @@ class NoMetaLearning:
         """Returns None: there is nothing to learn."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Capabilities:
-    """The optional parts of the protocol that a method supports; none by default.
-
-    A method declares them as `capabilities`, a class variable, or a property if they depend on its configuration.
-    Functions and attributes of a method that no capability declares are the method's own.
-
-    Example:
-      >>> from dre_jax.methods import find
-      >>> capabilities_of(find("gp").make()).differentiable, capabilities_of(find("random").make()).differentiable
-      (True, False)
-    """
-
-    fits_history: bool = False
-    """`fit_history` and `score_candidates`, the halves of `acquire`."""
-    slotwise_fit: bool = False
-    """The arrays of `fit_history` have one entry for each slot of the history."""
-    samples_posterior: bool = False
-    """`sample_posterior`: Thompson sampling."""
-    pads_columns: bool = False
-    """`pad_columns`: search spaces can share a program."""
-    abstracts_params: bool = False
-    """`abstract_params`: the tree of the result of `fit`, which checkpoints need; without it, `fit` is traced."""
-    explains_fit: bool = False
-    """`explain_fit`: the decisions of `fit`."""
-    double_precision: bool = False
-    """Suggestions are computed in float64, except on a TPU."""
-    differentiable: bool = False
-    """Values of candidates have a gradient, and each depends on its own configuration alone."""
-    heteroscedastic: bool = False
-    """Known errors of single responses count: the method reads `History.noise_var`."""
-    improvement: bool = False
-    """With the acquisition function "ei", values of candidates are logarithms of the expected improvement of responses
-    that are standardised over the history, or on the scale of `response_transform`."""
-    predicts_components: bool = False
-    """`predict_components`: predictions by a mixture of Gaussians, which studies of several objectives need. Needs
-    ``fits_history``."""
-    predicts_noise: bool = False
-    """`noise_deviations`: the noise of each component, for predictions of new trials. Needs ``predicts_components``."""
-    transforms_responses: bool = False
-    """`response_transform`: predictions and improvements are on a scale of the method's own, not standardised. Needs
-    ``predicts_components``."""
-    weighs_past: bool = False
-    """`past_weight`: the fit to a history says how far it relies on past tasks. Needs ``fits_history``."""
-    transfer: bool | None = None
-    """Whether `fit` learns from past tasks as configured; None if the method's `Entry` says so."""
-
-
-class CapableMethod(Method, Protocol):
-    """The functions of a method that its capabilities declare; see `CAPABILITY_FUNCTIONS`."""
+@runtime_checkable
+class HistoryMethod(Method, Protocol):
+    """A method whose `acquire` has two halves: the first one reads the trials alone."""
 
     def fit_history(self, params: Any, history: History, key: Array) -> Any:
         """Returns the parameters fitted to the history, a tree of arrays.
@@ -92,12 +49,25 @@ class CapableMethod(Method, Protocol):
         ...
 
     def score_candidates(self, fitted_params: Any, history: History, candidates: Candidates) -> Array:
-        """Returns values f32[N] of the candidates."""
+        """Returns values f32[N] of the candidates.
+
+        With the acquisition function "ei", the values of a `PosteriorMethod` are logarithms of the expected improvement
+        on the scale of `response_transform`.
+        """
         ...
 
-    def sample_posterior(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
-        """Returns values f32[N] of the candidates, higher = evaluate first, by one sampled model."""
-        ...
+
+@runtime_checkable
+class PosteriorMethod(HistoryMethod, Protocol):
+    """A method that predicts responses by a mixture of Gaussians.
+
+    Predictions of a study, expected gains, and studies of several objectives need it.
+
+    Example:
+      >>> from dre_jax.methods import find
+      >>> isinstance(find("gp").make(), PosteriorMethod), isinstance(find("dre").make(), PosteriorMethod)
+      (True, False)
+    """
 
     def predict_components(self, fitted_params: Any, history: History, candidates: Candidates) -> Components:
         """Returns the predicted responses of the candidates, on the scale of `response_transform`."""
@@ -115,13 +85,37 @@ class CapableMethod(Method, Protocol):
         """Returns the `dre_jax.gp.response_scale.ResponseTransform` from the history's responses to predictions."""
         ...
 
+
+@runtime_checkable
+class SamplingMethod(Method, Protocol):
+    """A method that samples models, for parallel trials (Thompson sampling)."""
+
+    def sample_posterior(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
+        """Returns values f32[N] of the candidates, higher = evaluate first, by one sampled model."""
+        ...
+
+
+@runtime_checkable
+class PastWeighingMethod(HistoryMethod, Protocol):
+    """A method whose fit to a history says how far it relies on past tasks."""
+
     def past_weight(self, fitted_params: Any) -> Array:
         """Returns the weight in [0, 1] of models that use past tasks, a scalar."""
         ...
 
+
+@runtime_checkable
+class PaddingMethod(Method, Protocol):
+    """A method whose search spaces can share a program; see `as_padding`."""
+
     def pad_columns(self, params: Any, n_columns: int, width: int) -> Any:
         """Returns parameters for tables with more columns; values stay the same where the added columns are zero."""
         ...
+
+
+@runtime_checkable
+class AbstractParamsMethod(Method, Protocol):
+    """A method that states the tree of its parameters, which checkpoints need; of other methods, `fit` is traced."""
 
     def abstract_params(self, n_columns: int) -> Any:
         """Returns the tree of the result of `fit` for tables of D columns, with the shapes and dtypes of the arrays.
@@ -130,23 +124,51 @@ class CapableMethod(Method, Protocol):
         """
         ...
 
+
+@runtime_checkable
+class ExplainingMethod(Method, Protocol):
+    """A method that explains its fit to past tasks."""
+
     def explain_fit(self, params: Any) -> Mapping[str, str]:
         """Returns the decisions of `fit` and their reasons by subject, a line each."""
         ...
 
 
-CAPABILITY_FUNCTIONS = {
-    "fits_history": ("fit_history", "score_candidates"),
-    "samples_posterior": ("sample_posterior",),
-    "predicts_components": ("predict_components",),
-    "predicts_noise": ("noise_deviations",),
-    "transforms_responses": ("response_transform",),
-    "weighs_past": ("past_weight",),
-    "pads_columns": ("pad_columns",),
-    "abstracts_params": ("abstract_params",),
-    "explains_fit": ("explain_fit",),
-}
-"""Functions of `CapableMethod` that a method with a capability must have."""
+OPTIONAL_PROTOCOLS = (
+    HistoryMethod,
+    PosteriorMethod,
+    SamplingMethod,
+    PastWeighingMethod,
+    PaddingMethod,
+    AbstractParamsMethod,
+    ExplainingMethod,
+)
+"""The protocols that a method may follow; a method with one function of a protocol must have all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What holds for a method, and no function says; nothing by default.
+
+    A method declares it as `capabilities`, a class variable, or a property if it depends on the configuration.
+
+    Example:
+      >>> from dre_jax.methods import find
+      >>> capabilities_of(find("gp").make()).differentiable, capabilities_of(find("random").make()).differentiable
+      (True, False)
+    """
+
+    slotwise_fit: bool = False
+    """The arrays of `fit_history` have one entry for each slot of the history."""
+    double_precision: bool = False
+    """Suggestions are computed in float64, except on a TPU."""
+    differentiable: bool = False
+    """Values of candidates have a gradient, and each depends on its own configuration alone."""
+    heteroscedastic: bool = False
+    """Known errors of single responses count: the method reads `History.noise_var`."""
+    transfer: bool | None = None
+    """Whether `fit` learns from past tasks as configured; None if the method's `Entry` says so."""
+
 
 _NO_CAPABILITIES = Capabilities()
 
@@ -174,9 +196,14 @@ def learns_from_past(method: object, default: bool = True) -> bool:
     return default if transfer is None else transfer
 
 
+def as_padding(method: Method) -> PaddingMethod | None:
+    """Returns the method if it can pad its parameters, else None; it has none if it learns nothing from past tasks."""
+    return method if learns_from_past(method) and isinstance(method, PaddingMethod) else None
+
+
 def decisions_of(method: Method, params: Any) -> dict[str, str]:
     """Returns the decisions of `fit` and their reasons, by subject; empty for a method without `explain_fit`."""
-    return dict(cast(CapableMethod, method).explain_fit(params)) if capabilities_of(method).explains_fit else {}
+    return dict(method.explain_fit(params)) if isinstance(method, ExplainingMethod) else {}
 
 
 def value(
@@ -191,13 +218,8 @@ def value(
     return method.acquire(params, history, candidates, key)
 
 
-def as_history_fit(method: Method) -> CapableMethod | None:
-    """Returns the method if it has `fit_history` and `score_candidates`, else None."""
-    return cast(CapableMethod, method) if capabilities_of(method).fits_history else None
-
-
-def as_posterior_sampling(method: Method) -> CapableMethod:
+def as_posterior_sampling(method: Method) -> SamplingMethod:
     """Returns the method; raises `ConfigError` if it cannot sample a model."""
-    if not capabilities_of(method).samples_posterior:
+    if not isinstance(method, SamplingMethod):
         raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
-    return cast(CapableMethod, method)
+    return method

@@ -10,14 +10,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import CapableMethod, Method, as_history_fit, capabilities_of, value
+from dre_jax.search.method import HistoryMethod, Method, capabilities_of, value
 
 
 @dataclass(frozen=True)
 class BucketedHistoryFit:
     """A method with the values of another one, which is fitted to the smallest capacity that holds all trials."""
 
-    method: CapableMethod
+    method: HistoryMethod
     capacities: tuple[int, ...]
     """Numbers of slots of the padded histories, in increasing order."""
 
@@ -43,10 +43,9 @@ def with_bucketed_history_fit(method: Method, capacities: tuple[int, ...]) -> Me
 
     Returns it unchanged if it has no `fit_history`, if its fit depends on the slots, or if there is one capacity.
     """
-    history_fit = as_history_fit(method)
-    if len(capacities) < 2 or history_fit is None or capabilities_of(method).slotwise_fit:
+    if len(capacities) < 2 or not isinstance(method, HistoryMethod) or capabilities_of(method).slotwise_fit:
         return method
-    return BucketedHistoryFit(history_fit, capacities)
+    return BucketedHistoryFit(method, capacities)
 
 
 Valuation = Callable[[Candidates], Array]
@@ -60,7 +59,6 @@ def valuation(
 
     ``fitted_params`` is the result of the method's `fit_history`; None if it has none, or is not to be used.
     """
-    history_fit = as_history_fit(method)
-    if history_fit is None or fitted_params is None:
+    if not isinstance(method, HistoryMethod) or fitted_params is None:
         return lambda candidates: value(method, params, history, candidates, key, sample=sample)
-    return lambda candidates: history_fit.score_candidates(fitted_params, history, candidates)
+    return lambda candidates: method.score_candidates(fitted_params, history, candidates)

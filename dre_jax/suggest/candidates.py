@@ -15,7 +15,7 @@ from jax import Array
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
-from dre_jax.search.method import Method, capabilities_of
+from dre_jax.search.method import Method, PastWeighingMethod, PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.pending import PENDING_STRATEGIES
 from dre_jax.suggest.refinement import supports_refinement
@@ -75,12 +75,11 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
     Steps from the best points look for other levels, so a space of real numbers alone needs no second round of them.
 
     In spaces of more than 12 hyperparameters, most of what a model values is its own uncertainty, which is largest in
-    corners. For a method that declares ``improvement`` and not ``weighs_past``, most candidates there are the best
+    corners. For a `PosteriorMethod` that does not weigh past tasks, most candidates there are the best
     trials with one or two hyperparameters changed. While there are fewer trials than hyperparameters, half of them are
     changed: no single effect is known well then, and a change of one or two gains little.
     """
-    capabilities = capabilities_of(method)
-    if layout.n_parts > _MANY and capabilities.improvement and not capabilities.weighs_past:
+    if layout.n_parts > _MANY and isinstance(method, PosteriorMethod) and not isinstance(method, PastWeighingMethod):
         few = 1.0 / layout.n_parts
         return CandidateConfig(
             even=64,

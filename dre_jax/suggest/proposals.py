@@ -15,7 +15,7 @@ from jax import Array
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.loop import trial_keys
-from dre_jax.search.method import Method, as_history_fit, capabilities_of
+from dre_jax.search.method import HistoryMethod, Method, PastWeighingMethod
 from dre_jax.search.stages import Valuation, valuation
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.projection import move
@@ -74,9 +74,9 @@ class Proposals(NamedTuple):
     """bool: there were candidates, and all their values are NaN."""
     improvement: Array | None = None
     """Scalar: expected improvement of the first point on the scale of the history's responses, times the probability
-    that it is feasible; None if the method does not declare ``improvement``. Meaningless without trials."""
+    that it is feasible; None for values that are no expected improvement. Meaningless without trials."""
     past_weight: Array | None = None
-    """Scalar: how far the method relies on past tasks; None if it does not declare ``weighs_past``."""
+    """Scalar: how far the method relies on past tasks; None if it has no `past_weight`."""
 
 
 @jit_with_less_effort("config", "n_parts", "dtype", is_brief=few_numbers)
@@ -148,11 +148,10 @@ def condition_on_trials(
     """Returns a method's fit to trials at points f[C, P]; bool[C] are the pending ones."""
     columns = layout.columns(points, jnp)
     history = with_pending_trials(method, params, history, columns, pending, strategy, key)
-    history_fit = as_history_fit(method)
-    if history_fit is None or strategy == "draw":
+    if not isinstance(method, HistoryMethod) or strategy == "draw":
         return Posterior(history, None, None)
-    fitted_params = history_fit.fit_history(params, history, key)
-    weight = history_fit.past_weight(fitted_params) if capabilities_of(method).weighs_past else None
+    fitted_params = method.fit_history(params, history, key)
+    weight = method.past_weight(fitted_params) if isinstance(method, PastWeighingMethod) else None
     return Posterior(history, fitted_params, weight)
 
 
@@ -259,7 +258,7 @@ def _choose(
     if not sample and weighting.gives_improvement(method):
         log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
         # The scale is linear for responses above the median.
-        transform = weighting.response_transform(method, posterior.fitted_params, posterior.history)
+        transform = method.response_transform(posterior.fitted_params)
         improvement = jnp.exp(log_improvement) * transform.deviation
     return Proposals(points, values, last.is_undefined, improvement, posterior.past_weight)
 

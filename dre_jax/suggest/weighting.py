@@ -13,16 +13,14 @@ A belief about where good values lie is another weight. Neither the resolution n
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.response_scale import ResponseTransform, scale_responses
 from dre_jax.search.acquisition import RESOLUTION, acquisition_of
-from dre_jax.search.history import History
-from dre_jax.search.method import CapableMethod, Method, capabilities_of
+from dre_jax.search.method import Method, PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
 
 _LOG_RESOLUTION = math.log(RESOLUTION)
@@ -83,18 +81,10 @@ def values_are_logarithms(method: Method, *, sample: bool) -> bool:
     return not sample and acquisition is not None and acquisition.scale == "log"
 
 
-def gives_improvement(method: Method) -> bool:
+def gives_improvement(method: Method) -> TypeGuard[PosteriorMethod]:
     """Returns whether values are logarithms of the expected improvement on the scale of `response_transform`."""
     acquisition = acquisition_of(method)
-    return capabilities_of(method).improvement and acquisition is not None and acquisition.is_expected_improvement
-
-
-def response_transform(method: Method, fitted_params: Any, history: History) -> ResponseTransform:
-    """Returns the function from the history's responses to the scale of the predictions of a method fitted to it."""
-    if capabilities_of(method).transforms_responses:
-        transform: ResponseTransform = cast(CapableMethod, method).response_transform(fitted_params)
-        return transform
-    return scale_responses("standardised", history.response, history.where).transform
+    return isinstance(method, PosteriorMethod) and acquisition is not None and acquisition.is_expected_improvement
 
 
 def value_scale(values: Array, where: Array) -> Array:

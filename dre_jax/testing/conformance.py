@@ -15,7 +15,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.methods.entries.entry import Entry, check_entry
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.loop import run, run_in_python
-from dre_jax.search.method import CapableMethod, Method, capabilities_of, value
+from dre_jax.search.method import Method, as_padding, value
 from dre_jax.testing.cases import (
     DESIGN,
     N_SLOTS,
@@ -61,7 +61,7 @@ def check_method(
 
 
 def check_capabilities(method: Method) -> None:
-    """Checks that a method is a frozen dataclass with `fit`, `acquire`, and the functions of its capabilities.
+    """Checks that a method is a frozen dataclass with `fit`, `acquire`, and all functions of its optional protocols.
 
     Raises:
       AssertionError: with the rule that it breaks.
@@ -153,17 +153,18 @@ def check_candidates_in_any_order(method: Method, params: Any, n_columns: int = 
 
 
 def check_padded_columns(method: Method, params: Any, n_columns: int = 2) -> None:
-    """Checks that columns of zeros change no value, if the method declares ``pads_columns``.
+    """Checks that columns of zeros change no value, if the method has `pad_columns`.
 
     Arguments as in `check_empty_slots`.
 
     Raises:
       AssertionError: if values differ by more than rounding.
     """
-    if not capabilities_of(method).pads_columns:
+    padding_method = as_padding(method)
+    if padding_method is None:
         return
     history, candidates = usual_case(n_columns)
-    wide_params = cast(CapableMethod, method).pad_columns(params, n_columns, n_columns + 3)
+    wide_params = padding_method.pad_columns(params, n_columns, n_columns + 3)
     wide_x = [jnp.pad(x, ((0, 0), (0, 3))) for x in (history.x, candidates.x)]
     wide = history._replace(x=wide_x[0]), candidates._replace(x=wide_x[1])
     expected, values = _values(method, params, history, candidates), _values(method, wide_params, *wide)

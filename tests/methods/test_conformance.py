@@ -13,7 +13,7 @@ from dre_jax.methods.registry import host_of
 from dre_jax.search import run_in_python, run_tasks
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import jitted_value
-from dre_jax.search.method import capabilities_of
+from dre_jax.search.method import as_padding
 from dre_jax.testing.cases import DESIGN, N_SLOTS, N_TRIALS, table, usual_case
 from tests.known_methods import by_class
 
@@ -87,7 +87,7 @@ def test_golden_picks(name, padded, fitted):
     assert picks.tolist() == GOLDEN[name]
 
 
-@pytest.mark.parametrize("name", [name for name in FIRST if capabilities_of(METHODS[name].default).pads_columns])
+@pytest.mark.parametrize("name", [name for name in FIRST if as_padding(METHODS[name].default)])
 def test_columns_of_zeros_change_nothing(name, fitted):
     testing.check_padded_columns(*fitted(name))
 

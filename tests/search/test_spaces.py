@@ -9,7 +9,7 @@ from dre_jax.data import bundled
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.methods.dre import FineTuneConfig, init
 from dre_jax.search import ExecutionConfig, SpaceRuns, batch, run_spaces, run_tasks
-from dre_jax.search.method import capabilities_of
+from dre_jax.search.method import as_padding
 
 N_TRIALS = 4
 SIDE_BY_SIDE = ExecutionConfig(side_by_side=True, devices=1)
@@ -81,8 +81,8 @@ def test_methods_that_cannot_pad_columns_go_space_by_space(monkeypatch, spaces):
     chex.assert_trees_all_equal(together(RandomSearch(), without, SIDE_BY_SIDE), expected)
     assert [n for n, *_ in calls] == [2, 1]
     # Random weights are drawn by the number of columns.
-    assert not capabilities_of(DRE(transfer=False)).pads_columns
-    assert capabilities_of(DRE()).pads_columns
+    assert as_padding(DRE(transfer=False)) is None
+    assert as_padding(DRE()) == DRE()
 
 
 def test_calls_are_no_larger_than_memory_allows(monkeypatch, spaces):

@@ -10,7 +10,7 @@ import pytest
 
 from dre_jax import DRE
 from dre_jax.data import bundled
-from dre_jax.search import Capabilities, run, run_in_python
+from dre_jax.search import run, run_in_python
 from dre_jax.search.stages import with_bucketed_history_fit
 from tests.known_methods import NEAREST
 
@@ -21,8 +21,6 @@ recorded: list[tuple[str, int]] = []
 @dataclass(frozen=True)
 class TowardsTheMean:
     """Is fitted to the mean of the trials; records its calls while it is compiled."""
-
-    capabilities = Capabilities(fits_history=True)
 
     def fit(self, meta, key):
         return None

@@ -23,8 +23,6 @@ def pull(history, x):
 class Sound:
     """Keeps all promises."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(pads_columns=True)
-
     def fit(self, meta, key):
         return jnp.ones(next(iter(meta.train.values())).X.shape[1])
 
@@ -96,7 +94,7 @@ class ValuesAllAlike(Sound):
 
 @dataclass(frozen=True)
 class Promises(Sound):
-    capabilities: ClassVar[Capabilities] = Capabilities(samples_posterior=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(slotwise_fit=True)
 
 
 @dataclass
@@ -151,7 +149,7 @@ def test_a_broken_promise_is_one_line(kind):
 
 @pytest.mark.parametrize(
     ("method", "subject"),
-    [(Promises(), "sample_posterior"), (IsNotFrozen(), "IsNotFrozen"), (HasAnIdentity(), "a copy"), (3, "fit")],
+    [(Promises(), "fit_history"), (IsNotFrozen(), "IsNotFrozen"), (HasAnIdentity(), "a copy"), (3, "fit")],
 )
 def test_what_is_no_method(method, subject):
     with pytest.raises(AssertionError, match=subject):

@@ -193,4 +193,5 @@ test_refused = error_table(
         "EngineConfig.reference_point must be finite numbers of 'near', 'far', but is None",
     ),
     (lambda: of_both(config=EngineConfig(pending_strategy="draw")), "draws need a method"),
+    (lambda: of_both(config=EngineConfig(method="random")), "needs gp-mixture or gp, but the method is random"),
 )

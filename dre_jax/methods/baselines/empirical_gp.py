@@ -12,7 +12,7 @@ common scale is integrated out (`dre_jax.gp.student`). Expected improvement.
 
 import itertools
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,6 @@ from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Capabilities
 
 GRID = np.array(list(itertools.product((0.03, 0.3, 1.0), (0.1, 0.25, 0.6), (0.001, 0.03))), np.float32)
 """f32[18, 3]: variance and length scale, in roots of the number of columns, of the deviation; variance of the noise."""
@@ -104,8 +103,6 @@ class EmpiricalGP(Checked):
 
     rows: Positive[int] = 300
     """Maximum number of anchors, and of rows of a past task."""
-
-    capabilities: ClassVar[Capabilities] = Capabilities(abstracts_params=True)
 
     def abstract_params(self, n_columns: int) -> EmpiricalPrior:
         """Returns the shapes for one anchor."""

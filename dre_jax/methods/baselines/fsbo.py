@@ -26,7 +26,7 @@ other rows of the same task, and sees responses scaled to [0, 1] over that suppo
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,6 @@ from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.optim.schedule import portion_length
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Capabilities
 
 _NARROWEST = 0.05  # of u - l: its inverse has no mean, and single batches would outweigh all others
 _PORTION = 1000  # number of steps whose batches are drawn at once
@@ -161,8 +160,6 @@ class FewShotBO(ByResponse):
     """Fine-tuning, before every trial: the paper's few epochs. The thesis takes 500 steps at 0.03, HPO-B's code up to
     10,000 at 0.001; on the validation tasks more than this forgot what was learned (regret at 25 trials of 40 runs on
     `svm` and 70 on `rbv2-xgboost`: 0.027 and 0.006 without, 0.029 and 0.007 so, 0.037 and 0.009 with 100 at 0.0003)."""
-
-    capabilities: ClassVar[Capabilities] = Capabilities(abstracts_params=True)
 
     def abstract_params(self, n_columns: int) -> dkgp.DeepKernel:
         """Returns the shapes of the deep kernel."""

@@ -14,7 +14,6 @@ moved the mean regret on the validation tasks by -0.003 at 10 trials and +0.002 
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +36,6 @@ from dre_jax.optim.descent import begin, descend
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Capabilities
 
 
 def cut_off(count: Array) -> Array:
@@ -156,8 +154,6 @@ class _FromQuantiles:
 
     prior: QuantileConfig = field(default_factory=QuantileConfig)
     """The network and its training."""
-
-    capabilities: ClassVar[Capabilities] = Capabilities(abstracts_params=True)
 
     def abstract_params(self, n_columns: int) -> MLPParams:
         """Returns the shapes of the network."""

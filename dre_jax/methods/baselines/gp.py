@@ -48,15 +48,7 @@ class GaussianProcess(NoMetaLearning, Checked):
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     capabilities: ClassVar[Capabilities] = Capabilities(
-        fits_history=True,
-        slotwise_fit=True,
-        double_precision=True,
-        differentiable=True,
-        heteroscedastic=True,
-        improvement=True,
-        predicts_components=True,
-        predicts_noise=True,
-        transforms_responses=True,
+        slotwise_fit=True, double_precision=True, differentiable=True, heteroscedastic=True
     )
 
     def response_transform(self, fitted_params: FittedProcess) -> ResponseTransform:

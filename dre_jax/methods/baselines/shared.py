@@ -1,7 +1,7 @@
 """Base classes of methods: with predicted responses, from past tasks."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,6 @@ from dre_jax.methods.baselines.source_processes import source_tasks
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Capabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +45,6 @@ class FromSources:
     """Search for hyperparameters."""
     rows: int = 100
     """Rows of a past task that its Gaussian process is conditioned on, at most."""
-
-    capabilities: ClassVar[Capabilities] = Capabilities(abstracts_params=True)
 
     def abstract_params(self, n_columns: int) -> SourceProcesses:
         """Returns the shapes of the Gaussian process of one task of one row."""

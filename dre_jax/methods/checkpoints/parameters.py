@@ -1,7 +1,7 @@
 """The tree of what a method learns, and whether a checkpoint can hold it."""
 
 import operator
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,23 +13,23 @@ from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods.entries.settings import config_to_json, configure
 from dre_jax.methods.registry import registered_entry
 from dre_jax.methods.storage.trees import flatten, restore
-from dre_jax.search.method import CapableMethod, Method, capabilities_of
+from dre_jax.search.method import AbstractParamsMethod, Method
 
 
 def abstract_params(method: Method, n_columns: int) -> Any:
     """Returns the tree of what `fit` of a method returns; shapes may differ in the numbers of tasks and rows.
 
-    Raises `CheckpointError` if `fit` cannot be traced, and the method does not declare what it returns.
+    Raises `CheckpointError` if `fit` cannot be traced, and the method has no `abstract_params`.
     """
-    if capabilities_of(method).abstracts_params:
-        return cast(CapableMethod, method).abstract_params(n_columns)
+    if isinstance(method, AbstractParamsMethod):
+        return method.abstract_params(n_columns)
     rows = np.random.default_rng(0).random((8, n_columns), np.float32)
     example = SearchSpace("example", train={name: Task(name, rows, np.arange(8.0)) for name in ("a", "b", "c")})
     try:
         return jax.eval_shape(lambda key: method.fit(example, key), jax.random.key(0))
     except Exception as error:  # whatever a method does with arrays that have no values
         rule = f"a checkpoint needs the tree of what {type(method).__name__}.fit returns, which JAX cannot trace"
-        remedy = "declare Capabilities(abstracts_params=True) and a function abstract_params(n_columns)"
+        remedy = "add a function abstract_params(n_columns)"
         raise CheckpointError(f"{rule} ({str(error).partition(chr(10))[0]}): {remedy}") from error
 
 

@@ -56,17 +56,11 @@ class DRE:
     @property
     def capabilities(self) -> Capabilities:
         """Returns the capabilities as configured; see `dre_jax.search.method.Capabilities`."""
-        return Capabilities(
-            fits_history=True,
-            samples_posterior=True,
-            pads_columns=self.transfer,  # random members depend on the number of columns
-            abstracts_params=self.transfer,
-            transfer=self.transfer,
-        )
+        return Capabilities(transfer=self.transfer)
 
-    def abstract_params(self, n_columns: int) -> EnsembleParams:
-        """Returns the shapes of the parameters."""
-        return jax.eval_shape(partial(init, self.model, n_columns), jax.random.key(0))
+    def abstract_params(self, n_columns: int) -> EnsembleParams | None:
+        """Returns the shapes of the parameters; None if the method starts from random ones."""
+        return jax.eval_shape(partial(init, self.model, n_columns), jax.random.key(0)) if self.transfer else None
 
     def pad_columns(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
         """Returns `dre_jax.methods.dre.model.ensemble.pad_ensemble` of the parameters."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods.entries.settings import Settings, configure, leaves
-from dre_jax.search.method import CAPABILITY_FUNCTIONS, CapableMethod, Method, capabilities_of
+from dre_jax.search.method import OPTIONAL_PROTOCOLS, HistoryMethod, Method, capabilities_of
 
 SHORT = {
     "epochs": ("fitting.steps", "tuning.steps", "fine_tuning.epochs"),
@@ -19,6 +19,16 @@ SHORT = {
     "acquisition": ("acquisition.kind",),
 }
 """Short names of settings, and the fields that each stands for where a method has them."""
+
+
+def _functions(protocol: type) -> dict[str, Any]:
+    """Returns the functions that a protocol adds to those that it extends, by name."""
+    return {name: function for name, function in vars(protocol).items() if not name.startswith("_")}
+
+
+_FUNCTIONS = {
+    name: function for protocol in (Method, *OPTIONAL_PROTOCOLS) for name, function in _functions(protocol).items()
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +98,8 @@ class Entry:
             was learned.
 
         Raises:
-          ConfigError: for a setting that the method does not take, a wrong value, or settings with which it lacks a
-            function of its capabilities.
+          ConfigError: for a setting that the method does not take, a wrong value, or settings with which
+            `check_capabilities` refuses it.
           TypeError: for a host method.
         """
         configuration: Any = self.default if learned is None else learned
@@ -134,8 +144,8 @@ class Entry:
 def check_entry(entry: Entry) -> None:
     """Checks that an entry has a method of the one protocol or a host method, with the functions that the loops call.
 
-    Raises `ConfigError` if a function of the protocol or of a declared capability is missing, if a capability is
-    neither true nor false, or if the method is not a frozen dataclass with hashable fields.
+    Raises `ConfigError` if a function of a protocol is missing, if a capability is neither true nor false, or if the
+    method is not a frozen dataclass with hashable fields.
 
     Example:
       >>> from dre_jax.methods import find
@@ -169,24 +179,28 @@ def check_entry(entry: Entry) -> None:
 
 
 def check_capabilities(method: Any, name: str) -> None:
-    """Checks that a method has the functions of its declared capabilities, which may depend on its configuration.
+    """Checks the capabilities and the optional functions of a method, which may depend on its configuration.
 
-    Raises `ConfigError` if a function is missing, or if a capability is neither true nor false.
+    Raises `ConfigError` if a capability is neither true nor false, or if a method has some functions of a protocol
+    (`OPTIONAL_PROTOCOLS`) and not all.
     """
     capabilities = capabilities_of(method)
     for attribute in fields(capabilities):
         declared = getattr(capabilities, attribute.name)
         if not isinstance(declared, bool) and not (declared is None and attribute.default is None):
             raise ConfigError(f"method {name}: {attribute.name} must be True or False, but is {declared!r}")
-        for function in CAPABILITY_FUNCTIONS.get(attribute.name, ()) if declared else ():
-            _check_function(method, function, f"method {name}: {attribute.name} is True, so it must")
-    for needy in ("slotwise_fit", "weighs_past", "predicts_components"):
-        if getattr(capabilities, needy) and not capabilities.fits_history:
-            raise ConfigError(f"method {name}: {needy} is True, so fits_history must be True, but is False")
+    for protocol in OPTIONAL_PROTOCOLS:
+        present = [name for name in _functions(protocol) if getattr(method, name, None) is not None]
+        for function in [name for base in protocol.__mro__ for name in _functions(base)] if present else ():
+            _check_function(method, function, f"method {name}: has {present[0]}, so it must")
+    if capabilities.slotwise_fit and not isinstance(method, HistoryMethod):
+        _check_function(method, "fit_history", f"method {name}: slotwise_fit is True, so it must")
 
 
 def _check_function(method: Any, label: str, rule: str) -> None:
-    """Raises `ConfigError` if a method lacks a function of `CapableMethod`."""
-    if not callable(getattr(method, label, None)):
-        _, *arguments = inspect.signature(getattr(CapableMethod, label)).parameters
-        raise ConfigError(f"{rule} have a function {label}({', '.join(arguments)}), but has none")
+    """Raises `ConfigError` if a method lacks a function of a protocol."""
+    function = getattr(method, label, None)
+    if not callable(function):
+        _, *arguments = inspect.signature(_FUNCTIONS[label]).parameters
+        state = "has none" if function is None else f"{label} is {function!r}"
+        raise ConfigError(f"{rule} have a function {label}({', '.join(arguments)}), but {state}")

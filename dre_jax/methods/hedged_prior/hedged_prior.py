@@ -13,8 +13,7 @@ from the twentieth on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +45,6 @@ from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, init
 from dre_jax.methods.hedged_prior.training import PriorTraining, train_priors
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.history import History
-from dre_jax.search.method import Capabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +68,6 @@ class HedgedPrior(MixtureMethod):
     """The processes of the task alone select one trial of so many; 0 for none. See `select_alone`."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
     """Fits to past tasks that give the prior of the length scales of those processes."""
-    capabilities: ClassVar[Capabilities] = replace(
-        MixtureMethod.capabilities, pads_columns=True, abstracts_params=True, explains_fit=True, weighs_past=True
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -41,16 +41,7 @@ class MixtureMethod(Checked):
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     capabilities: ClassVar[Capabilities] = Capabilities(
-        fits_history=True,
-        slotwise_fit=True,
-        samples_posterior=True,
-        double_precision=True,
-        differentiable=True,
-        heteroscedastic=True,
-        improvement=True,
-        predicts_components=True,
-        predicts_noise=True,
-        transforms_responses=True,
+        slotwise_fit=True, double_precision=True, differentiable=True, heteroscedastic=True
     )
 
     def condition(self, params: Any, history: History) -> tuple[MixturePosterior, ResponseTransform]:

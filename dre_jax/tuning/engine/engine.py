@@ -293,15 +293,15 @@ class Engine:
 
         ``shares`` f64[Q] are those of the quantiles, and ``noise`` is whether predictions are of values of new trials.
 
-        Raises `ConfigError` for several objectives, and a method that does not declare ``predicts_components``, or with
-        noise ``predicts_noise``, and `DataError` for fewer than two different responses.
+        Raises `ConfigError` for several objectives and for a method that is no `PosteriorMethod`, and `DataError` for
+        fewer than two different responses.
         """
-        self.criterion.require_predictions(noise=noise)
+        method = self.criterion.require_predictions()
         check_not_forked()
         observations = with_value(trials)
         with suggestion_runtime, precision_of(self._method) as dtype:
             fit = self._fit(observations, dtype)
-            mixture = predict_mixture(self._method, self._layout, fit, points.astype(dtype), noise=noise)
+            mixture = predict_mixture(method, self._layout, fit, points.astype(dtype), noise=noise)
         is_maximised = self.objectives[0].direction == "maximize"
         return mixture.prediction(fit.scaled.restore, shares, is_maximised=is_maximised)
 

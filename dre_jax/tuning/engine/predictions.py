@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +16,10 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.gp.response_scale import ResponseTransform, masked_mean
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.history import Candidates, Components, History
-from dre_jax.search.method import CapableMethod, Method, capabilities_of
+from dre_jax.search.method import Method, PosteriorMethod, capabilities_of
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.scalars import plain_value, to_list
 from dre_jax.suggest.proposals import condition_on_trials
-from dre_jax.suggest.weighting import response_transform
 from dre_jax.tuning.engine.prediction_scale import PredictionScale
 from dre_jax.tuning.suggestion.signal import noise_share
 from dre_jax.tuning.trials.trial import Trial
@@ -176,27 +175,21 @@ def check_quantiles(quantiles: Any) -> Floats:
 
 @jit_with_less_effort("method", "layout")
 def _predict_block(
-    method: Method, layout: SpaceLayout, fitted_params: Any, history: History, noise_var: Array, points: Array
+    method: PosteriorMethod, layout: SpaceLayout, fitted_params: Any, history: History, noise_var: Array, points: Array
 ) -> tuple[Components, Array, ResponseTransform]:
     """Returns components, the deviations f[K] of their noise and the scale of predictions at points f[B, P]."""
-    capable = cast(CapableMethod, method)
     candidates = Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool))
-    components = capable.predict_components(fitted_params, history, candidates)
-    transform = response_transform(method, fitted_params, history)
-    noise = jnp.zeros_like(components.log_weight)
-    if capabilities_of(method).predicts_noise:
-        slopes = transform.slope(history.response)
-        noise = capable.noise_deviations(fitted_params, noise_var * masked_mean(slopes**2, history.where))
+    components = method.predict_components(fitted_params, history, candidates)
+    transform: ResponseTransform = method.response_transform(fitted_params)
+    slopes = transform.slope(history.response)
+    noise = method.noise_deviations(fitted_params, noise_var * masked_mean(slopes**2, history.where))
     return components, noise, transform
 
 
 def predict_mixture(
-    method: Method, layout: SpaceLayout, fit: HistoryFit, points: Any, *, noise: bool
+    method: PosteriorMethod, layout: SpaceLayout, fit: HistoryFit, points: Any, *, noise: bool
 ) -> PredictedMixture:
-    """Returns predictions at points f[n, P] of the unit cube, with or without the noise of a trial.
-
-    The method has the capability ``predicts_components``, and with noise ``predicts_noise``.
-    """
+    """Returns predictions at points f[n, P] of the unit cube, with or without the noise of a trial."""
     n = len(points)
     padded = np.pad(points, ((0, -n % _BLOCK or _BLOCK * (n == 0)), (0, 0)))
     arrays = fit.fitted_params, fit.scaled.history, jax.device_put(np.asarray(fit.noise_var, points.dtype))

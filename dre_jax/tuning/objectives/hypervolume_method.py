@@ -5,17 +5,16 @@ fitted to its own objective's values, and `dre_jax.suggest.hypervolume` combines
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Capabilities, CapableMethod, Method, capabilities_of
+from dre_jax.search.method import Capabilities, PosteriorMethod, capabilities_of
 from dre_jax.suggest.hypervolume import Boxes, log_expected_excess, log_hypervolume_improvement
 from dre_jax.suggest.pending import check_pending_strategy, with_pending_trials
-from dre_jax.suggest.weighting import response_transform
 
 
 class ObjectiveParams(NamedTuple):
@@ -44,12 +43,12 @@ class FittedObjective(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class HypervolumeMethod:
-    """One method per objective, each with the capability ``predicts_components``.
+    """One method per objective.
 
     Raises `ConfigError` for a pending strategy that a member does not support.
     """
 
-    members: tuple[Method, ...]
+    members: tuple[PosteriorMethod, ...]
     """The methods, in the order of the objectives."""
     pending_strategy: str = "mean"
     """As `CandidateConfig.pending_strategy`, for each objective."""
@@ -64,7 +63,6 @@ class HypervolumeMethod:
         """What all members can do."""
         member_capabilities = [capabilities_of(member) for member in self.members]
         return Capabilities(
-            fits_history=True,
             double_precision=all(capabilities.double_precision for capabilities in member_capabilities),
             differentiable=all(capabilities.differentiable for capabilities in member_capabilities),
         )
@@ -83,12 +81,12 @@ class HypervolumeMethod:
         pending = history.where & ~params.where
 
         def fit(
-            member: Method, member_params: Any, response: Array, level: Array, thresholds: Array
+            member: PosteriorMethod, member_params: Any, response: Array, level: Array, thresholds: Array
         ) -> FittedObjective:
             trials = History(history.x, response, level, params.where)
             joint = with_pending_trials(member, member_params, trials, history.x, pending, self.pending_strategy, key)
-            fitted_params = cast(CapableMethod, member).fit_history(member_params, joint, key)
-            thresholds = response_transform(member, fitted_params, joint).apply(thresholds)
+            fitted_params = member.fit_history(member_params, joint, key)
+            thresholds = member.response_transform(fitted_params).apply(thresholds)
             return FittedObjective(fitted_params, joint, thresholds)
 
         values = params.response, params.level, params.boxes.thresholds
@@ -100,7 +98,7 @@ class HypervolumeMethod:
         """Returns the log expected hypervolume improvement of the candidates."""
         objectives, boxes = fitted_params
         predictions = [
-            cast(CapableMethod, member).predict_components(objective.params, objective.history, candidates)
+            member.predict_components(objective.params, objective.history, candidates)
             for member, objective in zip(self.members, objectives, strict=True)
         ]
         excess = [

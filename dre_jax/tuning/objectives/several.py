@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
-from dre_jax.search.method import capabilities_of
+from dre_jax.search.method import PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
@@ -55,15 +55,12 @@ class SeveralObjectives:
 
         The reference point f64[M] of the hypervolume is as `reference_point` returns it; None for the worst values.
 
-        Raises `ConfigError` for surrogates of different spaces, a method without the capability
-        ``predicts_components``, or a pending strategy that a method does not support.
+        Raises `ConfigError` for surrogates of different spaces, a method that does not
+        predict responses, or a pending strategy that a method does not support.
         """
         self.parts = dict(parts)
-        for name, part in self.parts.items():
-            _check_method(name, part)
-        self.method = HypervolumeMethod(
-            members=tuple(part.method for part in self.parts.values()), pending_strategy=pending_strategy
-        )
+        members = tuple(_posterior_method(name, part) for name, part in self.parts.items())
+        self.method = HypervolumeMethod(members=members, pending_strategy=pending_strategy)
         self.objectives = tuple(Objective(name, part.direction) for name, part in self.parts.items())
         self.past = _join({name: part.past for name, part in self.parts.items()})
         self._reference = reference
@@ -81,7 +78,7 @@ class SeveralObjectives:
         """Raises `ConfigError`."""
         raise ConfigError("an expected gain needs a study of one objective")
 
-    def require_predictions(self, *, noise: bool = False) -> None:
+    def require_predictions(self) -> NoReturn:
         """Raises `ConfigError`: the parts predict."""
         raise ConfigError("predictions are of one objective")
 
@@ -137,10 +134,13 @@ class SeveralObjectives:
         return np.stack([part.rank_like_past(observations, column) for part, column in columns], axis=1)
 
 
-def _check_method(name: str, part: SingleObjective) -> None:
-    if part.past is not None and not capabilities_of(part.method).predicts_components:
-        rule = "a study of several objectives needs surrogates of hedged-prior or gp"
-        raise ConfigError(f"{rule}, but that of {name!r} is of {part.past.name}")
+def _posterior_method(name: str, part: SingleObjective) -> PosteriorMethod:
+    if isinstance(part.method, PosteriorMethod):
+        return part.method
+    if part.past is None:
+        raise ConfigError(f"a study of several objectives needs gp-mixture or gp, but the method is {part.alone}")
+    rule = "a study of several objectives needs surrogates of hedged-prior or gp"
+    raise ConfigError(f"{rule}, but that of {name!r} is of {part.past.name}")
 
 
 def _join(surrogates: Mapping[str, Surrogate | None]) -> JoinedPast | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods import Entry, find
-from dre_jax.search.method import Method, capabilities_of
+from dre_jax.search.method import Method, PosteriorMethod, capabilities_of
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.weighting import gives_improvement
@@ -75,15 +75,12 @@ class SingleObjective:
             rule = "an expected gain needs hedged-prior, gp-mixture or gp, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
 
-    def require_predictions(self, *, noise: bool = False) -> None:
-        """Raises `ConfigError` if the method does not predict values, or, with noise, those of new trials."""
-        capabilities = capabilities_of(self.method)
-        if not capabilities.predicts_components:
+    def require_predictions(self) -> PosteriorMethod:
+        """Returns the method; raises `ConfigError` if it does not predict values."""
+        if not isinstance(self.method, PosteriorMethod):
             rule = "predictions need hedged-prior, gp-mixture or gp"
             raise ConfigError(f"{rule}, but the method is {self._method_name}")
-        if noise and not capabilities.predicts_noise:
-            rule = "predictions with noise need hedged-prior, gp-mixture or gp"
-            raise ConfigError(f"{rule}, but the method is {self._method_name}: pass noise=False")
+        return self.method
 
     def set_diverged_apart(self, study: EncodedTrials) -> EncodedTrials:
         """Returns the trials: the scale of the objective has a bound."""

@@ -28,6 +28,7 @@ from dre_jax.gp.task_processes import TaskProcessConfig, fixed_processes
 from dre_jax.methods.baselines.source_processes import draw_task_rows, gather_rows, misranked_share
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import History
+from dre_jax.search.method import PastWeighingMethod
 from dre_jax.space.space import Space
 from dre_jax.tuning.past.tasks import Evaluated
 
@@ -203,8 +204,7 @@ def _log_density(processes: TaskProcess, trials: Trials) -> Array:
 
 
 @jit_with_less_effort("method", is_brief=few_numbers)
-def weigh_past(method: Any, params: Any, history: History, count: int | Array) -> Array:
-    """Returns the weight of the past given the first ``count`` trials, by a method with ``weighs_past``."""
+def weigh_past(method: PastWeighingMethod, params: Any, history: History, count: int | Array) -> Array:
+    """Returns the weight of the past given the first ``count`` trials."""
     first = history._replace(where=history.where & (jnp.arange(history.where.shape[0]) < count))
-    weight: Array = method.past_weight(method.fit_history(params, first, jax.random.key(0)))
-    return weight
+    return method.past_weight(method.fit_history(params, first, jax.random.key(0)))

@@ -16,7 +16,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.history import make_history
-from dre_jax.search.method import Method, capabilities_of
+from dre_jax.search.method import Method, PastWeighingMethod
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.suggest.suggester import capacity_for
@@ -287,7 +287,7 @@ def _past_weights(
     method: Method, params: Any, x: np.ndarray, responses: np.ndarray, rows: np.ndarray
 ) -> dict[int, float]:
     """Returns the weight of the past by the number of trials; empty if the method does not weigh it."""
-    if not capabilities_of(method).weighs_past:
+    if not isinstance(method, PastWeighingMethod):
         return {}
     n = len(responses)
     with precision_of(method) as dtype:

@@ -11,12 +11,24 @@ import pytest
 from jax import Array
 
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
-from dre_jax.methods import METHODS, Entry, RandomSearch, find, register
+from dre_jax.methods import DRE, METHODS, Entry, RandomSearch, find, register
 from dre_jax.methods.checkpoints.parameters import abstract_params, check_storable
 from dre_jax.methods.entries.settings import config_to_json
 from dre_jax.methods.registry import entry_of, known_entries
 from dre_jax.search import Candidates, Capabilities, make_history
-from dre_jax.search.method import CAPABILITY_FUNCTIONS, as_history_fit, decisions_of, value
+from dre_jax.search.method import (
+    OPTIONAL_PROTOCOLS,
+    AbstractParamsMethod,
+    ExplainingMethod,
+    HistoryMethod,
+    PaddingMethod,
+    PastWeighingMethod,
+    PosteriorMethod,
+    SamplingMethod,
+    as_padding,
+    decisions_of,
+    value,
+)
 from dre_jax.tuning import Evaluated, Float, Space, Surrogate, past_of
 from tests.error_messages import raises_line
 
@@ -59,14 +71,14 @@ def declaring(**values):
 
 
 @dataclass(frozen=True)
-class Sampling(Mean):
-    """Declares a function that it does not have, by its configuration alone."""
+class Slotwise(Mean):
+    """Needs a function that it does not have, by its configuration alone."""
 
-    samples: bool = False
+    slotwise: bool = False
 
     @property
     def capabilities(self):
-        return Capabilities(samples_posterior=self.samples)
+        return Capabilities(slotwise_fit=self.slotwise)
 
 
 class Unreadable(Mean):
@@ -113,12 +125,14 @@ class Plain:
         ({"default": altered(capabilities={"transfer": True})}, r"must be Capabilities\(...\), but are {'transfer"),
         ({"default": Unreadable()}, r"Unreadable must be .* but cannot be read: .* no attribute 'misspelled'"),
         ({"default": declaring(differentiable="yes")}, "differentiable must be True or False, but is 'yes'"),
-        ({"default": declaring(fits_history=True)}, r"so it must have a function fit_history\(params, history, key"),
-        ({"default": declaring(samples_posterior=True, sample_posterior=3)}, r"have a function sample_posterior\(par"),
-        ({"default": declaring(fits_history=True, fit_history=lambda self, *_: 0)}, r"have a function score_candid"),
-        ({"default": declaring(explains_fit=True)}, r"must have a function explain_fit\(params\), but has none"),
-        ({"default": declaring(slotwise_fit=True)}, "slotwise_fit is True, so fits_history must be True, but is False"),
-        ({"default": declaring(weighs_past=True, past_weight=lambda self, f: 1.0)}, "so fits_history must be True"),
+        (
+            {"default": declaring(slotwise_fit=True)},
+            r"slotwise_fit is True, so .* a function fit_history\(params, hist",
+        ),
+        ({"default": altered(sample_posterior=3)}, r"a function sample_posterior\(params, .*\), but .* is 3"),
+        ({"default": altered(fit_history=lambda self, *_: 0)}, r"fit_history, so .* score_candidates\(fitted_.* none"),
+        ({"default": altered(past_weight=lambda self, f: 1.0)}, r"has past_weight, so it must .* fit_history\("),
+        ({"default": altered(predict_components=lambda self, *_: 0)}, r"has predict_components, so .* noise_deviat"),
         ({"default": Mutable()}, "must be a frozen dataclass with hashable fields, but has unhashable type"),
         ({"default": Plain()}, "must be a frozen dataclass, but Plain is no dataclass"),
         ({"free": ("scale", "step")}, "free= must name fields of the method, but has step"),
@@ -132,15 +146,16 @@ def test_invalid_entries(fields, message):
 
 
 def test_attributes_without_a_declaration_are_the_methods_own():
-    """A method with `fit` and `acquire` needs no declaration, whatever its other attributes are called."""
+    """A method with `fit` and `acquire` needs no declaration, and None in place of a function is no function."""
     capabilities = {field.name: True for field in fields(Capabilities)}
-    functions = {function: 3 for needed in CAPABILITY_FUNCTIONS.values() for function in needed}
+    functions = {name: None for protocol in OPTIONAL_PROTOCOLS for name in vars(protocol) if not name.startswith("_")}
     method = altered(**capabilities, **functions)
+    assert not any(isinstance(method, protocol) for protocol in OPTIONAL_PROTOCOLS)
     register(replace(ENTRY, default=method))
     history, key = make_history(jnp.zeros((1, 2)), jnp.zeros(1), 1), jax.random.key(0)
     candidates = Candidates(jnp.eye(2), jnp.ones(2, bool))
     assert value(method, {"mean": 1.0}, history, candidates, key).tolist() == [2.0, 1.0]
-    assert (decisions_of(method, None), as_history_fit(method)) == ({}, None)
+    assert decisions_of(method, None) == {}
 
 
 def test_a_field_of_an_older_checkpoint_has_another_name_now():
@@ -156,15 +171,32 @@ def test_a_field_of_an_older_checkpoint_has_another_name_now():
 
 
 def test_capabilities_are_checked_for_each_configuration():
-    register(replace(ENTRY, default=Sampling()))
-    for make in (lambda: find("mean").make({"samples": True}), lambda: entry_of(Sampling(samples=True))):
-        with pytest.raises(ConfigError, match=r"samples_posterior.* sample_posterior"):
+    register(replace(ENTRY, default=Slotwise()))
+    for make in (lambda: find("mean").make({"slotwise": True}), lambda: entry_of(Slotwise(slotwise=True))):
+        with pytest.raises(ConfigError, match=r"slotwise_fit.* fit_history"):
             make()
 
 
-def test_every_capability_is_checked_for_its_functions():
-    without_functions = "slotwise_fit double_precision differentiable heteroscedastic improvement transfer"
-    assert {field.name for field in fields(Capabilities)} == set(CAPABILITY_FUNCTIONS) | set(without_functions.split())
+def test_which_methods_follow_an_optional_protocol():
+    """A misspelled function would take an ability from a method without an error."""
+    methods = {name: entry.default for name, entry in METHODS.items() if entry.default is not None}
+    followers = {
+        protocol: {name for name, method in methods.items() if isinstance(method, protocol)}
+        for protocol in OPTIONAL_PROTOCOLS
+    }
+    mixtures, ensembles = {"hedged-prior", "gp-mixture"}, {name for name in methods if isinstance(methods[name], DRE)}
+    others = {"fsbo", "dklm", "rgpe", "tst", "taf", "gcp", "gcp-ts", "empirical-gp"}
+    assert followers == {
+        HistoryMethod: mixtures | {"gp"} | ensembles,
+        PosteriorMethod: mixtures | {"gp"},
+        SamplingMethod: mixtures | ensembles,
+        PastWeighingMethod: {"hedged-prior"},
+        PaddingMethod: {"hedged-prior"} | ensembles,
+        AbstractParamsMethod: {"hedged-prior"} | ensembles | others,
+        ExplainingMethod: {"hedged-prior"},
+    }
+    learned = {name for name in ensembles if METHODS[name].transfer}
+    assert {name for name, method in methods.items() if as_padding(method)} == {"hedged-prior"} | learned
 
 
 def test_the_entry_and_the_configuration_of_a_registered_method():
@@ -279,12 +311,12 @@ def on_the_host(self, meta, key):
 
 def test_a_fit_that_cannot_be_traced(tmp_path):
     method = altered(fit=on_the_host)
-    with pytest.raises(CheckpointError, match=r"Altered.fit .*: declare Capabilities"):
+    with pytest.raises(CheckpointError, match=r"Altered.fit .*: add a function abstract_params"):
         abstract_params(method, 2)
     shapes = {"seed": np.zeros(2, np.uint32), "scale": {"length": np.zeros(3)}}
-    attributes = {"capabilities": Capabilities(abstracts_params=True), "abstract_params": lambda self, n: shapes}
     acquire = lambda self, params, history, candidates, key: candidates.x[:, 0]  # noqa: E731
-    surrogate = Surrogate.fit(PAST, method=altered(fit=on_the_host, acquire=acquire, **attributes))
+    functions = {"fit": on_the_host, "acquire": acquire, "abstract_params": lambda self, n: shapes}
+    surrogate = Surrogate.fit(PAST, method=altered(**functions))
     surrogate.save(tmp_path)
     assert Surrogate.load(tmp_path).params["seed"].tolist() == [0, 0]
     assert Surrogate.load(tmp_path).params["scale"] is None

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError
+from dre_jax.gp.response_scale import ResponseTransform
 from dre_jax.search.history import Components, make_history
-from dre_jax.search.method import Capabilities
 from dre_jax.space.layout import unit_cube
 from dre_jax.suggest.proposals import condition_on_trials
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space
@@ -119,21 +119,26 @@ def test_quantiles_are_between_0_and_1(quantiles):
 
 @dataclass(frozen=True)
 class TwoComponents:
-    """Predicts x - 1 and 2 x, standardised."""
-
-    capabilities = Capabilities(fits_history=True, predicts_components=True)
+    """Predicts x - 1 and 2 x; is fitted to log weights and the scale of these predictions."""
 
     def predict_components(self, fitted_params, history, candidates):
         x = candidates.x
         means = jnp.concatenate([x - 1.0, 2.0 * x], axis=1)
-        return Components(fitted_params, means, jnp.broadcast_to(jnp.array([0.5, 0.25]), means.shape))
+        return Components(fitted_params[0], means, jnp.broadcast_to(jnp.array([0.5, 0.25]), means.shape))
+
+    def noise_deviations(self, fitted_params, noise_var):
+        return jnp.zeros(2)
+
+    def response_transform(self, fitted_params):
+        return fitted_params[1]
 
 
 def test_a_prediction_describes_samples():
     weight, y = np.array([0.3, 0.7]), np.array([1.0, 5.0, 2.0, 9.0])
     history = make_history(np.zeros((4, 1)), y, capacity=6)
     scaled = ScaledTrials(history, y - 9.0, choose_scale(y, np.zeros((4, 1)), may_compress=False))
-    fit = HistoryFit(scaled, jnp.log(jnp.asarray(weight, jnp.float32)), 0.0)
+    standardise = ResponseTransform(*map(jnp.float32, ((y.mean() - 1.0) / 8.0, y.std() / 8.0, 0.0, np.inf)))
+    fit = HistoryFit(scaled, (jnp.log(jnp.asarray(weight, jnp.float32)), standardise), 0.0)
     points, shares = np.array([[0.2], [0.8]], np.float32), np.array([0.05, 0.5, 0.95])
     mixture = predict_mixture(TwoComponents(), unit_cube(1), fit, points, noise=False)
     prediction = mixture.prediction(scaled.restore, shares, is_maximised=True)

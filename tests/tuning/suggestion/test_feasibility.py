@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm, zscore
 
-from dre_jax.search import Capabilities
 from dre_jax.tuning import EngineConfig, Float, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.suggestion.feasibility import fit_feasibility
@@ -15,18 +14,15 @@ from dre_jax.tuning.suggestion.state import StudyState
 from dre_jax.tuning.trials.objectives import objectives_of
 from dre_jax.tuning.trials.responses import capped_responses
 from tests.gp.test_classification import log_probability
-from tests.known_methods import RISING, Valued
+from tests.known_methods import RISING
 from tests.known_trials import complete_trial, failed_trials
 from tests.oracles import fitted_process
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
 
-RISING_DRAWS = Valued(RISING.value, Capabilities(samples_posterior=True))
-
-
 def rising(space=SQUARE, **options):
-    return Engine(space, objectives_of("maximize"), Surrogate(space, "rising", RISING_DRAWS, None), **options)
+    return Engine(space, objectives_of("maximize"), Surrogate(space, "rising", RISING, None), **options)
 
 
 def failing_right_half(n, space=SQUARE, seed=0):
