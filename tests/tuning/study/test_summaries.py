@@ -30,7 +30,8 @@ RANDOM = EngineConfig(method="random")
 
 
 def study(n=20, **options):
-    optimizer = Optimizer(SPACE, seed=0, config=RANDOM, **options)
+    config = None if "directions" in options else RANDOM  # which says nothing of several objectives
+    optimizer = Optimizer(SPACE, seed=0, config=config, **options)
     for trial in optimizer.ask(n):
         value = trial["x"] ** 2 + 0.01 * trial["y"]
         optimizer.tell(trial, {"a": value, "b": trial["y"]} if optimizer.directions else value)
