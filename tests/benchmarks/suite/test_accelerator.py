@@ -99,7 +99,7 @@ def test_each_epoch_has_its_launch_and_the_protocol_is_last():
 @pytest.mark.parametrize("name", ["launch-1"])
 @pytest.mark.slow
 def test_a_launch_is_measured_alone(name):
-    """Without rates there is no floor. A time is a difference between runs, so that a busy machine may turn its sign."""
+    """Without rates there is no floor. A time is a difference between runs: a busy machine may turn its sign."""
     row = accelerator_rows.measure(name, SMALL, {"full": False, "peers": False}, None)
     assert row.floor_s is None
     assert row.unit == "epoch of all runs"
