@@ -139,7 +139,7 @@ class TestOptimizer:
         """Rounding of responses in float32 moves a value's maximum; the design and first trials are the same."""
         assert_same(waves, 10, 0.02, surrogate=surrogate_of(method, **settings), exact=7)
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_failures_in_batches(self):
         searches = assert_same(half_fails, 12, 1e-6, batch=3)
         assert 0 < np.isnan(searches.values).sum() < searches.values.size / 2
@@ -148,7 +148,7 @@ class TestOptimizer:
         """Searches keep their distance from failures, and learn nothing else of them."""
         assert_same(half_fails, 8, 0.0, method="random", config=EngineConfig(method="random", failure_model=False))
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_rules_and_likely_values(self):
         searches = assert_same(ruled, 8, 1e-6, space=RULED)
         assert all(RULED.allows(RULED.params(point)) for point in searches.points.reshape(-1, 3))
