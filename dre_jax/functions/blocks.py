@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -40,6 +39,7 @@ class SearchBlocks:
     tasks: Any
     noise_key: Array
     n_trials: int
+    _compiles_model: threading.Lock = field(default_factory=threading.Lock, init=False, compare=False)
 
     def run(self, search_ids: Sequence[SearchId]) -> Iterator[list[tuple[SearchId, FinishedSearch]]]:
         """Yields the searches of blocks as these are finished.
@@ -114,10 +114,6 @@ class SearchBlocks:
                 none, _ = put(None, np.int32(0), ())
                 progress = advance(self.program, shared, searches, progress, none, *bounds[1:], capacity=capacity)
         return advance(self.program, shared, searches, progress, *bounds, capacity=capacity)
-
-    @cached_property
-    def _compiles_model(self) -> threading.Lock:
-        return threading.Lock()
 
     def _searches(self, search_ids: Sequence[SearchId], designs: StudyDesigns) -> Searches:
         numbers, seeds = np.array([task for task, _ in search_ids]), [seed for _, seed in search_ids]

@@ -37,6 +37,8 @@ def special(xp: Any) -> Any:
 def branch(condition: Any, if_true: Callable[[], T], if_false: Callable[[], T]) -> T:
     """Returns the result of one of two functions: as `jax.lax.cond` inside of a program, else by a Python condition.
 
+    For the shape of a condition (`dre_jax.runtime.jit.compile_ahead`), it is the first function's.
+
     Example:
       >>> branch(np.bool_(True), lambda: "taken", lambda: "left")
       'taken'
@@ -44,7 +46,7 @@ def branch(condition: Any, if_true: Callable[[], T], if_false: Callable[[], T]) 
     if isinstance(condition, jax.core.Tracer):
         result: T = lax.cond(condition, if_true, if_false)
         return result
-    return if_true() if condition else if_false()
+    return if_true() if isinstance(condition, jax.ShapeDtypeStruct) or condition else if_false()
 
 
 def loop_while(condition: Callable[[T], Any], step: Callable[[T], T], value: T) -> T:

@@ -83,12 +83,15 @@ class StudyDesigns:
     @cached_property
     def log_densities(self) -> np.ndarray | None:
         """Log densities f[P, K + 1] of likely values; None if no value is likely."""
-        densities = log_densities(self.space)
-        return None if densities is None else densities.astype(self.dtype)
+        return None if self._densities is None else self._densities.astype(self.dtype)
+
+    @cached_property
+    def _densities(self) -> np.ndarray | None:
+        return log_densities(self.space)
 
     @cached_property
     def _expands_words(self) -> bool:
-        return not self.space.layout.rules and self.log_densities is None
+        return not self.space.layout.rules and self._densities is None
 
     def studies(self, seeds: Sequence[int], blocks: range) -> StudyDesign:
         """Returns the designs of studies, one for each seed, with the studies in front of each array.
@@ -126,7 +129,7 @@ class StudyDesigns:
     def _design(self, seed: int, number: int) -> InitialDesign:
         start = None if self.surrogate is None else self.surrogate.start
         nothing_fixed = np.full(len(self.space), np.nan)
-        return InitialDesign(self.space, start, seed, log_densities(self.space), 0, number, nothing_fixed)
+        return InitialDesign(self.space, start, seed, self._densities, 0, number, nothing_fixed)
 
     def _initial_points(self, seed: int) -> list[np.ndarray]:
         """Returns the points of defaults and of a start design, as `Optimizer` evaluates them one after the other."""

@@ -61,20 +61,18 @@ def _density(space: Space, name: str, u: Floats) -> Floats:
     return UNIFORM_MASS + (1.0 - UNIFORM_MASS) * np.exp(-0.5 * (distance / deviation) ** 2) / mass
 
 
-def to_quantiles(table: Any, points: Any) -> Any:
-    """Returns points f[N, P] whose coordinates are quantiles of the densities at the coordinates.
+def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
+    """Returns points f64[N, P] whose coordinates are quantiles of the densities at the coordinates.
 
     Evenly distributed points become draws from the densities; for the table see `log_densities`.
     """
-    xp = namespace(points)
-    u, columns = xp.linspace(0.0, 1.0, table.shape[1], dtype=table.dtype), []
-    for i, logs in enumerate(table):
-        density = xp.exp(logs)
-        cumulative = xp.concatenate([xp.zeros(1, density.dtype), xp.cumsum(density[1:] + density[:-1])])
-        column = points[:, i].astype(table.dtype)
-        quantiles = xp.interp(column, cumulative / cumulative[-1], u)
-        columns.append(xp.where(xp.any(density != 1.0), quantiles, column))
-    return xp.stack(columns, axis=1)
+    u = np.linspace(0.0, 1.0, table.shape[1])
+    samples = np.array(points, np.float64)
+    for i, density in enumerate(np.exp(table)):
+        if (density != 1.0).any():
+            cumulative = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
+            samples[:, i] = np.interp(samples[:, i], cumulative / cumulative[-1], u)
+    return samples
 
 
 def belief_weights(table: Any, layout: SpaceLayout, state: StudyState, beta: float) -> Any:

@@ -20,6 +20,7 @@ from jax import Array
 from dre_jax.gp.classification import Classifier, condition_classifier, fit_classifier, log_probability
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_signal_at
+from dre_jax.runtime.arrays import branch
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.space.layout import SpaceLayout
@@ -95,9 +96,7 @@ def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes) -> FeasibilityModel
 
 
 def _fit_where_needed(config: StudyConfig, outcomes: Outcomes) -> FeasibilityModel:
-    """Returns the model; inside of a program, one of zeros if it does not apply. A host calls for others only."""
-    if not isinstance(outcomes.applies, jax.core.Tracer):
-        return fit_feasibility(config.layout, outcomes)
+    """Returns the model; one of zeros if it does not apply."""
 
     def fit() -> FeasibilityModel:
         return fit_feasibility(config.layout, outcomes)
@@ -106,7 +105,7 @@ def _fit_where_needed(config: StudyConfig, outcomes: Outcomes) -> FeasibilityMod
         model: FeasibilityModel = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(fit))
         return model
 
-    return jax.lax.cond(outcomes.applies, fit, zeros)
+    return branch(outcomes.applies, fit, zeros)
 
 
 def propose_feasible(config: StudyConfig, outcomes: Outcomes | None, inputs: SuggestionInputs, n: int) -> Proposals:

@@ -44,7 +44,7 @@ def has_signal(points: Any, values: Any, where: Any) -> Any:
     equal = xp.sum((values[None, :] == values[:, None]) & filled[None, :], axis=1, dtype=points.dtype)
     scores = special(xp).ndtri(xp.where(filled, (less + 0.5 * equal) / n, 0.5))
     evidence = _evidence(points, scores, filled)
-    log_noise, n_lengths = evidence.of_noise(), len(length_scales(points.shape[1])[0])
+    log_noise, n_lengths = evidence.of_noise(), len(evidence.length_scales[0])
 
     def add_length(carry: tuple[Any, Any]) -> tuple[Any, Any]:
         i, total = carry
@@ -71,7 +71,7 @@ def noise_share(points: Floats, values: Floats) -> float:
     if not deviation:
         return 0.0
     evidence = _evidence(points[rows], (values[rows] - values[rows].mean()) / deviation, filled)
-    n_lengths = len(length_scales(points.shape[1])[0])
+    n_lengths = len(evidence.length_scales[0])
     logs = np.array([[evidence.of_signal(np.int32(i), share) for share in NOISY_SHARES] for i in range(n_lengths)])
     weights, ratios = np.exp(logs - logs.max()), 1.0 / np.array(NOISY_SHARES) - 1.0
     ratio = float(np.sum(weights * ratios) / weights.sum() - ratios.min())
@@ -91,6 +91,8 @@ class _Evidence(NamedTuple):
     """f[n, n]: roots of the mean squares of these."""
     n: Any
     """Number of filled slots."""
+    length_scales: tuple[Any, Any, Any]
+    """As `length_scales` returns them."""
 
     def of_noise(self) -> Any:
         """Returns the log evidence of noise alone."""
@@ -99,12 +101,12 @@ class _Evidence(NamedTuple):
     def of_signal(self, i: Any, share: float) -> Any:
         """Returns the log evidence of a share of the i-th signal of `length_scales`, with its weight."""
         xp, dtype = namespace(self.targets), self.targets.dtype
-        lengths, coordinates, log_weights = map(xp.asarray, length_scales(self.apart.shape[-1]))
+        lengths, coordinates, log_weights = self.length_scales
         coordinate = coordinates[i]
         distance = xp.where(coordinate < 0, self.together, self.apart[:, :, xp.maximum(coordinate, 0)])
-        correlation = matern52_of_distance(distance / lengths[i].astype(dtype))
+        correlation = matern52_of_distance(distance / lengths[i])
         matrix = share * correlation + (1.0 - share) * xp.eye(len(self.targets), dtype=dtype)
-        return self.of(matrix) + log_weights[i].astype(dtype)
+        return self.of(matrix) + log_weights[i]
 
     def of(self, correlation: Any) -> Any:
         """Returns the log evidence of a correlation matrix f[n, n]."""
@@ -123,7 +125,9 @@ def _evidence(points: Any, scores: Any, filled: Any) -> _Evidence:
     targets = xp.stack([xp.where(filled, scores, 0.0), filled.astype(dtype)], axis=1)
     apart = xp.abs(points[:, None] - points[None])
     together = xp.sqrt(xp.mean(apart**2, axis=-1))
-    return _Evidence(targets, filled[:, None] & filled[None, :], apart, together, xp.sum(filled, dtype=dtype))
+    lengths, coordinates, log_weights = map(xp.asarray, length_scales(points.shape[1]))
+    scales = lengths.astype(dtype), coordinates, log_weights.astype(dtype)
+    return _Evidence(targets, filled[:, None] & filled[None, :], apart, together, xp.sum(filled, dtype=dtype), scales)
 
 
 def length_scales(n_parts: int) -> tuple[Floats, npt.NDArray[np.int32], Floats]:
