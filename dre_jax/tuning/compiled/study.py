@@ -14,7 +14,7 @@ from dre_jax.suggest.proposals import Proposals, SuggestionInputs
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.suggestion.beliefs import belief_weights
 from dre_jax.tuning.suggestion.feasibility import propose_feasible
-from dre_jax.tuning.suggestion.outcomes import outcome_capacity, outcomes_of
+from dre_jax.tuning.suggestion.outcomes import outcomes_of
 from dre_jax.tuning.suggestion.record import StudyRecord
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
@@ -83,8 +83,7 @@ def next_point(
         points = expand(candidates, config.candidates.even)
         weights = Weights(belief=belief)
         inputs = SuggestionInputs(shared.params, record.trials, points, design.key, number, weights=weights)
-        outcomes = outcomes_of(config, state, outcome_capacity(config, capacity))
-        return propose_feasible(config, outcomes, inputs, _PROPOSALS)
+        return propose_feasible(config, outcomes_of(config, state, capacity), inputs, _PROPOSALS)
 
     def filling_points() -> Array:
         block = number // SEQUENCE % len(jax.tree.leaves(design.sequence)[0])

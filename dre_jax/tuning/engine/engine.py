@@ -37,8 +37,8 @@ from dre_jax.tuning.engine.predictions import HistoryFit, Prediction, fit_respon
 from dre_jax.tuning.objectives.criterion import Surrogates, criterion_of, search_space, surrogates_by_objective
 from dre_jax.tuning.suggestion.beliefs import belief_weights, log_densities
 from dre_jax.tuning.suggestion.feasibility import propose_feasible
-from dre_jax.tuning.suggestion.outcomes import outcome_capacity, outcomes_of
-from dre_jax.tuning.suggestion.record import StudyRecord, study_history
+from dre_jax.tuning.suggestion.outcomes import outcomes_of
+from dre_jax.tuning.suggestion.record import StudyRecord, history_room, study_history
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, state_capacity
 from dre_jax.tuning.suggestion.suggest import PointSuggestion, suggest_point
 from dre_jax.tuning.trials.encoding import EncodedTrials, ParamsEncoder, encode_trials, with_value
@@ -153,7 +153,7 @@ class Engine:
                 self._study_config,
                 state,
                 np.int32(number % 2**31),
-                self._record_capacity(int(state.n), int(state.n_pending)),
+                self._record_capacity(state),
                 propose=lambda record: self._propose(
                     study, state, record, design, share_left(self.config.budget, trials)
                 ),
@@ -211,10 +211,10 @@ class Engine:
             self.criterion.require_standard_errors()
         return errors
 
-    def _record_capacity(self, n: int, n_pending: int) -> int:
-        """Returns the slots of the trials that the method gets of n with a value."""
+    def _record_capacity(self, state: StudyState) -> int:
+        """Returns the slots of the trials that the method gets."""
         longest = self.config.max_history
-        return state_capacity(min(n, max(longest - n_pending, longest // 2)) + n_pending, longest)
+        return state_capacity(int(min(state.n, history_room(longest, state.n_pending)) + state.n_pending), longest)
 
     def _propose(
         self, study: EncodedTrials, state: StudyState, record: StudyRecord, design: InitialDesign, budget_share: float
@@ -227,13 +227,12 @@ class Engine:
         rows, slots, layout = record.rows[: record.n], len(record.rows), self.space.layout
         responses, densities = state.responses[: len(trials)], self._log_densities
         params = self.criterion.params_for(self._params, trials, responses, rows, slots, dtype)
-        n_trials = int(state.n + state.n_pending + state.n_failed)
         costs = np.array([np.nan if trial.cost is None else trial.cost for trial in trials], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
         cost = learn_cost(layout, study.points, costs, budget_share, self.config.max_history, dtype, past_cost)
         outcomes, trial_record, candidates, belief, fixed = jax.device_put(
             (
-                outcomes_of(self._study_config, state, outcome_capacity(self._study_config, n_trials)),
+                outcomes_of(self._study_config, state, int(state.n + state.n_pending + state.n_failed)),
                 record.trials,
                 design.candidate_points(self._candidates.even),
                 None if densities is None else belief_weights(densities, layout, state, self.config.belief_weight),
@@ -264,11 +263,7 @@ class Engine:
 
     def _decode(self, suggestion: PointSuggestion, has_further: bool) -> Suggestion:
         """Returns the configuration at the point that was chosen, and what the method says of it."""
-        params, proposals, information = (
-            self.space.params(suggestion.point),
-            suggestion.proposals,
-            suggestion.information,
-        )
+        proposals, information = suggestion.proposals, suggestion.information
         improvement, past_weight, further = None, None, tuple[Params, ...]()
         if proposals is not None:
             is_new = proposals.values > -np.inf
@@ -279,7 +274,7 @@ class Engine:
                 further = tuple(map(self.space.params, proposals.points[is_new][1:]))
         if (information.is_plateau and information.is_long) or not suggestion.is_new:
             improvement = 0.0
-        return Suggestion(params, improvement, past_weight, further)
+        return Suggestion(self.space.params(suggestion.point), improvement, past_weight, further)
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:

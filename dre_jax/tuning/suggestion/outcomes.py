@@ -52,16 +52,17 @@ class _EndedTrials(NamedTuple):
     """f[N, K], NaN where unknown."""
 
 
-def outcomes_of(config: StudyConfig, state: StudyState, capacity: int) -> Outcomes | None:
-    """Returns the outcomes of a study's trials in a number of slots, None without constraints and failures.
+def outcomes_of(config: StudyConfig, state: StudyState, n_trials: int) -> Outcomes | None:
+    """Returns the outcomes of a study of at most ``n_trials`` trials, None without constraints and failures.
 
-    Failures are ignored unless ``config.failure_model``. If there are too many trials for the slots, outcomes are those
-    near the best, and others.
+    Failures are ignored unless ``config.failure_model``. If there are more trials than the method gets, outcomes are
+    those near the best, and others.
     """
     learns_failures = config.failure_model and len(state.failures) > 0
     if state.constraints is None and not learns_failures:
         return None
     xp, dtype = namespace(state.points), state.points.dtype
+    capacity = min(coarse_capacity_for(n_trials), max(config.max_history, FIT_TRIALS))  # each is another program
     decides = xp.zeros((), bool) if state.constraints is None else ~xp.any(feasible_trials(state))
     trials = _ended_trials(state, decides, learns_failures=learns_failures)
     rows, n = select_rows(-_distance_from_best(state, trials.points), trials.counts, capacity)
@@ -112,11 +113,6 @@ def _distance_from_best(state: StudyState, points: Any) -> Any:
     xp, has_value = namespace(points), slots(len(state.points)) < state.n
     best = state.points[xp.argmax(xp.where(has_value, state.responses, -xp.inf))]
     return xp.max(xp.abs(points - xp.where(state.n > 0, best, 0.5)[None, :]), axis=1)
-
-
-def outcome_capacity(config: StudyConfig, n: int) -> int:
-    """Returns the slots of the outcomes of n trials: few numbers, as each is another program to compile."""
-    return min(coarse_capacity_for(n), max(config.max_history, FIT_TRIALS))
 
 
 def fit_slots(n: Any, xp: Any = np) -> Any:

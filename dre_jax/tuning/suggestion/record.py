@@ -32,8 +32,7 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     has_value, selects = slots(len(state.points)) < state.n, len(state.points) > config.max_history
     rows, n = numbers, state.n
     if selects:
-        room = xp.maximum(config.max_history - state.n_pending, config.max_history // 2)
-        selected, n = select_rows(state.responses, has_value, room)
+        selected, n = select_rows(state.responses, has_value, history_room(config.max_history, state.n_pending))
         rows = xp.where(numbers < n, selected[numbers], state.n + numbers - n)
     rows = xp.minimum(rows, len(state.points) - 1)
     where, pending = numbers < n, (numbers >= n) & (numbers < n + state.n_pending)
@@ -48,6 +47,11 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
         avoid = xp.concatenate([avoid, state.points])
         radius = xp.concatenate([radius, xp.where(has_value, SAME, -1.0)])
     return StudyRecord(TrialRecord(history, points, pending, avoid, radius.astype(points.dtype)), rows, n)
+
+
+def history_room(max_history: int, n_pending: Any) -> Any:
+    """Returns how many trials with a value a method gets beside the pending ones: at least half of its history."""
+    return namespace(n_pending).maximum(max_history - n_pending, max_history // 2)
 
 
 def study_history(
