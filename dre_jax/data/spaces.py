@@ -37,6 +37,9 @@ class Task:
     """f64[n], maximised."""
     costs: npt.NDArray[np.float64] | None = None
     """f64[n], positive, NaN where unknown; None if all are."""
+    features: npt.NDArray[np.float32] | None = None
+    """f32[P]: what is known of the task before its first trial, such as its number of rows, encoded; NaN where unknown.
+    None if nothing is known. All tasks of a search space have the same P features."""
 
     def __repr__(self) -> str:
         return summary(self, name=self.name, n_rows=self.n_rows, n_columns=self.n_columns)

@@ -114,6 +114,25 @@ class PaddingMethod(Method, Protocol):
 
 
 @runtime_checkable
+class FeatureMethod(Method, Protocol):
+    """A method that relates tasks by their features, `Task.features`."""
+
+    def for_task(self, params: Any, features: Array) -> Any:
+        """Returns the parameters for a new task with features f[P]; NaN where unknown.
+
+        The result of `fit` is for a task of unknown features.
+        """
+        ...
+
+    def scaling(self, params: Any) -> tuple[Array, Array] | None:
+        """Returns how the best configuration moves with the features, and standard errors of this; two f[D, P].
+
+        The unit is that of a column divided by that of a feature. None if the past tasks have no features.
+        """
+        ...
+
+
+@runtime_checkable
 class AbstractParamsMethod(Method, Protocol):
     """A method that states the tree of its parameters, which checkpoints need; of other methods, `fit` is traced."""
 
@@ -140,6 +159,7 @@ OPTIONAL_PROTOCOLS = (
     SamplingMethod,
     PastWeighingMethod,
     PaddingMethod,
+    FeatureMethod,
     AbstractParamsMethod,
     ExplainingMethod,
 )
