@@ -68,6 +68,17 @@ def group_by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
     return [values[task == i] for i in np.unique(task)]
 
 
+def held_out_tasks(count: int, folds: int) -> list[list[int]]:
+    """Returns the numbers of the tasks that each of K folds holds out, of three or more; with few tasks folds repeat.
+
+    Example:
+      >>> held_out_tasks(5, 4), held_out_tasks(3, 4)
+      ([[0, 4], [1], [2], [3]], [[0], [1], [2], [0]])
+    """
+    groups = min(folds, max(count, 1))
+    return [list(range(fold % groups, count, groups)) for fold in range(folds)]
+
+
 def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories: int, rows: int) -> Folds:
     """Splits past tasks, with trials in the order of their evaluation, into K folds for each of J members.
 
@@ -82,24 +93,23 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
             entries[f"{i}/{split}"] = replace(task, X=task.X[is_training], y=task.y[is_training])
     table = build_table(entries)
     index_by_name = {name: i for i, name in enumerate(entries)}
-    groups = min(folds, max(count, 1))
+    held_out = [list(range(count))] * folds if by_rows else held_out_tasks(count, folds)
     if by_rows:
         names = [[f"{i}/{split}" for i in range(count)] for split in splits]
     else:
-        names = [[str(i) for i in range(count) if i % groups != j % groups] for j in range(folds)]
+        names = [[str(i) for i in range(count) if i not in group] for group in held_out]
     training_tasks = [[index_by_name[name] for name in fold if name in index_by_name] for fold in names]
     start, size = np.asarray(table.start), np.asarray(table.size)
     random = np.random.default_rng(0)
     orders = [sort_task(task).order for task in tasks.values()] if by_rows else []
     samples = []
-    for j, split in enumerate(splits):
-        held_out_tasks = list(range(count)) if by_rows else [i for i in range(count) if i % groups == j % groups]
+    for group, split in zip(held_out, splits, strict=True):
         for h in range(histories):
-            i = held_out_tasks[h % len(held_out_tasks)]
+            i = group[h % len(group)]
             if by_rows:
                 history = _halved_history(_training_half(orders[i], split), rows, random)
             else:
-                history = _history(int(size[i]), rows, random, best=h // len(held_out_tasks) % 2 == 0)
+                history = _history(int(size[i]), rows, random, best=h // len(group) % 2 == 0)
             samples.append((start[i] + history[0], history[1], history[2], np.int32(i)))
     parts = [np.stack(part).reshape(folds, histories, *np.shape(part[0])) for part in zip(*samples, strict=True)]
     slots = min(rows, -(-max(task.n_rows for task in tasks.values()) // 4) * 4)

@@ -124,7 +124,7 @@ class FeatureMethod(Method, Protocol):
         """
         ...
 
-    def scaling(self, params: Any) -> tuple[Array, Array] | None:
+    def scaling_slopes(self, params: Any) -> tuple[Array, Array] | None:
         """Returns how the best configuration moves with the features, and standard errors of this; two f[D, P].
 
         The unit is that of a column divided by that of a feature. None if the past tasks have no features.

@@ -9,9 +9,8 @@ better than networks do, but its cost grows with the cube of all past trials.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -22,16 +21,24 @@ from jax import Array
 
 from dre_jax.checks import Checked, NonNegative
 from dre_jax.data import Task
+from dre_jax.data.folds import held_out_tasks
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.length_scale_prior import LengthScalePrior
-from dre_jax.gp.multi_task import MultiTaskParams, fit_multi_task
+from dre_jax.gp.multi_task import MultiTaskParams, MultiTaskTrials, fit_multi_task, refit_slopes
 from dre_jax.gp.regression import matmul
 from dre_jax.gp.response_scale import ResponseScale, scale_responses
 from dre_jax.gp.task_process import SLOPE_VARIANCE
 from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
 from dre_jax.methods.hedged_prior.priors import PriorFeatures
+from dre_jax.methods.hedged_prior.task_features import (
+    FeatureScale,
+    StandardisedFeatures,
+    first_slopes,
+    jackknife_errors,
+    slopes_of,
+)
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 
@@ -60,6 +67,8 @@ class CommonProcessConfig(Checked):
     """There is no process if a task would keep fewer trials than this, and not all: many trials train networks."""
     steps: NonNegative[int] = 60
     """Maximum number of points that the fit of the hyperparameters evaluates after its start."""
+    slope_steps: NonNegative[int] = 20
+    """The same of the fits of what depends on features, without the tasks of each fold."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
     """Hypotheses of how the process applies to a new task."""
 
@@ -85,34 +94,49 @@ class CommonProcess(NamedTuple):
     """Scalar: log F, of the new task."""
     log_noise_var: Array
     """Scalar: log E, of the new task."""
+    past_features: Array | None = None
+    """f[R, P]: standardised features of the past tasks, one row a trial; None if tasks have none."""
+    task_features: Array | None = None
+    """f[P]: standardised features of the new task; None if tasks have none."""
+
+    @property
+    def trials(self) -> MultiTaskTrials:
+        """The past trials, with responses of zero."""
+        return MultiTaskTrials(self.x, jnp.zeros_like(self.x[:, 0]), self.task, self.past_features)
+
+    def columns(self, x: Array) -> Array:
+        """Returns the inputs of c at configurations f[n, D] of the new task, f[n, D + P]."""
+        if self.task_features is None:
+            return self.past.common_columns(x)
+        return self.past.common_columns(x, jnp.broadcast_to(self.task_features, (len(x), len(self.task_features))))
 
     def compute_features(self, x: Array) -> PriorFeatures:
         """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
-        past, new = map(self.past.common_columns, (self.x, x))
+        past, new = self.past.common_columns(self.x, self.past_features), self.columns(x)
         cross = jnp.where((self.task >= 0)[:, None], self.past.common_covariance(past, new), 0.0)
         features = jnp.concatenate([new, matmul(self.inverse_factor, cross).T], axis=1)
         scaled_columns = x * jnp.exp(-self.past.log_own_lengthscale)[None, :]
         return PriorFeatures(matmul(self.weights, cross), features, scaled_columns)
 
     def feature_covariance(self, a: Array, b: Array) -> Array:
-        """Returns the posterior covariance of c; features f[n, D + R] and f[m, D + R] -> f[n, m]."""
-        n = self.x.shape[-1]
+        """Returns the posterior covariance of c; features f[n, D + P + R] and f[m, D + P + R] -> f[n, m]."""
+        n = a.shape[-1] - len(self.x)
         return self.past.common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
 
     def feature_variance(self, features: Array) -> Array:
         """Returns the diagonal of `feature_covariance`, f[n]."""
-        explained_variance = jnp.sum(features[:, self.x.shape[-1] :] ** 2, axis=1)
+        explained_variance = jnp.sum(features[:, -len(self.x) :] ** 2, axis=1)
         variance = jnp.exp(self.past.log_common_var)
         return jnp.maximum(variance - explained_variance, variance * jnp.finfo(variance.dtype).eps)
 
     def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
-        """Samples g, c minus its mean times the root of G, of features f[n, D + R] -> f[n] (Matheron's rule)."""
+        """Samples g, c minus its mean times the root of G, of features f[n, D + P + R] -> f[n] (Matheron's rule)."""
         prior_key, residual_key = jax.random.split(key)
-        n, is_filled = self.x.shape[-1], self.task >= 0
+        n, is_filled = n_features - len(self.x), self.task >= 0
         prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
         without_common = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
-        lower, _ = safe_cholesky(without_common.covariance(self.x, self.task))
-        observations = prior(self.past.common_columns(self.x))
+        lower, _ = safe_cholesky(without_common.covariance(self.trials))
+        observations = prior(self.past.common_columns(self.x, self.past_features))
         observations = observations + matmul(
             lower, jax.random.normal(residual_key, observations.shape, observations.dtype)
         )
@@ -131,6 +155,10 @@ class CommonPrior(NamedTuple):
     log_odds: Array
     """Scalar: log-odds of the process, before the first trial, against the learned priors."""
 
+    def for_task(self, features: Array) -> CommonPrior:
+        """Returns the process of a new task with standardised features f[P]."""
+        return self._replace(process=self.process._replace(task_features=features[None]))
+
     def pad_columns(self, width: int) -> CommonPrior:
         """Returns the process for more columns, all of which are zero."""
         process = self.process
@@ -139,59 +167,95 @@ class CommonPrior(NamedTuple):
             log_common_lengthscale=jnp.pad(process.past.log_common_lengthscale, padding),
             log_own_lengthscale=jnp.pad(process.past.log_own_lengthscale, padding),
         )
+        if past.by_features is not None:
+            slopes = jnp.pad(past.by_features.slopes, [*padding, (0, 0)])
+            past = past._replace(by_features=past.by_features._replace(slopes=slopes))
         return self._replace(process=process._replace(x=jnp.pad(process.x, [(0, 0), *padding]), past=past))
 
 
-class PastTrials(NamedTuple):
-    """R trials of past tasks."""
+def past_trials(
+    tasks: Mapping[str, Task], rows: int, scale: ResponseScale, features: npt.NDArray[np.float32] | None = None
+) -> MultiTaskTrials:
+    """Returns all trials, or of each task the best fourth of its share and random others.
 
-    x: npt.NDArray[np.float32]
-    """f32[R, D]"""
-    y: npt.NDArray[np.float32]
-    """f32[R]: responses, scaled task by task."""
-    task: npt.NDArray[np.int32]
-    """i32[R]"""
-
-
-def past_trials(tasks: Mapping[str, Task], rows: int, scale: ResponseScale) -> PastTrials:
-    """Returns all trials, or of each task the best fourth of its share and random others."""
+    ``features`` f[T, P] are those of the tasks.
+    """
     parts, share, random = [], rows // len(tasks), np.random.default_rng(0)
     for number, task in enumerate(tasks.values()):
         order = np.argsort(-task.y, kind="stable")
         row_ids = np.sort(np.concatenate([order[: share // 4], random.permutation(order[share // 4 :])])[:share])
         y = np.asarray(scale_responses(scale, jnp.asarray(task.y, jnp.float32), jnp.ones(task.n_rows, bool)).y)
         parts.append((np.asarray(task.X, np.float32)[row_ids], y[row_ids], np.full(len(row_ids), number, np.int32)))
-    return PastTrials(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    trials = MultiTaskTrials(*(jnp.asarray(np.concatenate(part)) for part in zip(*parts, strict=True)))
+    return trials if features is None else trials._replace(features=jnp.asarray(features)[trials.task])
 
 
 class CommonFit(NamedTuple):
     """The model of the past tasks: their trials and its hyperparameters."""
 
-    trials: PastTrials
+    trials: MultiTaskTrials
     params: MultiTaskParams
+    features: StandardisedFeatures | None = None
+    """Features of the tasks; None if they have none."""
+    fold_params: MultiTaskParams | None = None
+    """Hyperparameters fitted without the tasks of K folds, K in front of each array; None if they are ``params``."""
 
-    def without(self, tasks: npt.NDArray[np.int32]) -> tuple[MultiTaskParams, Array, Array, Array]:
+    def without(self, tasks: npt.NDArray[np.int32]) -> tuple[MultiTaskParams, MultiTaskTrials, Array]:
         """Returns the arguments of `condition_without_tasks` for K groups of tasks that are left out, i32[K, H]."""
-        x, y, task = self.trials
-        remaining_tasks = np.stack([np.where(np.isin(task, group), -1, task) for group in tasks])
-        return self.params, *jax.device_put((x, y, remaining_tasks))
+        fold_params = self.fold_params
+        if fold_params is None:
+            fold_params = jax.tree.map(lambda a: jnp.broadcast_to(a, (len(tasks), *a.shape)), self.params)
+        return fold_params, self.trials, jax.device_put(remaining_tasks(self.trials, list(tasks)))
+
+    def features_of(self, tasks: npt.NDArray[np.int32]) -> Array | None:
+        """Returns the standardised features of tasks i32[K, H], f[K, H, P]; None if they have none."""
+        return None if self.features is None else jax.device_put(self.features.values[tasks])
+
+
+def remaining_tasks(trials: MultiTaskTrials, tasks: Sequence[npt.ArrayLike]) -> npt.NDArray[np.int32]:
+    """Returns the task numbers of the trials, i32[K, R], with -1 for the trials of K groups of tasks."""
+    task = np.asarray(trials.task)
+    return np.stack([np.where(np.isin(task, group), -1, task) for group in tasks])
 
 
 def fit_past_tasks(
-    config: CommonProcessConfig, tasks: Mapping[str, Task], lengths: LengthScalePrior, scale: ResponseScale
+    config: CommonProcessConfig,
+    tasks: Mapping[str, Task],
+    lengths: LengthScalePrior,
+    scale: ResponseScale,
+    features: StandardisedFeatures | None = None,
+    folds: int = 1,
 ) -> CommonFit | None:
     """Returns the model of past tasks; None if there are one or two, or if they have too many trials for it.
 
     One or two tasks do not tell c from f, and none of them can be held out to estimate the share of the process.
-    ``lengths`` is the prior of the length scales and of the noise, from the same tasks.
+    ``lengths`` is the prior of the length scales and of the noise, from the same tasks. Any number of trials is few
+    enough if the tasks have features: no other model knows these. What depends on the features is also fitted without
+    the tasks of each fold (`held_out_tasks`), since a line fits the few tasks that it was fitted to.
     """
     longest = max(task.n_rows for task in tasks.values())
-    if len(tasks) < MIN_TASKS or config.rows // len(tasks) < min(longest, max(config.task_rows, 1)):
+    least = 1 if features is not None else min(longest, max(config.task_rows, 1))
+    if len(tasks) < MIN_TASKS or config.rows // len(tasks) < least:
         return None
     report_progress("compiling the fit of the common process")
-    trials = past_trials(tasks, config.rows, scale)
-    x, y, task = jax.device_put(trials)
-    return CommonFit(trials, fit_multi_task(config.steps, x, y, task, lengths))
+    if features is None:
+        trials = past_trials(tasks, config.rows, scale)
+        return CommonFit(trials, fit_multi_task(config.steps, trials, lengths))
+    trials, groups = past_trials(tasks, config.rows, scale, features.values), held_out_tasks(len(tasks), folds)
+    slopes, *fold_slopes = (jax.device_put(first_slopes(tasks, features.values, group)) for group in [(), *groups])
+    params = fit_multi_task(config.steps, trials, lengths, slopes)
+    fold_trials = [trials._replace(task=task) for task in jax.device_put(list(remaining_tasks(trials, groups)))]
+    fits = [refit_slopes(config.slope_steps, params, *fold) for fold in zip(fold_trials, fold_slopes, strict=True)]
+    return CommonFit(trials, params, features, jax.tree.map(lambda *arrays: jnp.stack(arrays), *fits))
+
+
+def feature_scale(fit: CommonFit) -> FeatureScale | None:
+    """Returns how features of a new task are standardised; None if the past tasks have none."""
+    if fit.features is None:
+        return None
+    values, mean, deviation = fit.features
+    errors = jackknife_errors(np.asarray(slopes_of(fit.fold_params)), len(values))
+    return FeatureScale(*(jnp.asarray(a, jnp.float32) for a in (mean, deviation, errors)))
 
 
 def common_prior(
@@ -201,7 +265,7 @@ def common_prior(
 
     ``share`` is its weight, before the first trial, relative to all priors from past tasks.
     """
-    process = condition_common(fit.params, *jax.device_put(fit.trials))
+    process = condition_common(fit.params, fit.trials)
     log_length = jnp.where(is_fixed, _IGNORE, process.past.log_common_lengthscale)
     process = process._replace(past=process.past._replace(log_common_lengthscale=log_length))
     log_odds = jnp.float32(math.log(share) - math.log1p(-share))
@@ -209,17 +273,18 @@ def common_prior(
 
 
 @jit_with_less_effort(is_brief=few_numbers)
-def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
-    """Returns the common process given trials of past tasks f[R, D], f[R] and i32[R]; slots of task -1 are empty."""
-    weights, inverse_factor = params.condition(x, y, task)
-    zero = jnp.zeros((), x.dtype)
+def condition_common(params: MultiTaskParams, trials: MultiTaskTrials) -> CommonProcess:
+    """Returns the common process given trials of past tasks, for a new task with the mean of their features."""
+    weights, inverse_factor = params.condition(trials)
+    zero = jnp.zeros((), trials.x.dtype)
     log_slope_var = zero + math.log(SLOPE_VARIANCE)
-    return CommonProcess(
-        x, task, params, weights, inverse_factor, log_slope_var, zero, params.log_own_var, params.log_noise_var
-    )
+    variances = log_slope_var, zero, params.log_own_var, params.log_noise_var
+    features = trials.features
+    mean_features = None if features is None else jnp.zeros(features.shape[1:], features.dtype)
+    return CommonProcess(trials.x, trials.task, params, weights, inverse_factor, *variances, features, mean_features)
 
 
 @jit_with_less_effort()
-def condition_without_tasks(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
-    """Returns `condition_common` of each row of tasks i32[K, R], K in front of each array."""
-    return jax.vmap(partial(condition_common, params, x, y))(task)
+def condition_without_tasks(params: MultiTaskParams, trials: MultiTaskTrials, task: Array) -> CommonProcess:
+    """Returns `condition_common` of parameters, K in front of each array, and of each row of tasks i32[K, R]."""
+    return jax.vmap(lambda params, task: condition_common(params, trials._replace(task=task)))(params, task)

@@ -24,7 +24,7 @@ from dre_jax.checks import NonNegative
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
-from dre_jax.gp.multi_task import MultiTaskParams
+from dre_jax.gp.multi_task import FeatureParams, MultiTaskParams, MultiTaskTrials
 from dre_jax.gp.response_scale import ResponseTransform, scale_responses
 from dre_jax.gp.task_process import TaskHyperpriors, Trials
 from dre_jax.methods.entries.entry import Entry
@@ -32,8 +32,8 @@ from dre_jax.methods.hedged_prior.common_process import (
     MIN_TASKS,
     CommonFit,
     CommonProcessConfig,
-    PastTrials,
     common_prior,
+    feature_scale,
     fit_past_tasks,
 )
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
@@ -42,6 +42,7 @@ from dre_jax.methods.hedged_prior.improvement_weights import select_alone, share
 from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, MixturePosterior, condition_mixture
 from dre_jax.methods.hedged_prior.mixture_method import ConditionedMixture, MixtureMethod
 from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, init
+from dre_jax.methods.hedged_prior.task_features import FeatureScale, standardise_features
 from dre_jax.methods.hedged_prior.training import PriorTraining, train_priors
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.history import History
@@ -81,7 +82,8 @@ class HedgedPrior(MixtureMethod):
 
         tasks = meta.require_train_tasks()
         lengths = fit_length_scale_prior(self.length_scales, tasks, self.prior.response_scale)
-        common = fit_past_tasks(self.common, tasks, lengths, self.prior.response_scale)
+        features = standardise_features(tasks)
+        common = fit_past_tasks(self.common, tasks, lengths, self.prior.response_scale, features, self.training.folds)
         fit = train_priors(self.prior, self.training, tasks, key, lengths, common)
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
@@ -96,7 +98,20 @@ class HedgedPrior(MixtureMethod):
             fit.held_out,
             None if common is None else common_prior(self.common, common, is_fixed, fit.common_share),
             None if len(tasks) >= MIN_TASKS else jnp.float32(sum(task.n_rows for task in tasks.values())),
+            None if common is None else feature_scale(common),
         )
+
+    def for_task(self, params: HedgedPriorParams, features: Array) -> HedgedPriorParams:
+        """Returns the parameters for a new task with features f[P]; unchanged if the past tasks have none."""
+        if params.features is None or params.common is None:
+            return params
+        return params._replace(common=params.common.for_task(params.features.standardise(features)))
+
+    def scaling_slopes(self, params: HedgedPriorParams) -> tuple[Array, Array] | None:
+        """Returns how far the best configuration moves with each feature, and standard errors, two f[D, P]."""
+        if params.features is None or params.common is None:
+            return None
+        return params.features.slopes(jax.tree.map(lambda a: a[0], params.common.process.past))
 
     def abstract_params(self, n_columns: int) -> HedgedPriorParams:
         """Returns the shapes of what `fit` returns, with a common process of one past trial."""
@@ -104,9 +119,10 @@ class HedgedPrior(MixtureMethod):
         def params() -> HedgedPriorParams:
             number, real = jnp.int32(0), jnp.float32(0.0)
             keys = jax.random.split(jax.random.key(0), self.prior.members)
-            lengths, rows = generic_prior(n_columns), np.zeros((1, n_columns), np.float32)
-            trials = PastTrials(rows, rows[:, 0], np.zeros(1, np.int32))
-            common = CommonFit(trials, MultiTaskParams(lengths.mean, lengths.mean, real, real, real))
+            lengths, slopes, row = generic_prior(n_columns), jnp.zeros((n_columns, 1)), jnp.zeros((1, 1))
+            trials = MultiTaskTrials(jnp.zeros((1, n_columns)), row[0], jnp.zeros(1, jnp.int32), row)
+            hyperparameters = lengths.mean, lengths.mean, real, real, real, FeatureParams(slopes, row[0])
+            common = CommonFit(trials, MultiTaskParams(*hyperparameters))
             return HedgedPriorParams(
                 jax.vmap(lambda key: init(self.prior, n_columns, key, key))(keys),
                 hypothesis_arrays(self.hypotheses),
@@ -116,6 +132,7 @@ class HedgedPrior(MixtureMethod):
                 HeldOutEvidence(number, number, jnp.bool_(False), real, real),
                 common_prior(self.common, common, np.zeros(n_columns, bool), 0.5),
                 real,
+                FeatureScale(row[0], row[0], slopes),
             )
 
         return jax.eval_shape(params)
@@ -126,6 +143,7 @@ class HedgedPrior(MixtureMethod):
             priors=params.priors.pad_columns(width),
             hyperpriors=params.hyperpriors.pad_columns(width),
             common=None if params.common is None else params.common.pad_columns(width),
+            features=None if params.features is None else params.features.pad_columns(width),
         )
 
     def condition(self, params: HedgedPriorParams, history: History) -> tuple[MixturePosterior, ResponseTransform]:
@@ -154,7 +172,10 @@ class HedgedPrior(MixtureMethod):
         reasons = {"training": explain_training(int(params.steps), probability, params.held_out)}
         if params.common is not None:
             share, rows = float(expit(np.float64(params.common.log_odds))), params.common.process.task.shape[-1]
-            reasons["common process"] = f"of {rows} past trials, with {share:.2f} of the transfer probability"
+            of_features = "" if params.features is None else " and of features of the tasks"
+            reasons["common process"] = (
+                f"of {rows} past trials{of_features}, with {share:.2f} of the transfer probability"
+            )
         return reasons
 
 

@@ -48,10 +48,13 @@ class HeldOutEvidence(NamedTuple):
 
 
 @jit_with_less_effort("config", is_brief=few_numbers)
-def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTable, held_out: HeldOut) -> Array:
+def held_out_evidence(
+    config: LearnedPriorConfig, priors: Prior, table: TaskTable, held_out: HeldOut, features: Array | None = None
+) -> Array:
     """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
 
     It is known up to a term in the number of trials (`dre_jax.gp.student`); 0 if all responses of a history are equal.
+    ``features`` f[K, H, P] are those of the histories' tasks, for a `CommonProcess` of tasks with features.
     """
 
     def history_evidence(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
@@ -66,10 +69,15 @@ def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTabl
         all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
         return jnp.where(jnp.any(trials.y != 0.0), all_trials - known_trials, 0.0)
 
-    def fold_evidence(prior: Prior, held_out: HeldOut) -> Array:
-        return jax.lax.map(lambda history: history_evidence(prior, *history), held_out)
+    def fold_evidence(prior: Prior, held_out: HeldOut, features: Array | None) -> Array:
+        def evidence(args: tuple[HeldOut, Array | None]) -> Array:
+            history, task_features = args
+            of_task = prior if task_features is None else prior._replace(task_features=task_features)
+            return history_evidence(of_task, *history)
 
-    return jax.vmap(fold_evidence)(priors, held_out)
+        return jax.lax.map(evidence, (held_out, features))
+
+    return jax.vmap(fold_evidence)(priors, held_out, features)
 
 
 def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
@@ -82,9 +90,9 @@ def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
     return np.logaddexp.reduce(evidences, axis=0) - np.log(len(evidences))
 
 
-def evidence_of_folds(config: LearnedPriorConfig, priors: Prior, folds: Folds) -> Floats:
+def evidence_of_folds(config: LearnedPriorConfig, priors: Prior, folds: Folds, features: Array | None = None) -> Floats:
     """Returns `held_out_evidence` of the folds, f64[K, H]."""
-    return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out), np.float64)
+    return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out, features), np.float64)
 
 
 def transfer_weights(

@@ -39,6 +39,7 @@ from dre_jax.methods.hedged_prior.priors import (
     prior_variance,
     sample_prior,
 )
+from dre_jax.methods.hedged_prior.task_features import FeatureScale
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import log_mixture_improvement, mixture_moments
 
@@ -62,6 +63,8 @@ class HedgedPriorParams(NamedTuple):
     """The process that few past tasks have in common."""
     few_past_trials: Array | None = None
     """Scalar: number of the trials of one or two past tasks; None if there are more tasks."""
+    features: FeatureScale | None = None
+    """How the features of tasks are standardised, on which the common process depends; None if they have none."""
 
 
 class PriorPosterior(NamedTuple):
@@ -214,12 +217,25 @@ class MixturePosterior(NamedTuple):
         """Returns the mean and variance of the mixture at any number of configurations f[m, D]; two f[m]."""
         return by_blocks(lambda rows: mixture_moments(self.log_weight, *self.component_moments(rows)), new)
 
+    def leading_weights(self) -> Array:
+        """Returns the weights f[J H + C + K] of the leading model of the past tasks, 0 for all other components.
+
+        Two models of the past tasks may promise different configurations; the mean of both promises the one where the
+        less likely model varies more. Without a second model, these are the weights of all components.
+        """
+        if len(self.past) < 2:
+            return jnp.exp(self.log_weight)
+        totals = jnp.stack([jnp.sum(weights) for weights in self.past_weights])
+        is_leading = [jnp.full(group.log_weight.size, i == jnp.argmax(totals)) for i, group in enumerate(self.past)]
+        others = jnp.zeros(len(self.log_weight) - self.n_past, bool)
+        return jnp.where(jnp.concatenate([*is_leading, others]), jnp.exp(self.log_weight), 0.0)
+
     def mean_and_improvement(self, new: Array, incumbent: Array, log_weight: Array) -> tuple[Array, Array]:
-        """Returns the mean of the mixture and its log expected improvement at configurations f[m, D], two f[m].
+        """Returns the mean of the leading model and the mixture's log expected improvement at f[m, D], two f[m].
 
         ``log_weight`` f[J H + C + K] are the weights in the expected improvement.
         """
-        share, noise = jnp.exp(self.log_weight)[:, None], self.noise_deviations()
+        share, noise = self.leading_weights()[:, None], self.noise_deviations()
 
         def block(rows: Array) -> tuple[Array, Array]:
             means, variances = self.component_moments(rows)

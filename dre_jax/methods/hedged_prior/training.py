@@ -69,7 +69,7 @@ _CHECKPOINTS = (50, 75, 100, 150, 200, 275, 375, 500, 700, 950, 1300, 1800, 2500
 # Before step 50 the random initial trend still harms, even if few held-out trials do not show it: with one study of 20
 # trials the log-likelihood a trial of validation tasks was -1.1 after 25 steps, -0.8 after 50, -0.86 after 100 and -1.3
 # after 400.
-_EVEN_SHARE = 0.5
+_COMMON_SHARE, _SHARE_WITH_FEATURES = 0.5, 0.75  # of the common process, without held-out tasks
 _HISTORIES = 64  # held-out histories of a fold
 _SCALES = LearnedPrior._fields[2:]  # all parameters but those of the networks
 _INITIAL_LOG_ARD_VAR = -1.0  # of log F, if the initial length scales are those of past tasks
@@ -122,7 +122,7 @@ class PriorFit(NamedTuple):
     transfer_probability: Array
     """f32 in (0, 1): probability that past tasks explain a new task better than processes without them do."""
     common_share: float
-    """Share of the common process in that probability; a half without held-out tasks."""
+    """Share of the common process in that probability; without held-out tasks a half, or more if tasks have features."""
     held_out: HeldOutEvidence
     """Held-out evidence that chose the number of steps and the probability of transfer."""
     losses: Floats
@@ -328,7 +328,8 @@ def train_priors(
     zero = jnp.float32(0.0)
     held_out = HeldOutEvidence(jnp.int32(0), jnp.int32(len(tasks)), jnp.bool_(False), zero, zero)
     steps, probability = jnp.int32(training.steps), jnp.float32(training.transfer_probability)
-    return PriorFit(run.averages(states)[0], steps, probability, _EVEN_SHARE, held_out, losses)
+    share = _COMMON_SHARE if common is None or common.features is None else _SHARE_WITH_FEATURES
+    return PriorFit(run.averages(states)[0], steps, probability, share, held_out, losses)
 
 
 def _train_with_folds(run: _Training, states: list[Descent[Array]], common: CommonFit | None) -> PriorFit:
@@ -363,9 +364,10 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
     prior_weight = {"prior": training.transfer_probability, "strength": training.transfer_strength}
     past_evidence = [learned_evidence]
     if common is not None:
-        past_evidence.append(evidence_of_folds(config, condition_without_tasks(*common.without(folds.task)), folds))
+        processes = condition_without_tasks(*common.without(folds.task))
+        past_evidence.append(evidence_of_folds(config, processes, folds, common.features_of(folds.task)))
     *weights, _ = transfer_weights(past_evidence, baseline_evidence, folds.task, **prior_weight)
-    share = float(weights[-1] / sum(weights)) if len(weights) > 1 else _EVEN_SHARE
+    share = float(weights[-1] / sum(weights)) if len(weights) > 1 else _COMMON_SHARE
     return PriorFit(members, jnp.int32(steps), jnp.float32(sum(weights)), share, facts, np.concatenate(all_losses))
 
 
@@ -376,7 +378,8 @@ def _compile_evidence(config: LearnedPriorConfig, folds: Folds, common: CommonFi
     compile_ahead(partial(held_out_evidence, config), priors, folds.table, folds.held_out)
     if common is not None:
 
-        def evidence(table: TaskTable, held_out: HeldOut, *trials: Any) -> None:
-            held_out_evidence(config, condition_without_tasks(*trials), table, held_out)
+        def evidence(table: TaskTable, held_out: HeldOut, features: Array | None, *trials: Any) -> None:
+            held_out_evidence(config, condition_without_tasks(*trials), table, held_out, features)
 
-        compile_ahead(evidence, folds.table, folds.held_out, *common.without(folds.task))
+        features = common.features_of(folds.task)
+        compile_ahead(evidence, folds.table, folds.held_out, features, *common.without(folds.task))

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_t
 from dre_jax.gp import fourier
 from dre_jax.gp.drawn_processes import draw_processes
 from dre_jax.gp.length_scale_prior import generic_prior
-from dre_jax.gp.multi_task import MultiTaskParams
+from dre_jax.gp.multi_task import MultiTaskParams, MultiTaskTrials
 from dre_jax.gp.task_process import TaskHyperpriors, Trials
 from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, condition_common
@@ -58,9 +58,10 @@ def past_trials():
 
 
 def make_common():
-    past = MultiTaskParams(*(np.asarray(a, np.float32) for a in PAST))
+    past = MultiTaskParams(*(np.asarray(a, np.float32) for a in PAST[:5]))
     x, y, task = past_trials()
-    process = condition_common(past, x.astype(np.float32), y.astype(np.float32), task.astype(np.int32))
+    trials = MultiTaskTrials(x.astype(np.float32), y.astype(np.float32), task.astype(np.int32))
+    process = condition_common(past, trials)
     log_odds = jnp.float32(np.log(COMMON_SHARE) - np.log1p(-COMMON_SHARE))
     by = hypothesis_arrays(COMMON_HYPOTHESES)
     return CommonPrior(jax.tree.map(lambda a: a[None], process), by, log_odds)

@@ -1,0 +1,111 @@
+"""Features of tasks: their standardisation, and how the best configuration of a task moves with them.
+
+The common process of past tasks depends on their features (`dre_jax.gp.multi_task`). Its slopes are first those of a
+line through the best configurations of the tasks. Their standard errors are those of the jackknife over folds of tasks
+(Efron and Stein 1981).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax import Array
+
+from dre_jax.data import Task
+from dre_jax.gp.multi_task import MultiTaskParams
+
+_BEST = 5  # configurations of a past task through which the first line goes
+_RIDGE = 1.0  # tasks that a slope of zero counts as
+_LEAST_SLOPE = 1e-6  # of a column that may move; zero is for those that may not
+
+Floats = npt.NDArray[np.float64]
+
+
+class StandardisedFeatures(NamedTuple):
+    """Features of T past tasks with mean 0 and standard deviation 1, 0 where unknown."""
+
+    values: npt.NDArray[np.float32]
+    """f32[T, P]"""
+    mean: Floats
+    """f64[P]: means of the features over the past tasks."""
+    deviation: Floats
+    """f64[P]: their standard deviations; 1 for a feature that does not vary."""
+
+
+class FeatureScale(NamedTuple):
+    """How the features of a new task are standardised, and how certain the slopes of the common process are."""
+
+    mean: Array
+    """f[P]: means of the features over the past tasks."""
+    deviation: Array
+    """f[P]: their standard deviations."""
+    slope_errors: Array
+    """f[D, P]: standard errors of the slopes, columns by standardised features."""
+
+    def standardise(self, features: Array) -> Array:
+        """Returns standardised features f[P] of a new task; unknown ones, NaN, are those of the mean past task."""
+        standardised = (jnp.asarray(features, self.mean.dtype) - self.mean) / self.deviation
+        return jnp.where(jnp.isnan(standardised), 0.0, standardised)
+
+    def slopes(self, process: MultiTaskParams) -> tuple[Array, Array]:
+        """Returns the slopes of a process, columns by features, and their standard errors, two f[D, P]."""
+        deviation = self.deviation[None, :]
+        return slopes_of(process) / deviation, self.slope_errors / deviation
+
+    def pad_columns(self, width: int) -> FeatureScale:
+        """Returns the scale for more columns."""
+        return self._replace(slope_errors=jnp.pad(self.slope_errors, [(0, width - len(self.slope_errors)), (0, 0)]))
+
+
+def slopes_of(process: MultiTaskParams | None) -> Array:
+    """Returns the slopes of a process of tasks with features, f[D, P], after axes in front of it if any."""
+    by_features = None if process is None else process.by_features
+    assert by_features is not None, "the process must be one of tasks with features"
+    return by_features.slopes
+
+
+def standardise_features(tasks: Mapping[str, Task]) -> StandardisedFeatures | None:
+    """Returns the features of tasks; None if a task has none, or they do not vary."""
+    rows = [task.features for task in tasks.values() if task.features is not None and len(task.features)]
+    if len(rows) < len(tasks):
+        return None
+    features = np.array(rows, np.float64)
+    is_known = ~np.isnan(features)
+    count = np.maximum(is_known.sum(axis=0), 1)
+    mean = np.where(is_known, features, 0.0).sum(axis=0) / count
+    centred = np.where(is_known, features - mean, 0.0)
+    deviation = np.sqrt((centred**2).sum(axis=0) / count)
+    deviation = np.where(deviation > 0.0, deviation, 1.0)
+    return StandardisedFeatures((centred / deviation).astype(np.float32), mean, deviation) if centred.any() else None
+
+
+def first_slopes(
+    tasks: Mapping[str, Task], features: npt.NDArray[np.float32], without: Collection[int] = ()
+) -> npt.NDArray[np.float32]:
+    """Returns the slopes f[D, P] of a line in features f[T, P] through the best configurations of tasks, by ridge.
+
+    They are 0 exactly for columns of at most two values, such as those of a choice, which do not move. ``without`` are
+    the numbers of tasks that are left out.
+    """
+    numbers = [number for number in range(len(tasks)) if number not in without]
+    tables = [task for number, task in enumerate(tasks.values()) if number in numbers]
+    best = np.stack([task.X[np.argsort(-task.y, kind="stable")[:_BEST]].mean(axis=0) for task in tables])
+    z = features[numbers].astype(np.float64)
+    z, best = z - z.mean(axis=0), best - best.mean(axis=0)
+    slopes = np.linalg.solve(z.T @ z + _RIDGE * np.eye(z.shape[1]), z.T @ best).T
+    moves = np.array([len(np.unique(column)) > 2 for column in np.concatenate([task.X for task in tasks.values()]).T])
+    return np.where(moves[:, None], np.where(slopes == 0.0, _LEAST_SLOPE, slopes), 0.0).astype(np.float32)
+
+
+def jackknife_errors(of_folds: npt.NDArray[np.float32], n_tasks: int) -> Floats:
+    """Returns the standard errors f64[D, P] of slopes, given those without the tasks of each fold, f[K, D, P].
+
+    With fewer tasks than folds, the last folds repeat the first ones.
+    """
+    count = min(len(of_folds), n_tasks)
+    of_folds = of_folds[:count].astype(np.float64)
+    return np.sqrt((count - 1) * np.mean((of_folds - of_folds.mean(axis=0)) ** 2, axis=0))
