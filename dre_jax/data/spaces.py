@@ -120,7 +120,7 @@ class SearchSpace:
 
 
 def fingerprint(tasks: SearchSpace | Mapping[str, Task]) -> str:
-    """A digest of training data: names, X and y of a space's training split, or of the tasks.
+    """A digest of training data: names, X, y and features of a space's training split, or of the tasks.
 
     It depends on the order of the rows, but not on the order of the datasets. 64 hexadecimal digits (SHA-256).
 
@@ -136,4 +136,6 @@ def fingerprint(tasks: SearchSpace | Mapping[str, Task]) -> str:
         # In place where they are such arrays already: a table may be mapped from a file larger than the memory.
         digest.update(np.ascontiguousarray(table[name].X, "<f4").ravel().data)
         digest.update(np.ascontiguousarray(table[name].y, "<f8").ravel().data)
+        if (features := table[name].features) is not None:
+            digest.update(json.dumps(["features", *np.asarray(features, float).tolist()]).encode())
     return digest.hexdigest()

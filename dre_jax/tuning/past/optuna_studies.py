@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dre_jax.data.features import FeatureType
 from dre_jax.errors import DataError, DreError, import_extra
 from dre_jax.space.space import Space
 from dre_jax.tuning.past.overlap import SpaceChanges
+from dre_jax.tuning.past.task_features import feature_names
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ def from_studies(
     objective: int | None = None,
     absent: Mapping[str, Any] | None = None,
     renamed: Mapping[str, str] | None = None,
+    features: Sequence[str] = (),
+    feature_types: Mapping[str, FeatureType] | None = None,
 ) -> Past:
     """Returns past tasks from Optuna studies.
 
@@ -42,13 +46,16 @@ def from_studies(
       objective: number of the objective, from 0; None excludes studies of several objectives.
       absent: values of hyperparameters that earlier models did not set, as in `past_of`.
       renamed: new names of hyperparameters by their old ones.
+      features: user attributes of studies that are features of the tasks: `study.set_user_attr("parameters", 1e9)`.
+      feature_types: descriptions of features, as in `past_of`.
 
     Returns:
       A task per study, by its name; `exclusions` lists the studies and trials that do not fit, with the reason. The
       direction and the metric are those of the studies, None if the studies differ.
 
     Raises:
-      DataError: if a storage cannot be read, or an argument is not a study.
+      DataError: if a storage cannot be read, an argument is not a study, or no study has a feature; and as `past_of`
+        for features.
       MissingExtraError: without Optuna.
 
     Example:
@@ -60,10 +67,11 @@ def from_studies(
       >>> list(from_studies([study], Space({"x": Float(0.0, 1.0)})).tasks)
       ['wine']
     """
-    changes = SpaceChanges(space, absent or {}, renamed or {})
+    changes, features = SpaceChanges(space, absent or {}, renamed or {}), feature_names(features)
     tasks: dict[str, list[Evaluated]] = {}
     exclusions: list[Exclusion] = []
     directions, metrics = set[str](), set[str | None]()
+    attributes: dict[str, dict[str, Any]] = {}
     for study in open_studies(studies):
         name = unused_name(study.study_name, tasks)
         n = len(study.directions)
@@ -73,10 +81,22 @@ def from_studies(
             exclusions.append(Exclusion(name, f"a study must have objective {objective}, but has {n}, from 0"))
         else:
             tasks[name] = list(_read_evaluations(study, changes, objective or 0))
+            attributes[name] = study.user_attrs if features else {}
             directions.add(study.directions[objective or 0].name.lower())
             metrics.add(study.metric_names[objective or 0] if study.metric_names else None)
-    # These are responses, whatever the directions.
-    past = past_of(space, tasks, direction="maximize", exclusions=exclusions, absent=absent, renamed=renamed)
+    for feature in features:
+        if tasks and not any(feature in values for values in attributes.values()):
+            raise DataError(f"features are user attributes of studies, but no study has {feature!r}")
+    past = past_of(
+        space,
+        tasks,
+        direction="maximize",  # these are responses, whatever the directions
+        exclusions=exclusions,
+        absent=absent,
+        renamed=renamed,
+        features={name: {one: values.get(one) for one in features} for name, values in attributes.items()},
+        feature_types=feature_types,
+    )
     return replace(past, direction=_only(directions), metric=_only(metrics))
 
 

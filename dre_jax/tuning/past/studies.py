@@ -54,6 +54,8 @@ class PastStudies(NamedTuple):
     """Hyperparameters of the Gaussian process of each study; S in front of each array."""
     costs: np.ndarray | None = None
     """f32[S, n]: costs of the rows, NaN where unknown; None if all are."""
+    features: np.ndarray | None = None
+    """f32[S, P]: features of the studies, NaN where unknown; None if they have none."""
 
     @property
     def names(self) -> list[str]:
@@ -74,15 +76,16 @@ class PastStudies(NamedTuple):
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, for a checkpoint."""
         fields = {**self.tasks._asdict(), **vars(self.params)}
-        costs = {} if self.costs is None else {"costs": self.costs}
-        return {name: np.asarray(fields[name]) for name in _ARRAYS} | costs
+        optional = {"costs": self.costs, "features": self.features}
+        known = {name: array for name, array in optional.items() if array is not None}
+        return {name: np.asarray(fields[name]) for name in _ARRAYS} | known
 
     @classmethod
     def from_arrays(cls, all_names: tuple[str, ...], arrays: Mapping[str, Any]) -> PastStudies:
         """Returns the studies of the arrays that `arrays` returned."""
         x, y, where, length, scale, noise = jax.tree.map(np.asarray, [arrays[name] for name in _ARRAYS])
-        costs = np.asarray(arrays["costs"]) if "costs" in arrays else None
-        return cls(all_names, SourceTasks(x, y, where), GPParams(length, scale, noise), costs)
+        costs, features = (np.asarray(arrays[name]) if name in arrays else None for name in ("costs", "features"))
+        return cls(all_names, SourceTasks(x, y, where), GPParams(length, scale, noise), costs, features)
 
 
 def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
@@ -96,7 +99,9 @@ def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
     costs = np.full(on_host[0].y.shape, np.nan, np.float32)
     for of_study, task, rows in zip(costs, selection.train.values(), numbers, strict=True):
         of_study[: len(rows)] = np.nan if task.costs is None else task.costs[rows]
-    return PastStudies(names, on_host[0], on_host[1], None if np.isnan(costs).all() else costs)
+    known_costs = None if np.isnan(costs).all() else costs
+    features = [task.features for task in selection.train.values() if task.features is not None]
+    return PastStudies(names, *on_host, known_costs, np.array(features, np.float32) if features else None)
 
 
 def _select_names(names: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dre_jax.data.features import FeatureType
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.space.scalars import plain_value, to_list
@@ -13,6 +14,7 @@ from dre_jax.space.space import Space
 from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.table_cells import is_empty, read_cells
 from dre_jax.tuning.past.table_columns import TableColumns, find_columns, outcomes_of, read_constraints, read_number
+from dre_jax.tuning.past.task_features import constant_value, feature_names
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.trials.trial import checked_cost
 
@@ -30,6 +32,8 @@ def from_frame(
     cost: str | None = None,
     absent: Mapping[str, Any] | None = None,
     renamed: Mapping[str, str] | None = None,
+    features: Sequence[str] = (),
+    feature_types: Mapping[str, FeatureType] | None = None,
 ) -> Past:
     """Returns past tasks from a data frame.
 
@@ -53,13 +57,16 @@ def from_frame(
         export, if it has one.
       absent: hyperparameters that may have no column, with the values that earlier models had, as in `past_of`.
       renamed: new names of columns by their old ones.
+      features: columns of features of the tasks, which are constant within a task; an empty cell is an unknown value.
+      feature_types: descriptions of features, as in `past_of`.
 
     Returns:
       A task for each name in the task column; `exclusions` lists what does not fit, with the reason.
 
     Raises:
-      DataError: for columns that are missing or of different lengths, or a row without a task.
-      ConfigError: for an unknown direction.
+      DataError: for columns that are missing or of different lengths, a row without a task, or a feature that is not
+        constant within a task; and as `past_of` for features.
+      ConfigError: as `past_of`.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -69,6 +76,7 @@ def from_frame(
     """
     headers = list(getattr(frame, "columns", frame))
     options = dict[str, Any](direction=direction, task=task, value=value, cost=cost, absent=absent, renamed=renamed)
+    options |= {"features": features, "feature_types": feature_types}
     return _read(headers, lambda: [frame[name] for name in headers], space, "a table", **options)
 
 
@@ -82,6 +90,8 @@ def from_csv(
     cost: str | None = None,
     absent: Mapping[str, Any] | None = None,
     renamed: Mapping[str, str] | None = None,
+    features: Sequence[str] = (),
+    feature_types: Mapping[str, FeatureType] | None = None,
 ) -> Past:
     r"""Returns past tasks from a CSV file, which may be an export as in `from_frame`.
 
@@ -92,15 +102,18 @@ def from_csv(
       task: the column of task names; None if all rows are of one study.
       value: the column of values.
       cost: as in `from_frame`.
-      absent: as in `from_frame`.
+      absent: as in `from_frame`, as are ``features`` and ``feature_types``.
       renamed: new names of columns by their old ones.
+      features: columns of features of the tasks.
+      feature_types: descriptions of features.
 
     Returns:
       As `from_frame`.
 
     Raises:
-      DataError: for a file that cannot be read or is not a table; the message names it, and the line.
-      ConfigError: for an unknown direction.
+      DataError: for a file that cannot be read or is not a table; the message names it, and the line. And as
+        `from_frame`.
+      ConfigError: as `past_of`.
 
     Example:
       >>> import tempfile
@@ -115,6 +128,7 @@ def from_csv(
     rows = (cells for _, cells in read_csv(path))
     header = next(rows, [])
     options = dict[str, Any](direction=direction, task=task, value=value, cost=cost, absent=absent, renamed=renamed)
+    options |= {"features": features, "feature_types": feature_types}
     return _read(header, lambda: list(zip(*rows, strict=True)) or [()] * len(header), space, str(path), **options)
 
 
@@ -130,11 +144,14 @@ def _read(
     cost: str | None,
     absent: Mapping[str, Any] | None,
     renamed: Mapping[str, str] | None,
+    features: Sequence[str],
+    feature_types: Mapping[str, FeatureType] | None,
 ) -> Past:
     """Returns past tasks from the columns of a table."""
-    changes = SpaceChanges(space, absent or {}, renamed or {})
+    changes, features = SpaceChanges(space, absent or {}, renamed or {}), feature_names(features)
     columns = find_columns(headers, space, changes.renamed)
-    _check_columns(columns, space, source, [name for name in (task, value, cost) if name is not None], changes.absent)
+    required_names = [name for name in (task, value, cost, *features) if name is not None]
+    _check_columns(columns, space, source, required_names, changes.absent)
     all_columns = read_columns()
 
     def cells(index: int) -> list[Any]:
@@ -148,7 +165,9 @@ def _read(
     costs = [None] * len(values) if cost_name is None else cells(columns.other_columns[cost_name][0])
     params = {name: cells(indices[0]) for name, indices in columns.hyperparameters.items()}
     constraints = {name: cells(index) for name, index in columns.constraints.items()}
-    lengths = [len(column) for column in (names, values, costs, *params.values(), *constraints.values())]
+    feature_cells = {name: cells(columns.other_columns[name][0]) for name in features}
+    further = (*params.values(), *constraints.values(), *feature_cells.values())
+    lengths = [len(column) for column in (names, values, costs, *further)]
     if len(set(lengths)) > 1:
         raise DataError(f"columns must be equally long, but have {lengths} rows")
     tasks: dict[str, list[Evaluated]] = {}
@@ -172,7 +191,31 @@ def _read(
     exclusions = [Exclusion.of_trials(name, reasons) for name, reasons in unreadable.items()]
     exclusions += [Exclusion.of_outcomes(name, states) for name, states in unfinished.items()]
     metric = None if value == "value" else value
-    return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)
+    return past_of(
+        space,
+        tasks,
+        direction=direction,
+        metric=metric,
+        exclusions=exclusions,
+        absent=absent,
+        features=_features_by_task(names, feature_cells, source),
+        feature_types=feature_types,
+    )
+
+
+def _features_by_task(
+    names: Sequence[Any], cells: Mapping[str, Sequence[Any]], source: str
+) -> dict[str, dict[str, Any]]:
+    """Returns the features of tasks from their columns. Raises `DataError` for one that is not constant in a task."""
+    rows: dict[str, list[int]] = {}
+    for i, name in enumerate(names if cells else ()):
+        rows.setdefault(str(name), []).append(i)
+    features: dict[str, dict[str, Any]] = {}
+    for task, numbers in rows.items():
+        for column, values in cells.items():
+            value = constant_value(f"{source}: task {task!r}", column, (values[i] for i in numbers))
+            features.setdefault(task, {})[column] = value
+    return features
 
 
 def _check_columns(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dre_jax.checks import one_of
 from dre_jax.data.checks import show
+from dre_jax.data.features import FeatureSpace, FeatureType
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
 from dre_jax.methods.start_configurations import start_rows
@@ -19,6 +20,7 @@ from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Params, Space
 from dre_jax.summaries import summary
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, with_absence
+from dre_jax.tuning.past.task_features import check_features, describe_features, encode_features
 from dre_jax.tuning.trials.objectives import DIRECTIONS
 from dre_jax.tuning.trials.responses import clip_responses, rank_infeasible_last, violation_of
 from dre_jax.tuning.trials.trial import checked_cost, objective_value, outcome_of
@@ -103,6 +105,10 @@ class Past:
     """Hyperparameters that only past tasks have, with the names of these tasks; their values are not used."""
     constrained: bool = False
     """Whether trials violate constraints, which ranks them below all others of their task."""
+    features: FeatureSpace | None = None
+    """Features of the tasks, whose values are in `Task.features`; None if there are none to learn from."""
+    unused_features: Mapping[str, str] = field(default_factory=dict)
+    """Features that are not used, with the reason."""
 
     def __post_init__(self) -> None:
         if self.direction is not None:
@@ -111,6 +117,7 @@ class Past:
     def __repr__(self) -> str:
         n_trials = sum(task.n_rows for task in self.tasks.values())
         facts: dict[str, Any] = {"direction": self.direction, "metric": self.metric}
+        facts["features"] = None if self.features is None else list(self.features.types)
         return summary(self, hyperparameters=list(self.space), tasks=list(self.tasks), n_trials=n_trials, **facts)
 
     def search_space(self, name: str = "past") -> SearchSpace:
@@ -138,7 +145,7 @@ def describe_exclusions(past: Past) -> str:
 
 
 def describe_changes(past: Past) -> str:
-    """Returns one line about hyperparameters that past tasks do not have, or only they have; empty if there are none.
+    """Returns one line about hyperparameters and features that past tasks do not have, or only they; empty if none.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -150,7 +157,8 @@ def describe_changes(past: Past) -> str:
     for name, tasks in past.unknown.items():
         noun = "task" if len(tasks) == 1 else "tasks"
         phrases.append(f"{name!r} of {len(tasks)} past {noun} is not in the search space and is not used")
-    return "; ".join(phrases)
+    features = describe_features(past.features, [task.features for task in past.tasks.values()], past.unused_features)
+    return "; ".join([*phrases, *([features] if features else [])])
 
 
 @with_default_float_errors
@@ -163,6 +171,8 @@ def past_of(
     exclusions: Sequence[Exclusion] = (),
     absent: Mapping[str, Any] | None = None,
     renamed: Mapping[str, str] | None = None,
+    features: Mapping[str, Mapping[str, Any]] | None = None,
+    feature_types: Mapping[str, FeatureType] | None = None,
 ) -> Past:
     """Returns past tasks from trials.
 
@@ -174,24 +184,30 @@ def past_of(
 
     Args:
       space: the search space.
-      tasks: trials by task name: `Evaluated`, or trials of an `Optimizer` or of Optuna. Trials that are not complete
-        are excluded, and those with NaN are skipped. Infinities become the worst or the best value. Costs of trials
-        inform a study whose trials have costs.
+      tasks: trials by task name: `Evaluated`, or trials of an `Optimizer` or of Optuna; or the studies with these
+        trials, such as `Optimizer.load` returns. Trials that are not complete are excluded, and those with NaN are
+        skipped. Infinities become the worst or the best value. Costs of trials inform a study whose trials have costs.
       direction: "minimize" or "maximize"; a study that uses a surrogate of these tasks must have the same direction.
       metric: name of the values, for messages.
       exclusions: earlier exclusions.
       absent: values that earlier models had for hyperparameters that they did not set: ``{"dropout": 0.0}``. None if
         there is no such value.
       renamed: new names of hyperparameters by their old ones.
+      features: what is known of a task before its first trial, by task and name: ``{"1B": {"parameters": 1e9}}``. The
+        tasks may lack some; studies have their own (`Optimizer.features`). A surrogate learns how the best
+        configuration moves with features that are known of at least three tasks and differ between them.
+      feature_types: descriptions of features by name, `Log()`, `Linear()` or `Choice()`. By default text and booleans
+        are choices, and positive numbers that differ by more than a factor of ten are on a log scale.
 
     Returns:
       The tasks that have at least three different configurations that fit, and values that differ; `exclusions` says
       what is missing.
 
     Raises:
-      ConfigError: for an unknown direction, or two old names of a hyperparameter.
+      ConfigError: for an unknown direction, two old names of a hyperparameter, or a description of no feature.
       DataError: for a value that is not a number, and for an unknown hyperparameter or a value that it does not take in
-        `absent` and `renamed`.
+        `absent` and `renamed`; for features of an unknown task, and a number of a feature that is text, infinite, or
+        not positive on a log scale.
 
     Example:
       >>> from dre_jax.tuning import Float, Space
@@ -205,7 +221,12 @@ def past_of(
     if not isinstance(tasks, Mapping):
         raise DataError(f"past tasks must map names to trials, but got {show(tasks)}")
     changes = SpaceChanges(space, absent or {}, renamed or {})
-    read_tasks = {str(name): _read(changes, str(name), trials) for name, trials in tasks.items()}
+    all_features = {str(name): dict(getattr(study, "features", None) or {}) for name, study in tasks.items()}
+    for name, values in check_features(features or {}, all_features).items():
+        all_features[name] |= values
+    read_tasks = {
+        str(name): _read(changes, str(name), getattr(study, "trials", study)) for name, study in tasks.items()
+    }
     absent_from = _tasks_by_name({name: task.absent for name, task in read_tasks.items()})
     encoding = with_absence(space, absent_from)
     encoded_tasks: dict[str, Task] = {}
@@ -231,6 +252,9 @@ def past_of(
         encoded_tasks[name] = Task(
             name, rows.astype(np.float32), clip_responses(responses), None if np.isnan(costs).all() else costs
         )
+    past_features = encode_features(all_features, feature_types or {}, encoded_tasks)
+    for name, row in past_features.rows.items():
+        encoded_tasks[name] = replace(encoded_tasks[name], features=row)
     return Past(
         encoding,
         encoded_tasks,
@@ -240,6 +264,8 @@ def past_of(
         {name: names for name, of in absent_from.items() if (names := [name for name in of if name in encoded_tasks])},
         _tasks_by_name({name: task.unknown for name, task in read_tasks.items() if name in encoded_tasks}),
         constrained,
+        past_features.space,
+        past_features.unused,
     )
 
 

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dre_jax.data.checks import show
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
+from dre_jax.data.features import FeatureSpace, FeatureValue, plain_features
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
 from dre_jax.methods.checkpoints.parameters import check_storable, has_numbers
@@ -35,13 +36,18 @@ def checkpoint_extra(
     names: Sequence[str] = (),
     *,
     constrained: bool = False,
+    features: FeatureSpace | None = None,
+    task_features: Mapping[str, FeatureValue] | None = None,
 ) -> dict[str, Any]:
     """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method.
 
-    ``metric`` names the past values, and the checkpoint has the arrays of the studies of these names.
+    ``metric`` names the past values, and the checkpoint has the arrays of the studies of these names. ``features`` are
+    those of the past tasks, ``task_features`` those of the task that the surrogate is for.
     """
     content = {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}
-    optional = {"studies": list(names), "constrained": constrained}
+    optional: dict[str, Any] = {"studies": list(names), "constrained": constrained}
+    optional["features"] = None if features is None else features.to_json()
+    optional["task_features"] = None if task_features is None else dict(task_features)
     return {"tuning": content | {name: value for name, value in optional.items() if value}}
 
 
@@ -71,12 +77,14 @@ def _saved_fields(folder: _Path, checkpoint: FittedMethod) -> dict[str, Any]:
             raise DataError(f"the direction of {metric!r} is {direction!r}")
         start = tuple(space.check_part(params) for params in content["start"])
         constrained = content.get("constrained", False) is True
+        features = FeatureSpace.from_json(content["features"]) if "features" in content else None
+        task_features = plain_features(content["task_features"]) if "task_features" in content else None
         studies = PastStudies.from_arrays(tuple(map(str, content["studies"])), arrays) if arrays else None
     except (KeyError, TypeError, ValueError, ConfigError, DataError) as error:
         reason = error if isinstance(error, DreError) else repr(error)
         raise CheckpointError(f"the surrogate in {folder} is not this version's: {reason}") from error
-    fields = {"space": space, "start": start, "direction": direction, "metric": metric}
-    return {**fields, "studies": studies, "constrained": constrained}
+    fields = {"space": space, "start": start, "direction": direction, "metric": metric, "studies": studies}
+    return {**fields, "constrained": constrained, "features": features, "task_features": task_features}
 
 
 def _data_fields(folder: _Path, checkpoint: FittedMethod, space: Space | None) -> dict[str, Any]:

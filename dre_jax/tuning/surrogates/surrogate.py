@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from dre_jax.checks import check_counts, check_seed, one_of
 from dre_jax.data import SearchSpace
 from dre_jax.data.checks import show
+from dre_jax.data.features import FeatureSpace, FeatureValue
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
@@ -28,16 +29,21 @@ from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import say, show_reports
 from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
 from dre_jax.runtime.threads import beside
-from dre_jax.search.method import Method, decisions_of
+from dre_jax.search.method import FeatureMethod, Method, decisions_of
 from dre_jax.space.json_format import to_json
 from dre_jax.space.space import Params, Space
 from dre_jax.summaries import summary
 from dre_jax.tuning.past.readers import READERS
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of, start_design
+from dre_jax.tuning.surrogates.new_task import surrogate_for_task
 from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
+from dre_jax.tuning.surrogates.scaling import Scaling, scaling_of
 from dre_jax.tuning.surrogates.sources import Evaluation, Sources, compare_sources
 from dre_jax.tuning.trials.objectives import DIRECTIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,10 +83,18 @@ class Surrogate:
     """Some rows of the past studies, for `sources`; None if it was trained on tables, or ships."""
     constrained: bool = False
     """Whether past trials violate constraints, see `Past.constrained`; trials of a study are then ranked like them."""
+    features: FeatureSpace | None = None
+    """Features of the past tasks; None if they have none to learn from."""
+    task_features: Mapping[str, FeatureValue] | None = None
+    """Features of the task that the surrogate is for, see `for_task`; None for any task."""
+    general: Surrogate | None = None
+    """The surrogate for any task, of one that `for_task` returned."""
 
     def __repr__(self) -> str:
         """The text that tells surrogates apart for a user, without the numbers."""
         facts: dict[str, Any] = {"direction": self.direction, "metric": self.metric, "path": self.path}
+        facts["features"] = None if self.features is None else list(self.features.types)
+        facts["task_features"] = self.task_features
         n_tasks = len(self.facts.get("tasks", ()))
         return summary(self, name=self.name, hyperparameters=list(self.space), n_tasks=n_tasks, **facts)
 
@@ -123,7 +137,47 @@ class Surrogate:
           ConfigError: for an unknown direction.
         """
         one_of("direction", direction, DIRECTIONS)
-        return replace(self, direction=direction, metric=self.metric if direction == self.direction else None)
+        metric = self.metric if direction == self.direction else None
+        general = None if self.general is None else self.general.with_direction(direction)
+        return replace(self, direction=direction, metric=metric, general=general)
+
+    @property
+    def uses_features(self) -> bool:
+        """Whether the method relates tasks by features, and the past tasks have some."""
+        return self.features is not None and isinstance(self.method, FeatureMethod)
+
+    def for_task(self, features: Mapping[str, Any]) -> Surrogate:
+        """Returns the surrogate for a new task of known features, such as a larger model; `Optimizer` does so itself.
+
+        It has no start design, as that is for any task: the method suggests from the first trial on.
+
+        Args:
+          features: values by name; None is an unknown one.
+
+        Raises:
+          DataError: for a name that the past tasks do not have, and a number that is text, infinite, or not positive on
+            a log scale.
+
+        Warns:
+          DataWarning: if the features are not used, for features of the past tasks that are missing, and for a choice
+            that no past task has. A line on standard error says which numbers lie outside of the range of the past.
+        """
+        return surrogate_for_task(self, features)
+
+    @cached_property
+    def scaling(self) -> Scaling | None:
+        """How the best configuration moves with the features of the tasks; None if the surrogate uses none."""
+        return scaling_of(self)
+
+    def figures(self) -> dict[str, Figure]:
+        """Returns figures of what the surrogate learned by heading: "Scaling" if it uses features of tasks.
+
+        A figure is matplotlib's: it shows itself in a notebook, and has ``savefig``.
+        """
+        from dre_jax.tuning.surrogates.scaling_figure import plot_scaling
+
+        figure = plot_scaling(self)
+        return {} if figure is None else {"Scaling": figure}
 
     @classmethod
     @with_default_float_errors
@@ -162,7 +216,7 @@ class Surrogate:
 
         Warns:
           DataWarning: if past tasks or trials are left out, with counts and the first reasons; if past tasks have other
-            hyperparameters than the search space; if `save` cannot store what the method learned.
+            hyperparameters than the search space, or lack features; for features that are not used; if `save` cannot store what the method learned.
         """
         check_seed(seed)
         if n_start is not None:
@@ -178,10 +232,14 @@ class Surrogate:
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         register_foreign(entry)
-        for message in (describe_exclusions(past), describe_changes(past)):
+        learner = entry.make(settings)
+        messages = [describe_exclusions(past), describe_changes(past)]
+        if past.features is not None and not isinstance(learner, FeatureMethod):
+            names = ", ".join(past.features.types)
+            messages.append(f"{entry.name} does not use features of tasks: {names} count for nothing")
+        for message in messages:
             if message:
                 warnings.warn(message, DataWarning, stacklevel=2)
-        learner = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
         # In float32 as everywhere, whatever the process has set for a model of its own.
         with suggestion_runtime, jax.enable_x64(False), show_reports(quiet=quiet, callback=progress):
@@ -212,6 +270,7 @@ class Surrogate:
             past.metric,
             studies=studies,
             constrained=past.constrained,
+            features=past.features,
         )
 
     def sources(self, trials: Iterable[Evaluation], *, direction: str | None = None) -> Sources:
@@ -257,8 +316,19 @@ class Surrogate:
         """
         if self.studies is None:
             raise DataError("the surrogate keeps no past studies: fit one to the past studies in this search space")
-        tasks = self.studies.evaluations(self.space)
-        past = past_of(space, tasks, direction="maximize", absent=absent, renamed=renamed)
+        tasks, features, types = self.studies.evaluations(self.space), None, None
+        if self.features is not None and self.studies.features is not None:
+            rows = map(self.features.decode, self.studies.features)
+            features, types = dict(zip(self.studies.names, rows, strict=True)), self.features.types
+        past = past_of(
+            space,
+            tasks,
+            direction="maximize",
+            absent=absent,
+            renamed=renamed,
+            features=features,
+            feature_types=types,
+        )
         return replace(past, direction=self.direction, metric=self.metric, constrained=self.constrained)
 
     def for_space(
@@ -306,29 +376,32 @@ class Surrogate:
         Raises:
           CheckpointError: if it cannot be written.
         """
-        studies = self.studies
+        studies, params = self.studies, (self.general or self).params
         save_fitted(
             Path(folder),
             FittedMethod(
                 name=self.name,
                 method=self.method,
-                params=self.params,
+                params=params,
                 space=SPACE_NAME,
                 n_columns=len(self.space.columns),
                 columns=self.space.columns,
                 facts=self.facts,
                 extra=checkpoint_extra(
                     self.space,
-                    self.start,
+                    (self.general or self).start,
                     self.direction,
                     self.metric,
                     () if studies is None else studies.all_names,
                     constrained=self.constrained,
+                    features=self.features,
+                    task_features=self.task_features,
                 ),
                 extra_arrays={} if studies is None else studies.arrays(),
             ),
         )
-        return replace(self, path=os.path.abspath(folder))
+        path = os.path.abspath(folder)
+        return replace(self, path=path, general=None if self.general is None else replace(self.general, path=path))
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, space: Space | None = None) -> Surrogate:
@@ -344,7 +417,10 @@ class Surrogate:
           CheckpointError: if there is no checkpoint, it is damaged, or its columns are not the space's.
           DataError: if its own space cannot encode ``space``; the message names the hyperparameters.
         """
-        return cls(**read_surrogate(folder, space))
+        fields = read_surrogate(folder, space)
+        task_features = fields.pop("task_features", None)
+        surrogate = cls(**fields)
+        return surrogate if task_features is None else surrogate.for_task(task_features)
 
     @classmethod
     def pretrained(cls, name: str, metric: str | None = None) -> Surrogate:
