@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dre_jax.data.columns import Column
+from dre_jax.data.features import FeatureSpace
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_fitted, load_fitted
 from dre_jax.methods.dre.training_checkpoint import TrainingCheckpoint
 from dre_jax.methods.entries.settings import leaves, to_text
@@ -55,6 +56,7 @@ def _lines(folder: Path, checkpoint: FittedMethod) -> Iterator[tuple[str, str]]:
     elif companion is not None and step:
         yield "companion", f"{companion}, {step} steps"
     yield from facts.get("decided", {}).items()
+    yield from _scaling(folder, checkpoint)
     tasks = f"{len(facts['tasks'])} tasks, " if "tasks" in facts else ""
     yield "training data", f"{tasks}fingerprint {facts.get('fingerprint', 'unknown')[:16]}"
     for name, value in facts.get("origin", {}).items():
@@ -64,6 +66,18 @@ def _lines(folder: Path, checkpoint: FittedMethod) -> Iterator[tuple[str, str]]:
     yield "columns", "names unknown" if checkpoint.columns is None else _columns(checkpoint.columns)
     for path, value in leaves(checkpoint.method):
         yield path, to_text(value)
+
+
+def _scaling(folder: Path, checkpoint: FittedMethod) -> Iterator[tuple[str, str]]:
+    """Yields the features of the past tasks, and how the best configuration moves with them."""
+    from dre_jax.tuning import Surrogate
+
+    content = checkpoint.extra.get("tuning", {}).get("features")
+    if content is None:
+        return
+    yield "features", str(FeatureSpace.from_json(content))
+    if (scaling := Surrogate.load(folder).scaling) is not None:
+        yield "scaling", "; ".join(scaling.lines())
 
 
 def _columns(columns: Sequence[Column]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import jax
 import typer
 
+from dre_jax.checks import parse_names
 from dre_jax.cli import options
 from dre_jax.data import SearchSpace, list_spaces, load_space
 from dre_jax.data.columns import read_descriptor
@@ -83,6 +84,13 @@ class MetaTrain(options.OnDevices):
     value: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column with the value in FILE. Default: value.")
     ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Columns in FILE, or user attributes of Optuna studies, that are features of tasks: rows,classes.",
+        ),
+    ] = None
     direction: Annotated[str | None, typer.Option(help="minimize or maximize the values in FILE.")] = None
     space_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Search space of the past studies or trials, JSON.")
@@ -145,7 +153,7 @@ class MetaTrain(options.OnDevices):
         companion = {} if (name := entry.companion) is None else {name: configure_training(find(name), {}, **training)}
         return {**companion, entry.name: method}
 
-    def _past_source(self) -> tuple[PastReader, str, dict[str, str | None]] | None:
+    def _past_source(self) -> tuple[PastReader, str, dict[str, Any]] | None:
         """Returns a reader of past tasks, its source and its options; None for tables in HPO-B's layout.
 
         Raises `ConfigError` for options that do not name one source of past tasks, or do not go with it.
@@ -158,7 +166,9 @@ class MetaTrain(options.OnDevices):
             raise ConfigError(f"{rule}, but got {' and '.join(source_options) or 'none'}")
         ((label, source),) = source_options.items()
         further = {"direction": self.direction, "task": self.task, "value": self.value}
-        more = {name: text or None for name, text in further.items() if text is not None}
+        more: dict[str, Any] = {name: text or None for name, text in further.items() if text is not None}
+        if self.features is not None:
+            more["features"] = parse_names(self.features, "--features")
         if label == "--data" and not more and self.space_file is None:
             return None
         from dre_jax.tuning.past.readers import check_options, find_reader
@@ -183,7 +193,7 @@ class MetaTrain(options.OnDevices):
         descriptor = fixed_descriptor(name, descriptor) if self.columns == "fixed" else descriptor
         return tasks, {"descriptor": descriptor}, dict
 
-    def _read_past(self, reader: PastReader, source: str, more: Mapping[str, str | None]) -> _Tasks:
+    def _read_past(self, reader: PastReader, source: str, more: Mapping[str, Any]) -> _Tasks:
         """Returns past studies or trials; prints exclusions to standard error."""
         from dre_jax.tuning import read_space
         from dre_jax.tuning.past.studies import keep_studies
@@ -198,7 +208,15 @@ class MetaTrain(options.OnDevices):
         if not past.tasks:
             raise DataError(f"at least one past task must fit {self.space_file}, but none does")
         start, names = start_design(past, None, self.seed), list(past.tasks)
-        extra = checkpoint_extra(past.space, start, past.direction, past.metric, names, constrained=past.constrained)
+        extra = checkpoint_extra(
+            past.space,
+            start,
+            past.direction,
+            past.metric,
+            names,
+            constrained=past.constrained,
+            features=past.features,
+        )
         tasks = past.search_space(SPACE_NAME)
         return tasks, extra, lambda: keep_studies(tasks, jax.random.key(self.seed)).arrays()
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Protocol, get_type_hints
 
 import typer
 
+from dre_jax.data.features import number_of
+from dre_jax.errors import ConfigError
 from dre_jax.runtime.setup import prepare
 
 Data = Annotated[Path, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.")]
@@ -23,6 +25,13 @@ SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="Search
 Surrogate = Annotated[
     Path | None, typer.Option("--checkpoint", metavar="DIR", help="Checkpoint folder of `meta-train`. Default: none.")
 ]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME=VALUE,...",
+        help="Features of the task for a surrogate whose past tasks have some: parameters=7e9,tokens=1.4e11.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors only, no progress.")]
 Devices = Annotated[int | None, typer.Option(min=1, help="Devices per process. Default: all; on a CPU, one per core.")]
 Distributed = Annotated[
@@ -33,6 +42,27 @@ Coordinator = Annotated[
 ]
 Processes = Annotated[int | None, typer.Option(min=1, help="Number of processes, with --coordinator.")]
 ProcessId = Annotated[int | None, typer.Option(min=0, help="Index of this process, from 0, with --coordinator.")]
+
+
+def parse_features(text: str | None) -> dict[str, float | str | None] | None:
+    """Returns the features of a task in the text of an option; a value without text is unknown.
+
+    Raises `ConfigError` for anything but pairs of different names and values.
+
+    Example:
+      >>> parse_features("parameters=7e9, gpu=a100, tokens=")
+      {'parameters': 7000000000.0, 'gpu': 'a100', 'tokens': None}
+    """
+    if text is None:
+        return None
+    features: dict[str, float | str | None] = {}
+    for name, equals, value in (part.strip().partition("=") for part in text.split(",")):
+        name, value = name.strip(), value.strip()
+        if not name or not equals or name in features:
+            raise ConfigError(f"--features must be NAME=VALUE pairs separated by commas, but got {text!r}")
+        number = number_of(value)
+        features[name] = (value or None) if number is None else number
+    return features
 
 
 class Command(Protocol):

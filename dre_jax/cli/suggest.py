@@ -21,6 +21,7 @@ def suggest(
     n: Annotated[int, typer.Option("-n", "--number", help="Number of configurations.", min=1)] = 1,
     direction: Annotated[str, typer.Option(help="minimize or maximize.")] = "minimize",
     seed: options.Seed = 0,
+    features: options.Features = None,
 ) -> None:
     """Print the configurations to try next, one JSON object per line.
 
@@ -32,7 +33,8 @@ def suggest(
 
     search_space = read_space(space)
     surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=search_space)
-    optimizer = Optimizer(search_space, surrogate, direction=direction, seed=seed)
+    task_features = options.parse_features(features)
+    optimizer = Optimizer(search_space, surrogate, direction=direction, seed=seed, features=task_features)
     if history is not None:
         add_history(optimizer, history)
     for trial in optimizer.ask(n):

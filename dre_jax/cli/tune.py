@@ -84,6 +84,7 @@ class Tune:
             "models, such as svc and xgboost.",
         ),
     ] = None
+    features: options.Features = None
     study: Annotated[Path, typer.Option(help="Study file; if it exists, the study resumes.")] = Path("study.json")
     storage: Annotated[
         str | None,
@@ -181,6 +182,7 @@ class Tune:
             raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
         check_positive(timeout=self.timeout, total_timeout=self.timeout_total, silence=self.silence)
         objectives_by_name(self._directions)  # raises
+        options.parse_features(self.features)
         if self.curve is not None:
             curve_pattern(self.curve)
 
@@ -234,9 +236,12 @@ class Tune:
         """Returns the study in the file, which the stack keeps open, or in the storage."""
         from dre_jax.tuning.command.runner import study_in_file
 
+        features = options.parse_features(self.features)
         if self.storage is None:
             curves = self._read_past_curves()
-            in_file = study_in_file(self.study, space, surrogates, directions=self._directions, seed=self.seed)
+            in_file = study_in_file(
+                self.study, space, surrogates, directions=self._directions, seed=self.seed, features=features
+            )
             study = stack.enter_context(in_file)
             if curves:
                 study.set_past_curves(curves[study.objectives[0].direction])
@@ -251,6 +256,7 @@ class Tune:
             directions=self._directions,
             seed=self.seed,
             silence=self.silence,
+            features=features,
         )
 
     def _read_past_curves(self) -> dict[str, PastCurves]:

@@ -78,6 +78,8 @@ class FeatureSpace:
       >>> space = FeatureSpace({"parameters": Log(), "gpu": Choice(["a100", "h100"])}, {"parameters": (1e6, 1e9)})
       >>> space.encode({"parameters": 1e8, "gpu": "h100"}).tolist(), space.encode({"gpu": "h100"}).tolist()
       ([8.0, 0.0, 1.0], [nan, 0.0, 1.0])
+      >>> print(space)
+      parameters (log, 1e6 to 1e9), gpu (one of a100, h100)
       >>> space.extrapolations({"parameters": 7e9})
       ['parameters=7e9 lies beyond the past tasks, 1e6 to 1e9: extrapolated']
     """
@@ -86,6 +88,17 @@ class FeatureSpace:
     """Descriptions by name."""
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """The smallest and the largest number of the past tasks, by name."""
+
+    def __str__(self) -> str:
+        """The names with their scales and ranges."""
+        return ", ".join(f"{name} ({self._words(name)})" for name in self.types)
+
+    def _words(self, name: str) -> str:
+        kind = self.types[name]
+        if isinstance(kind, Choice):
+            return "one of " + ", ".join(kind.choices)
+        low, high = map(show_number, self.ranges[name])
+        return f"{'log, ' if isinstance(kind, Log) else ''}{low} to {high}"
 
     @property
     def columns(self) -> tuple[FeatureColumn, ...]:
@@ -172,7 +185,9 @@ class FeatureSpace:
 
 
 def _columns(name: str, kind: FeatureType) -> list[FeatureColumn]:
-    return [FeatureColumn(name, choice) for choice in kind.choices] if isinstance(kind, Choice) else [FeatureColumn(name)]
+    return (
+        [FeatureColumn(name, choice) for choice in kind.choices] if isinstance(kind, Choice) else [FeatureColumn(name)]
+    )
 
 
 def _encode(name: str, kind: FeatureType, value: Any) -> list[float]:

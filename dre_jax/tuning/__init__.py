@@ -1,5 +1,6 @@
 """Tuning of your own model: search spaces, ask and tell, and surrogates that learn from past studies."""
 
+from dre_jax.data.features import Choice, FeatureSpace, Linear, Log
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Interval
 from dre_jax.space.configspace import from_configspace, to_configspace
@@ -16,6 +17,7 @@ from dre_jax.tuning.past.tables import from_csv, from_frame
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.study.optimizers import Optimizers, StudyTrial
+from dre_jax.tuning.surrogates.scaling import Scaling, Slope
 from dre_jax.tuning.surrogates.sources import Sources, SourceStudy
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.trial import Trial
@@ -26,19 +28,25 @@ __all__ = [
     "Allowed",
     "Bool",
     "Categorical",
+    "Choice",
     "EngineConfig",
     "Evaluated",
     "Exclusion",
+    "FeatureSpace",
     "Float",
     "Forbidden",
     "Int",
     "Interval",
     "Less",
+    "Linear",
+    "Log",
     "Optimizer",
     "Optimizers",
     "Params",
     "Past",
     "PastCurves",
+    "Scaling",
+    "Slope",
     "SourceStudy",
     "Sources",
     "Space",

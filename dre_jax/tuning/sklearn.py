@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from dre_jax.checks import check_counts
 from dre_jax.errors import MissingExtraError
 from dre_jax.space.distributions import distributions_of
@@ -24,6 +26,8 @@ try:
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.utils import check_random_state
     from sklearn.utils.metadata_routing import get_routing_for_object
+    from sklearn.utils.multiclass import unique_labels
+    from sklearn.utils.validation import _num_samples
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
@@ -69,6 +73,7 @@ class DRESearchCV(BaseSearchCV):
         pre_dispatch: int | str = "2*n_jobs",
         error_score: Any = math.nan,
         return_train_score: bool = False,
+        features: Mapping[str, Any] | None = None,
     ) -> None:
         """Creates a search, which `fit` runs.
 
@@ -93,6 +98,8 @@ class DRESearchCV(BaseSearchCV):
           pre_dispatch: number of jobs that are dispatched in advance.
           error_score: the score of a fit that fails; "raise" ends the search.
           return_train_score: whether `cv_results_` has them.
+          features: features of the task, as of `dre_jax.tuning.Optimizer`. If the surrogate knows features of these
+            names, ``rows``, ``columns`` and ``classes`` are those of the data by default.
         """
         self.space = space
         self.surrogate = surrogate
@@ -100,6 +107,7 @@ class DRESearchCV(BaseSearchCV):
         self.batch = batch
         self.config = config
         self.random_state = random_state
+        self.features = features
         super().__init__(
             estimator=estimator,
             scoring=scoring,
@@ -118,6 +126,7 @@ class DRESearchCV(BaseSearchCV):
         # Batches are evaluated one by one, and a splitter that shuffles would give each batch other folds.
         self.cv = _SameSplits(check_cv(cv, y, classifier=is_classifier(self.estimator)))
         self._batches: list[_Batch] = []
+        self._data = X, y if is_classifier(self.estimator) else None
         try:
             super().fit(X, y, **params)
         finally:
@@ -132,7 +141,8 @@ class DRESearchCV(BaseSearchCV):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         converter = None if self.space is None else distributions_of(self.space)
         space, self.surrogate_ = self._space_and_surrogate(None if converter is None else converter.space)
-        optimizer = Optimizer(space, self.surrogate_, direction="maximize", seed=seed, config=self.config)
+        options: dict[str, Any] = {"seed": seed, "config": self.config, "features": self._features(self.surrogate_)}
+        optimizer = Optimizer(space, self.surrogate_, direction="maximize", **options)
         refusal: ValueError | None = None
         results: dict[str, Any] = {}
         metric: str | None = None
@@ -178,6 +188,14 @@ class DRESearchCV(BaseSearchCV):
             return pretrained_search(self.estimator, None, None)[0], None
         return space, self.surrogate
 
+    def _features(self, surrogate: Surrogate | None) -> Mapping[str, Any] | None:
+        """Returns the features of the task: those of the data that the surrogate uses, and the user's."""
+        if surrogate is None or surrogate.features is None or not surrogate.uses_features:
+            return self.features
+        known_names = surrogate.features.types.keys() & set(_DATA_FEATURES)
+        features = data_features(*self._data) if known_names else {}
+        return {name: features[name] for name in known_names & features.keys()} | dict(self.features or {}) or None
+
     def _format_results(
         self, candidate_params: list[Params], n_splits: int, out: list[dict[str, Any]], more_results: Any = None
     ) -> Any:
@@ -220,8 +238,26 @@ def _ask_new(optimizer: Optimizer, n: int) -> list[Trial]:
     return trials
 
 
+_DATA_FEATURES = ("rows", "columns", "classes")
+
+
+def data_features(X: Any, y: Any) -> dict[str, int]:
+    """Returns the numbers of rows and columns of data, and of classes unless y is None, as far as they are known.
+
+    Example:
+      >>> data_features([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ["a", "b", "a"])
+      {'rows': 3, 'columns': 2, 'classes': 2}
+    """
+    features = {"rows": _num_samples(X)}
+    if len(shape := np.shape(X)) == 2:
+        features["columns"] = shape[1]
+    if y is not None:
+        features["classes"] = len(unique_labels(y))
+    return features
+
+
 _MEAN = "mean_test_"
-_OF_FIT = ("_batches", "_format_arguments")
+_OF_FIT = ("_batches", "_data", "_format_arguments")
 """Attributes that exist while `fit` runs."""
 
 

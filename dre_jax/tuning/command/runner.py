@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType, MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dre_jax.checks import check_positive
 from dre_jax.data.files import check_target, make_folder, remove_left_over
@@ -88,12 +88,13 @@ def study_in_file(
     *,
     directions: Mapping[str, str | None] = MappingProxyType({VALUE: None}),
     seed: int | None = None,
+    features: Mapping[str, Any] | None = None,
 ) -> Iterator[FileOptimizer]:
     """Yields the study in a file, or a new study; no other process can use the file meanwhile.
 
     Temporary files of writers that were killed are removed. Directions are by metric, "value" for a single one; None
     takes the study's direction, or "minimize" for a new study. Without a seed, the study's is used, or 0 for a new
-    study. For the surrogate see `Optimizer.load`.
+    study. For the surrogate and the features of the task see `Optimizer.load`.
 
     Raises `DataError` if another process uses the file, if it cannot be written, is not a complete study, or is of
     another space, metrics, directions or seed.
@@ -102,7 +103,8 @@ def study_in_file(
     def new_study() -> FileOptimizer:
         objectives = objectives_by_name(directions)
         surrogates = surrogates_by_objective(None if surrogate is ... else surrogate, objectives)
-        return FileOptimizer(space, value_or_mapping(surrogates), **direction_arguments(objectives), seed=seed or 0)
+        options: dict[str, Any] = {**direction_arguments(objectives), "seed": seed or 0, "features": features}
+        return FileOptimizer(space, value_or_mapping(surrogates), **options)
 
     if not path.exists():
         new_study()  # raises before a folder is made
@@ -111,7 +113,7 @@ def study_in_file(
     with file_in_use(path):
         remove_left_over(path)
         if path.exists():
-            study = FileOptimizer.load(path, surrogate, space=space)
+            study = FileOptimizer.load(path, surrogate, space=space, features=features)
             require_objectives(str(path), study.objectives, directions)
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of seed {seed}, but its seed is {study.seed}")

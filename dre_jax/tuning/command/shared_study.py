@@ -13,6 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_positive
+from dre_jax.data.features import plain_features
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.space.json_format import to_json
@@ -30,7 +31,7 @@ from dre_jax.tuning.trials.trial import VALUE, State, Trial
 _REFRESH = 1.0  # seconds between two readings of the storage
 MAX_ATTEMPTS = 3
 """Maximum number of times that a configuration is started whose processes are lost."""
-_SPACE, _ATTEMPT = "dre_jax:space", "dre_jax:attempt"
+_SPACE, _ATTEMPT, _FEATURES = "dre_jax:space", "dre_jax:attempt", "dre_jax:features"
 _HAS_ENDED = optuna.exceptions.UpdateFinishedTrialError
 _STORAGE_ERRORS = (OSError, optuna.exceptions.StorageInternalError)
 _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.RUNNING: "running"}
@@ -54,13 +55,15 @@ class SharedStudy:
         directions: Mapping[str, str | None] = MappingProxyType({VALUE: None}),
         seed: int | None = None,
         silence: float | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> None:
         """Opens a study of a storage, the address of a database or the path of a journal file, or creates it.
 
         Directions are by metric, "value" for a single one; None takes the study's, "minimize" for a new one.
         Suggestions of this process are random unless it has a seed. After ``silence`` seconds without a sign of life,
         other processes count this one as lost. By default, that is three times the longest trial so far, but at least
-        half a minute and at most ten minutes.
+        half a minute and at most ten minutes. Features of the task are user attributes of the study, which
+        `dre_jax.from_studies` reads; by default the study's.
 
         Raises `ConfigError` for a silence that is not positive, and `DataError` for a storage that cannot be used, or a
         study of another space, objectives or direction.
@@ -77,7 +80,7 @@ class SharedStudy:
         require_objectives(name, self.objectives, directions)
         self.named_surrogates = surrogates_by_objective(surrogate, self.objectives)
         """Knowledge of past tasks by the name of the objective."""
-        self._study.sampler = DRESampler(space, surrogate=list(self.named_surrogates.values()), seed=seed)
+        self._study.sampler = self._sampler(features, seed)
         content = to_json(space)
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
             raise DataError(f"{name} must be a study of this search space, but it has another space")
@@ -89,6 +92,18 @@ class SharedStudy:
         self._trials: tuple[Trial, ...] = ()
         self._n_again = 0
         self._awaited_trials: list[FrozenTrial] = []
+
+    def _sampler(self, features: Mapping[str, Any] | None, seed: int | None) -> DRESampler:
+        """Returns the sampler of the study, whose features of the task are in the storage from now on."""
+        stored = self._study.user_attrs.get(_FEATURES)
+        values = stored if features is None else plain_features(features)
+        if stored and values != stored:
+            raise DataError(f"{self._study.study_name} must be a study of features {values}, but has {stored}")
+        sampler = DRESampler(self.space, surrogate=list(self.named_surrogates.values()), seed=seed, features=values)
+        if sampler.features and not stored:
+            for name, value in {_FEATURES: sampler.features, **sampler.features}.items():
+                self._study.set_user_attr(name, value)
+        return sampler
 
     @property
     def trials(self) -> tuple[Trial, ...]:

@@ -30,6 +30,7 @@ from dre_jax.tuning.optuna.trials import (
     share_suggestion,
     values_of,
 )
+from dre_jax.tuning.surrogates.new_task import surrogates_for_task
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objective
@@ -70,6 +71,7 @@ class DRESampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> None:
         """Creates a sampler.
 
@@ -88,11 +90,16 @@ class DRESampler(BaseSampler):
             draws it although trials are complete.
           constraints_func: returns the constraints of a finished trial, at most 0 where they are satisfied, as in
             Optuna's samplers. `trial.set_constraint` in the objective does the same.
+          features: features of the task, as of `dre_jax.tuning.Optimizer`.
 
         Raises:
           ConfigError: for a seed that is not a whole number in [0, 2**32), or an argument that is not a surrogate or a
             search space.
-          DataError: for a surrogate of another space; the message names what differs.
+          DataError: for a surrogate of another space; the message names what differs. For features as
+            `dre_jax.tuning.Optimizer`.
+
+        Warns:
+          DataWarning: for features as `dre_jax.tuning.Optimizer`.
         """
         if isinstance(search_space, Surrogate):
             if surrogate is not None:
@@ -105,7 +112,9 @@ class DRESampler(BaseSampler):
         if seed is not None:
             check_seed(seed)
         self._seed = secrets.randbits(32) if seed is None else int(seed)
-        self._surrogates = surrogates
+        by_objective = {str(i): fitted for i, fitted in enumerate(surrogates)}
+        by_objective, self.features = surrogates_for_task(by_objective, features)
+        self._surrogates = surrogates = tuple(by_objective.values())
         self._config = config
         self._independent = independent_sampler
         self._warns = warn_independent_sampling
@@ -127,7 +136,8 @@ class DRESampler(BaseSampler):
     def __repr__(self) -> str:
         names = None if self._search_space is None else list(self._search_space.space)
         surrogates = [None if surrogate is None else surrogate.name for surrogate in self._surrogates]
-        return summary(self, search_space=names, surrogates=surrogates if any(surrogates) else None, seed=self._seed)
+        fields: dict[str, Any] = {"surrogates": surrogates if any(surrogates) else None, "seed": self._seed}
+        return summary(self, search_space=names, **fields, features=self.features or None)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The distributions that are searched together: those with more than one value.

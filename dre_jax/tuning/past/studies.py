@@ -101,7 +101,7 @@ def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
         of_study[: len(rows)] = np.nan if task.costs is None else task.costs[rows]
     known_costs = None if np.isnan(costs).all() else costs
     features = [task.features for task in selection.train.values() if task.features is not None]
-    return PastStudies(names, *on_host, known_costs, np.array(features, np.float32) if features else None)
+    return PastStudies(names, on_host[0], on_host[1], known_costs, np.array(features, np.float32) if features else None)
 
 
 def _select_names(names: Sequence[str]) -> list[str]:

@@ -62,7 +62,7 @@ def encode_features(
             continue
         kind = types[name] if name in types else infer_type(name, values)
         if isinstance(kind, Choice):
-            space_types[name] = kind if kind.choices else Choice(values.values())
+            space_types[name] = kind if kind.choices else Choice(list(values.values()))
         else:
             numbers = [_number_of_task(name, kind, task, value) for task, value in values.items()]
             space_types[name], ranges[name] = kind, (min(numbers), max(numbers))

@@ -222,8 +222,8 @@ def past_of(
         raise DataError(f"past tasks must map names to trials, but got {show(tasks)}")
     changes = SpaceChanges(space, absent or {}, renamed or {})
     all_features = {str(name): dict(getattr(study, "features", None) or {}) for name, study in tasks.items()}
-    for name, values in check_features(features or {}, all_features).items():
-        all_features[name] |= values
+    for name, known in check_features(features or {}, all_features).items():
+        all_features[name] |= known
     read_tasks = {
         str(name): _read(changes, str(name), getattr(study, "trials", study)) for name, study in tasks.items()
     }

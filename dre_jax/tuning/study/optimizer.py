@@ -23,11 +23,21 @@ from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.predictions import Prediction, check_configurations, check_quantiles
+from dre_jax.tuning.objectives.criterion import surrogates_by_objective
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.study.batches import suggest_batch
-from dre_jax.tuning.study.study_file import Stamp, Study, origin_of, read_study, resume_surrogates, write_study
+from dre_jax.tuning.study.study_file import (
+    Stamp,
+    Study,
+    origin_of,
+    read_study,
+    resume_features,
+    resume_surrogates,
+    write_study,
+)
 from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials
+from dre_jax.tuning.surrogates.new_task import surrogates_for_task
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import (
@@ -73,6 +83,7 @@ class Optimizer(StudyRecord):
         seed: int = 0,
         config: EngineConfig | None = None,
         past_curves: PastCurves | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> None:
         """Creates a study without trials.
 
@@ -85,18 +96,28 @@ class Optimizer(StudyRecord):
           seed: seed of all suggestions.
           config: treatment of pending and failed trials.
           past_curves: learning curves of past studies, for `should_stop`.
+          features: what is known of the task before its first trial, such as ``{"parameters": 7e9, "tokens": 1.4e11}``,
+            for a surrogate whose past tasks have features (`Surrogate.for_task`); None is an unknown value. The study
+            keeps them in its file for later surrogates, see `past_of`.
 
         Raises:
           ConfigError: for an unknown direction, a seed that is not a whole number from 0, a missing space, or a
             surrogate of several objectives whose method does not predict values, as `dre` does not.
-          DataError: for a surrogate of another space or direction; the message says what differs.
+          DataError: for a surrogate of another space or direction; the message says what differs. For features that no
+            surrogate knows, if one knows others, and as `Surrogate.for_task`.
+
+        Warns:
+          DataWarning: without features, if a surrogate uses some; and as `Surrogate.for_task`.
         """
         check_seed(seed)
         self.seed = int(seed)
         objectives = objectives_of(direction, directions)
         if directions is None and isinstance(surrogate, Mapping):
             raise ConfigError("surrogates by objective need directions= of the objectives, but got none")
-        super().__init__(Engine(space, objectives, surrogate, seed=self.seed, config=config), past_curves)
+        surrogates = surrogates_by_objective(surrogate, objectives)
+        surrogates, task_features = surrogates_for_task(surrogates, features)
+        engine = Engine(space, objectives, surrogates, seed=self.seed, config=config)
+        super().__init__(engine, past_curves, task_features)
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
@@ -331,7 +352,7 @@ class Optimizer(StudyRecord):
         """
         with self._lock:
             origins = {name: origin_of(surrogate) for name, surrogate in self.named_surrogates.items()}
-            state = (self._trials, self._enqueued, self._engine.config, origins)
+            state = (self._trials, self._enqueued, self._engine.config, origins, self.features)
             study = Study(self.space, self.objectives, self.seed, *state)
             file = os.path.realpath(path)
             self._stamps[file] = write_study(Path(path), study, known_stamp=self._stamps.get(file))
@@ -344,6 +365,7 @@ class Optimizer(StudyRecord):
         *,
         space: Space | None = None,
         config: EngineConfig | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Self:
         """Reads a study that `save` wrote. Running trials stay running: tell their values, or that they failed.
 
@@ -353,13 +375,15 @@ class Optimizer(StudyRecord):
             again; None continues without one.
           space: the expected space, its hyperparameters in any order; by default any.
           config: treatment of pending and failed trials; by default the study's.
+          features: features of the task; by default the study's.
 
         Raises:
           DataError: if the file is truncated, of another version, or not a study, or needs a surrogate; the file stays
             unchanged.
 
         Warns:
-          DataWarning: for another surrogate than the study's, and for enqueued values that no configuration has.
+          DataWarning: for another surrogate or other features than the study's, and for enqueued values that no
+            configuration has; and as a new study.
         """
         path = Path(path)
         before = stamp(path)
@@ -367,8 +391,9 @@ class Optimizer(StudyRecord):
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
-        directions: dict[str, Any] = direction_arguments(study.objectives)
-        optimizer = cls(study.space, value_or_mapping(surrogates), **directions, seed=study.seed, config=config)
+        options: dict[str, Any] = {**direction_arguments(study.objectives), "seed": study.seed, "config": config}
+        options["features"] = resume_features(path, study, features)
+        optimizer = cls(study.space, value_or_mapping(surrogates), **options)
         optimizer._trials = list(study.trials)
         for values in study.enqueued:
             try:

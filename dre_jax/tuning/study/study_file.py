@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dre_jax.checks import check_seed
+from dre_jax.data.features import FeatureValue, plain_features
 from dre_jax.data.files import check_kind, read_json, stamp, write_json
 from dre_jax.data.streams import is_stream
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
@@ -59,12 +60,15 @@ class Study(NamedTuple):
     config: EngineConfig = EngineConfig()
     origins: Mapping[str, Origin | None] = MappingProxyType({VALUE: None})
     """Descriptions of the surrogates by objective; None without a surrogate."""
+    features: Mapping[str, FeatureValue] = MappingProxyType({})
+    """Features of the task, by name."""
 
 
 def origin_of(surrogate: Surrogate | None) -> Origin | None:
-    """Returns the description of a surrogate in a study file; None without one."""
+    """Returns the description of a surrogate in a study file, without the features of its task; None without one."""
     if surrogate is None:
         return None
+    surrogate = surrogate.general or surrogate
     configuration: dict[str, str] = {}
     if dataclasses.is_dataclass(surrogate.method):
         configuration = {name: to_text(value) for name, value in leaves(surrogate.method)}
@@ -86,9 +90,21 @@ def resume_surrogates(path: Path, study: Study, surrogate: Any) -> dict[str, Sur
             where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"
             remedy = f"pass surrogate={where}, or surrogate=None to continue without (--surrogate DIR or none)"
             raise DataError(f"{rule}: {remedy}")
-        if origin is not None and surrogates[name] is not None and surrogates[name].fingerprint != origin.fingerprint:
+        present = None if surrogates[name] is ... else origin_of(surrogates[name])
+        if origin is not None and present is not None and present.fingerprint != origin.fingerprint:
             warnings.warn(f"{rule}, and continues with another one", DataWarning, stacklevel=3)
     return {name: None if fitted is ... else fitted for name, fitted in surrogates.items()}
+
+
+def resume_features(path: Path, study: Study, features: Mapping[str, Any] | None) -> Mapping[str, FeatureValue] | None:
+    """Returns the features of the task that a study continues with, None if it has none; warns if they are others."""
+    if features is None:
+        return study.features or None
+    values = plain_features(features)
+    if study.features and values != study.features:
+        rule = f"{path} is a study with the features {dict(study.features)}"
+        warnings.warn(f"{rule}, and continues with {values}", DataWarning, stacklevel=3)
+    return values
 
 
 def write_study(path: Path, study: Study, known_stamp: Stamp | None = None) -> Stamp | None:
@@ -106,6 +122,7 @@ def write_study(path: Path, study: Study, known_stamp: Stamp | None = None) -> S
         "trials": [_trial(trial) for trial in study.trials],
     }
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
+    content |= {"features": dict(study.features)} if study.features else {}
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
     origins = {name: None if origin is None else origin._asdict() for name, origin in study.origins.items()}
     content["surrogate"] = value_or_mapping(origins)
@@ -154,13 +171,14 @@ def read_study(path: Path) -> Study:
             trials.append(_read_trial(record, space, objectives, trials))
         queue = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
+        features = plain_features(content.get("features", {}))
         surrogate_contents = content["surrogate"] if is_named else {VALUE: content["surrogate"]}
         origins = {name: _origin_of_content(surrogate_contents[name]) for name, _ in objectives}
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
         raise DataError(f"{path} must hold a whole study, but: {reason}") from error
-    return Study(space, objectives, seed, trials, queue, config, origins)
+    return Study(space, objectives, seed, trials, queue, config, origins, features)
 
 
 def _read_trial(record: Mapping[str, Any], space: Space, objectives: Objectives, earlier: Sequence[Trial]) -> Trial:

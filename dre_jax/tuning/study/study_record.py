@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.data.features import FeatureValue
 from dre_jax.errors import DataError, DreError, import_extra
 from dre_jax.space.space import Params
 from dre_jax.suggest.hypervolume import hypervolume
@@ -39,12 +40,18 @@ from dre_jax.tuning.trials.trial import (
 class StudyRecord:
     """The trials of a study, which several threads may tell: the part of `Optimizer` that does not suggest."""
 
-    def __init__(self, engine: Engine, past_curves: PastCurves | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        past_curves: PastCurves | None,
+        features: Mapping[str, FeatureValue] = MappingProxyType({}),
+    ) -> None:
         """Creates a record without trials.
 
         Args:
           engine: makes suggestions, and decides which standard errors can be used.
           past_curves: learning curves of past studies.
+          features: features of the task.
         """
         self.space = engine.space
         self._engine = engine
@@ -52,6 +59,8 @@ class StudyRecord:
         """Names and directions."""
         self.named_surrogates: Mapping[str, Surrogate | None] = engine.surrogates
         """Knowledge of past tasks by the name of the objective."""
+        self.features: dict[str, FeatureValue] = dict(features)
+        """What is known of the task before its first trial, by name; empty if nothing is."""
         self._trials: list[Trial] = []
         self._enqueued: list[Params] = []
         self._curves = StudyCurves(past_curves, engine.config.stopping_error)
@@ -68,6 +77,7 @@ class StudyRecord:
             direction=self.direction,
             directions=directions,
             surrogate=(methods if directions else methods[VALUE]) if methods else None,
+            features=self.features or None,
             n_trials=len(trials),
             best=best[0].value if best and not directions else None,
             n_front=len(best) if directions else None,

@@ -68,9 +68,11 @@ def surrogates_for_task(
         raise DataError(f"features of the task are of {', '.join(known)}, but got {unknown!r}")
     result = dict(surrogates)
     for name, surrogate in fitted.items() if values else ():
-        mine = values if surrogate.features is None else {
-            feature: value for feature, value in values.items() if feature in surrogate.features.types
-        }
+        mine = (
+            values
+            if surrogate.features is None
+            else {feature: value for feature, value in values.items() if feature in surrogate.features.types}
+        )
         result[name] = surrogate_for_task(surrogate, mine, stacklevel=5) if mine else surrogate
     return result, values
 

@@ -59,7 +59,8 @@ class Slope(NamedTuple):
         if not 0 < size < math.inf:
             return f"{abs(self.slope):.2g}", f"{self.error:.2g}"
         digits = max(0, 1 - math.floor(math.log10(size)))
-        return tuple(f"{number:.{digits}f}" if digits < 7 else f"{number:.2g}" for number in (abs(self.slope), self.error))
+        form = f".{digits}f" if digits < 7 else ".2g"
+        return format(abs(self.slope), form), format(self.error, form)
 
     def __str__(self) -> str:
         """The slope as a sentence."""

@@ -120,9 +120,7 @@ def plot_scaling(surrogate: Surrogate) -> Figure | None:
         for axes, feature in zip(grid[-1], features, strict=True):
             axes.set_xlabel(display_name(feature.name, 24))
         handles = {
-            label: handle
-            for axes in grid.flat
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+            label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False)
     return figure

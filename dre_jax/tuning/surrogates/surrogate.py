@@ -216,7 +216,8 @@ class Surrogate:
 
         Warns:
           DataWarning: if past tasks or trials are left out, with counts and the first reasons; if past tasks have other
-            hyperparameters than the search space, or lack features; for features that are not used; if `save` cannot store what the method learned.
+            hyperparameters than the search space, or lack features; for features that are not used; if `save` cannot
+            store what the method learned.
         """
         check_seed(seed)
         if n_start is not None:
