@@ -60,6 +60,40 @@ class TaskMeans:
         return candidates.x[:, 0]
 
 
+@dataclass(frozen=True)
+class BestLine:
+    """Fits a line in the features to the best rows of past tasks, and values candidates near it highest."""
+
+    def fit(self, meta, key):
+        tasks = list(meta.train.values())
+        best = np.array([task.X[np.argmax(task.y)] for task in tasks], np.float64)
+        rows = np.array([() if task.features is None else task.features for task in tasks], np.float64)
+        known = ~np.isnan(rows).any(axis=1)
+        centre = rows[known].mean(axis=0)
+        inputs = np.column_stack([np.ones(known.sum()), rows[known] - centre])
+        line = np.linalg.lstsq(inputs, best[known], rcond=None)[0]
+        freedom = max(known.sum() - inputs.shape[1], 1)
+        variance = ((best[known] - inputs @ line) ** 2).sum(axis=0) / freedom
+        errors = np.sqrt(variance[:, None] * np.diag(np.linalg.pinv(inputs.T @ inputs))[1:])
+        arrays = {"best": line[0], "slopes": line[1:].T, "errors": errors, "centre": centre}
+        return {name: jnp.array(array, jnp.float32) for name, array in arrays.items()}
+
+    def abstract_params(self, n_columns):
+        d, p = n_columns, 1
+        shapes = {"best": (d,), "slopes": (d, p), "errors": (d, p), "centre": (p,)}
+        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
+
+    def for_task(self, params, features):
+        distance = jnp.nan_to_num(features - params["centre"])
+        return {**params, "best": params["best"] + params["slopes"] @ distance}
+
+    def scaling(self, params):
+        return (params["slopes"], params["errors"]) if params["centre"].size else None
+
+    def acquire(self, params, history, candidates, key):
+        return -jnp.sum((candidates.x - params["best"][None]) ** 2, axis=-1)
+
+
 def zero_params(method, n_columns):
     """What a checkpoint of the method can hold, for tests that compute nothing with it."""
     return jax.tree.map(lambda like: np.zeros(like.shape, like.dtype), abstract_params(method, n_columns))

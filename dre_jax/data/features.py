@@ -126,7 +126,7 @@ class FeatureSpace:
         return np.array([number for part in parts for number in part], np.float32)
 
     def decode(self, row: npt.ArrayLike) -> dict[str, FeatureValue]:
-        """Returns the features of a row f[P], without unknown ones; numbers to six digits, as f32 holds them.
+        """Returns the features of a row f[P], without unknown ones; numbers to five digits, as f32 holds logarithms.
 
         Example:
           >>> space = FeatureSpace({"tokens": Log(), "gpu": Choice(["a100", "h100"])})
@@ -138,7 +138,7 @@ class FeatureSpace:
         features: dict[str, FeatureValue] = {}
         for column, number in numbers.items():
             if column.choice is None and not math.isnan(number):
-                features[column.feature] = float(f"{from_scale(self.types[column.feature], number):.6g}")
+                features[column.feature] = float(f"{from_scale(self.types[column.feature], number):.5g}")
             elif column.choice is not None and number == 1.0:
                 features[column.feature] = column.choice
         return features
