@@ -65,7 +65,10 @@ test_errors = error_table(
     (lambda: SPACE.encode({"heat": math.inf}), "heat must be a finite number, but got inf"),
     (lambda: SPACE.encode({"heat": True}), "heat must be a finite number, but got True"),
     (lambda: SPACE.encode([1.0]), "features must map names to values, but got [1.0]"),
-    (lambda: infer_type("gpu", {"a": 1, "b": "x"}), "gpu must be numbers of all tasks or of none, but is 1 of task 'a'"),
+    (
+        lambda: infer_type("gpu", {"a": 1, "b": "x"}),
+        "gpu must be numbers of all tasks or of none, but is 1 of task 'a'",
+    ),
     (lambda: plain_features({"x": [1]}), "x must be a finite number, text or a boolean, but got [1]"),
     (lambda: plain_features({"x": math.inf}), "x must be a finite number, text or a boolean, but got inf"),
 )

@@ -73,7 +73,9 @@ def test_from_tables(tmp_path):
     frame.loc[5, "rows"] = None
     check(from_frame(frame, SPACE, **options))
     frame.loc[5, "rows"] = 7
-    with raises_line(DataError, "a table: task 'b': a feature must be constant within a task", "'rows' has 1000.0 and 7"):
+    with raises_line(
+        DataError, "a table: task 'b': a feature must be constant within a task", "'rows' has 1000.0 and 7"
+    ):
         from_frame(frame, SPACE, **options)
     with raises_line(DataError, "must have the columns task, value, tokens, x, but has no 'tokens'"):
         from_frame(frame, SPACE, direction="minimize", features=["tokens"])
@@ -152,5 +154,8 @@ test_errors = error_table(
 test_configuration_errors = error_table(
     ConfigError,
     (lambda: past_with(FEATURES, feature_types={"rows": "log"}), "must be Log(), Linear() or Choice(), but got 'log'"),
-    (lambda: past_with(FEATURES, feature_types={"tokens": Log()}), "feature_types describe rows, gpu, but got 'tokens'"),
+    (
+        lambda: past_with(FEATURES, feature_types={"tokens": Log()}),
+        "feature_types describe rows, gpu, but got 'tokens'",
+    ),
 )
