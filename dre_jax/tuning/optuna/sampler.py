@@ -30,7 +30,7 @@ from dre_jax.tuning.optuna.trials import (
     share_suggestion,
     values_of,
 )
-from dre_jax.tuning.surrogates.new_task import surrogates_for_task
+from dre_jax.tuning.surrogates.by_objective import surrogates_for_task
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objective

@@ -37,7 +37,7 @@ from dre_jax.tuning.study.study_file import (
 )
 from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials
-from dre_jax.tuning.surrogates.new_task import surrogates_for_task
+from dre_jax.tuning.surrogates.by_objective import surrogates_for_task
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import (

@@ -1,84 +1,39 @@
-"""Surrogates for a new task whose features are known."""
-
-from __future__ import annotations
+"""The features of a new task, as the past tasks of a surrogate have them."""
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
 
-import jax
 import numpy as np
+import numpy.typing as npt
 
-from dre_jax.data.features import FeatureValue, plain_features
-from dre_jax.errors import DataError, DataWarning
-from dre_jax.runtime.cache import suggestion_runtime
+from dre_jax.data.features import FeatureSpace, FeatureValue
+from dre_jax.errors import DataWarning
 from dre_jax.runtime.progress import say
-from dre_jax.search.method import FeatureMethod
-
-if TYPE_CHECKING:
-    from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 
-def surrogate_for_task(surrogate: Surrogate, features: Mapping[str, Any], *, stacklevel: int = 3) -> Surrogate:
-    """Returns the surrogate for a new task of known features, see `Surrogate.for_task`."""
-    general, values = surrogate.general or surrogate, plain_features(features)
-    method = general.method
-    if general.features is None or not isinstance(method, FeatureMethod):
-        who = "the surrogate knows no features of past tasks"
-        who = who if general.features is None else f"{general.name} does not use features of tasks"
-        warnings.warn(f"{who}: {', '.join(values) or 'they'} count for nothing", DataWarning, stacklevel=stacklevel)
-        return general
-    row = general.features.encode(values)
-    if missing := [name for name in general.features.types if name not in values]:
-        _warn_of_missing(missing, stacklevel + 1)
-    for line in general.features.extrapolations(values):
-        say(line)
-    with suggestion_runtime, jax.enable_x64(False):
-        params = jax.tree.map(np.asarray, method.for_task(general.params, jax.device_put(row)))
-    start = general.start if np.isnan(row).all() else ()
-    return replace(general, params=params, start=start, task_features=values, general=general)
+def encode_task(
+    space: FeatureSpace, values: Mapping[str, FeatureValue], *, stacklevel: int = 3
+) -> npt.NDArray[np.float32]:
+    """Returns the features of a new task f32[P].
 
-
-def surrogates_for_task(
-    surrogates: Mapping[str, Surrogate | None], features: Mapping[str, Any] | None
-) -> tuple[dict[str, Surrogate | None], dict[str, FeatureValue]]:
-    """Returns the surrogates of a study by objective, for its task, and the features of the task.
-
-    Without features, they are those that the surrogates are for already, see `Surrogate.for_task`.
-
-    Raises:
-      DataError: for a feature that no surrogate knows, though one knows others; and as `Surrogate.for_task`.
-
-    Warns:
-      DataWarning: without features, if a surrogate uses some; and as `Surrogate.for_task`.
+    Warns of missing ones, and says on standard error which numbers lie outside of the range of the past tasks.
     """
-    fitted = {name: surrogate for name, surrogate in surrogates.items() if surrogate is not None}
-    known = dict.fromkeys(name for one in fitted.values() if one.features is not None for name in one.features.types)
-    if features is None:
-        general = [one for one in fitted.values() if one.uses_features and one.task_features is None]
-        if missing := dict.fromkeys(name for one in general if one.features is not None for name in one.features.types):
-            _warn_of_missing(list(missing), 5)
-        values = dict[str, FeatureValue]()
-        for one in fitted.values():
-            values |= one.task_features or {}
-        return dict(surrogates), values
-    values = plain_features(features)
-    if known and (unknown := next((name for name in values if name not in known), None)):
-        raise DataError(f"features of the task are of {', '.join(known)}, but got {unknown!r}")
-    result = dict(surrogates)
-    for name, surrogate in fitted.items() if values else ():
-        mine = (
-            values
-            if surrogate.features is None
-            else {feature: value for feature, value in values.items() if feature in surrogate.features.types}
-        )
-        result[name] = surrogate_for_task(surrogate, mine, stacklevel=5) if mine else surrogate
-    return result, values
+    row = space.encode(values)
+    warn_of_missing([name for name in space.types if name not in values], stacklevel=stacklevel + 1)
+    for line in space.extrapolations(values):
+        say(line)
+    return row
 
 
-def _warn_of_missing(names: list[str], stacklevel: int) -> None:
-    """Warns that the past tasks have features that the caller did not pass."""
-    remedy = f"pass features={{{names[0]!r}: ...}}, or None if it is unknown"
-    message = f"the past tasks have features that the task lacks, {', '.join(names)}: {remedy}"
+def warn_of_missing(names: Iterable[str], *, stacklevel: int = 3) -> None:
+    """Warns of features that the past tasks have and the new task does not, if there are any."""
+    if missing := list(dict.fromkeys(names)):
+        remedy = f"pass features={{{missing[0]!r}: ...}}, or None if it is unknown"
+        message = f"the past tasks have features that the task lacks, {', '.join(missing)}: {remedy}"
+        warnings.warn(message, DataWarning, stacklevel=stacklevel)
+
+
+def warn_of_unused(who: str, names: Iterable[str], *, stacklevel: int = 3) -> None:
+    """Warns that features of the new task are not used."""
+    message = f"{who}: {', '.join(names) or 'they'} count for nothing"
     warnings.warn(message, DataWarning, stacklevel=stacklevel)

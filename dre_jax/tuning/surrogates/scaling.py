@@ -1,26 +1,18 @@
 """How the best configuration moves with the features of tasks, as a surrogate has learned it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-import jax
-import numpy as np
+import numpy.typing as npt
 
-from dre_jax.data.features import FeatureColumn, Log
+from dre_jax.data.features import FeatureColumn, FeatureSpace, Log
 from dre_jax.data.scale import Scale
-from dre_jax.runtime.cache import suggestion_runtime
-from dre_jax.search.method import FeatureMethod
 from dre_jax.space.encoding import NumberCode
 from dre_jax.space.parameters import Categorical
 from dre_jax.space.space import Space
 from dre_jax.summaries import summary
-
-if TYPE_CHECKING:
-    from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 _CLEAR = 2.0  # standard errors
 
@@ -106,22 +98,13 @@ class Scaling:
         return [*lines, f"no clear trend: {rest}"] if rest else lines
 
 
-def scaling_of(surrogate: Surrogate) -> Scaling | None:
-    """Returns the slopes that a surrogate has learned, see `Surrogate.scaling`."""
-    method, general = surrogate.method, surrogate.general or surrogate
-    if general.features is None or not isinstance(method, FeatureMethod):
-        return None
-    with suggestion_runtime, jax.enable_x64(False):
-        learned = method.scaling(general.params)
-    if learned is None:
-        return None
-    slopes, errors = (np.asarray(array, np.float64) for array in learned)
-    numbers = numeric_columns(surrogate.space)
+def scaling_of(space: Space, features: FeatureSpace, slopes: npt.NDArray[Any], errors: npt.NDArray[Any]) -> Scaling:
+    """Returns the slopes f[D, P] of columns with encoded features, and their errors, in the units of a user."""
     result = []
-    for name, (i, scale) in numbers.items():
-        for p, column in enumerate(general.features.columns):
-            slope, error = (float(span(scale) * array[i, p]) for array in (slopes, errors))
-            is_log = isinstance(general.features.types[column.feature], Log)
+    for name, (i, scale) in numeric_columns(space).items():
+        for p, column in enumerate(features.columns):
+            slope, error = (span(scale) * float(array[i, p]) for array in (slopes, errors))
+            is_log = isinstance(features.types[column.feature], Log)
             result.append(Slope(name, column, slope, error, scale.log, is_log))
     return Scaling(tuple(result))
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.data.features import FeatureColumn, checked_number, to_scale
+from dre_jax.data.features import FeatureColumn, FeatureSpace, FeatureValue, checked_number, to_scale
 from dre_jax.data.scale import Scale
 from dre_jax.report.style import COLOURS, display_name, new_figure
 from dre_jax.space.space import Space
 from dre_jax.tuning.past.studies import PastStudies
-from dre_jax.tuning.surrogates.scaling import Slope, numeric_columns, span
+from dre_jax.tuning.surrogates.scaling import Scaling, Slope, numeric_columns, span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from dre_jax.tuning.surrogates.surrogate import Surrogate
 
 _MAX_HYPERPARAMETERS, _MAX_FEATURES = 5, 4
 _BEST, _SHARE = 5, 4
@@ -37,38 +35,44 @@ class ScalingPanel(NamedTuple):
     best: _Floats
     """f[S]: mean of the hyperparameter in the best runs of each past task, at the means of the other features by their
     slopes; NaN without such a run."""
+    bounds: tuple[float, float]
+    """Of the hyperparameter."""
     task: float | None
     """The feature of the task that the surrogate is for, if it is known."""
 
-    def trend(self, features: _Floats) -> tuple[_Floats, _Floats]:
-        """Returns the hyperparameter by the slope at features f[L], and two standard errors of it."""
+    def trend(self, features: _Floats) -> _Floats:
+        """Returns the hyperparameter by the slope at features f[L], f[3, L]: less two standard errors, itself, more."""
         is_known = ~np.isnan(self.features + self.best)
         distance = features - self.features[is_known].mean()
-        return self.best[is_known].mean() + self.slope.slope * distance, 2.0 * self.slope.error * np.abs(distance)
+        errors = np.array([-2.0, 0.0, 2.0])[:, None] * self.slope.error * np.abs(distance)
+        return np.clip(self.best[is_known].mean() + self.slope.slope * distance + errors, *self.bounds)
 
 
-def scaling_panels(surrogate: Surrogate) -> list[ScalingPanel]:
-    """Returns the panels of the clearest hyperparameters and the first numeric features; empty if there are none."""
-    scaling, space, studies = surrogate.scaling, surrogate.features, surrogate.studies
-    if scaling is None or space is None or studies is None or studies.features is None:
+def scaling_panels(
+    scaling: Scaling, space: Space, features: FeatureSpace, studies: PastStudies, task: Mapping[str, FeatureValue]
+) -> list[ScalingPanel]:
+    """Returns the panels of the clearest hyperparameters and the first numeric features; empty if there are none.
+
+    ``task`` has the features of the task that the surrogate is for. Hyperparameters that no task has are left out.
+    """
+    if studies.features is None:
         return []
-    features, columns = studies.features.astype(np.float64), space.columns
+    rows, columns = studies.features.astype(np.float64), features.columns
     slopes = {(one.hyperparameter, one.feature): one for one in scaling.slopes}
     drawn = [column for column in columns if column.choice is None][:_MAX_FEATURES]
     panels = []
     for name in _clearest(scaling.slopes, drawn):
-        best = best_values(surrogate.space, studies, name)
+        best, (_, scale) = best_values(space, studies, name), numeric_columns(space)[name]
+        bounds = _lowest(scale), _lowest(scale) + span(scale)
         by_column = np.array([slopes[name, column].slope for column in columns])
-        effects = np.nan_to_num(features - np.nanmean(features, axis=0)) * by_column
-        for p, column in enumerate(columns):
-            if column in drawn:
-                others = effects.sum(axis=1) - effects[:, p]
-                number = (surrogate.task_features or {}).get(column.feature)
-                kind = space.types[column.feature]
-                task = checked_number(column.feature, kind, number)
-                place = None if task is None else to_scale(kind, task)
-                panels.append(ScalingPanel(slopes[name, column], features[:, p], best - others, place))
-    return panels
+        effects = np.nan_to_num((rows - np.nanmean(rows, axis=0)) * by_column)
+        for column in drawn:
+            p = columns.index(column)
+            kind, others = features.types[column.feature], effects.sum(axis=1) - effects[:, p]
+            number = checked_number(column.feature, kind, task.get(column.feature))
+            place = None if number is None else to_scale(kind, number)
+            panels.append(ScalingPanel(slopes[name, column], rows[:, p], best - others, bounds, place))
+    return [panel for panel in panels if not np.isnan(panel.features + panel.best).all()]
 
 
 def _clearest(slopes: Sequence[Slope], features: Sequence[FeatureColumn]) -> list[str]:
@@ -104,14 +108,11 @@ def _lowest(scale: Scale) -> float:
     return float(np.log10(scale.low + scale.offset)) if scale.log else scale.low
 
 
-def plot_scaling(surrogate: Surrogate) -> Figure | None:
-    """Returns a figure with a panel for each hyperparameter and feature of `scaling_panels`; None without any."""
-    panels = [panel for panel in scaling_panels(surrogate) if not np.isnan(panel.features + panel.best).all()]
-    if not panels:
-        return None
+def plot_scaling(panels: Sequence[ScalingPanel]) -> Figure:
+    """Returns a figure with a panel for each hyperparameter and feature of `scaling_panels`, at least one."""
     names = list(dict.fromkeys(panel.slope.hyperparameter for panel in panels))
     features = list(dict.fromkeys(panel.slope.feature for panel in panels))
-    with new_figure((1.1 + 2.7 * len(features), 0.8 + 1.9 * len(names))) as figure:
+    with new_figure((1.2 + 2.7 * len(features), 0.9 + 1.9 * len(names))) as figure:
         grid = figure.subplots(len(names), len(features), squeeze=False, sharex="col", sharey="row")
         for panel in panels:
             _draw(grid[names.index(panel.slope.hyperparameter)][features.index(panel.slope.feature)], panel)
@@ -122,7 +123,9 @@ def plot_scaling(surrogate: Surrogate) -> Figure | None:
         handles = {
             label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False)
+        figure.legend(
+            handles.values(), handles.keys(), loc="outside upper center", ncols=2 * min(len(features), 2), frameon=False
+        )
     return figure
 
 
@@ -132,7 +135,7 @@ def _draw(axes: Axes, panel: ScalingPanel) -> None:
     known = panel.features[~np.isnan(panel.features)]
     ends = [*known, *([] if panel.task is None else [panel.task])]
     places = np.linspace(min(ends), max(ends), 50)
-    trend, error = panel.trend(places)
+    low, trend, high = panel.trend(places)
 
     def x(values: Any) -> Any:
         return 10.0**values if slope.feature_is_log else values
@@ -141,9 +144,9 @@ def _draw(axes: Axes, panel: ScalingPanel) -> None:
         return 10.0**values if slope.is_log else values
 
     colour = COLOURS[0] if slope.is_clear else _GREY
-    label = "trend" if slope.is_clear else "no clear trend"
-    axes.fill_between(x(places), y(trend - error), y(trend + error), color=colour, alpha=0.18, linewidth=0)
-    axes.plot(x(places), y(trend), color=colour, linewidth=1.8, label=f"{label}, ± 2 standard errors")
+    label = "trend, ± 2 errors" if slope.is_clear else "no clear trend"
+    axes.fill_between(x(places), y(low), y(high), color=colour, alpha=0.18, linewidth=0)
+    axes.plot(x(places), y(trend), color=colour, linewidth=1.8, label=label)
     axes.scatter(x(panel.features), y(panel.best), s=16, color="black", zorder=3, label="best runs of a past task")
     if panel.task is not None:
         axes.axvline(x(panel.task), color=COLOURS[1], linestyle="--", linewidth=1.2, label="this task")
@@ -152,5 +155,6 @@ def _draw(axes: Axes, panel: ScalingPanel) -> None:
     if slope.is_log:
         axes.set_yscale("log")
     size, uncertainty = slope.numbers
-    axes.set_title(f"{'−' if slope.slope < 0 else '+'}{size} ± {uncertainty}", fontsize=9, color=colour)
+    unit = f"{'decades ' if slope.is_log else ''}per {'decade' if slope.feature_is_log else 'unit'}"
+    axes.set_title(f"{'−' if slope.slope < 0 else '+'}{size} ± {uncertainty} {unit}", fontsize=8.5, color=colour)
     axes.spines[["top", "right"]].set_visible(False)

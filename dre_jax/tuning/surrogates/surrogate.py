@@ -18,7 +18,7 @@ import numpy as np
 from dre_jax.checks import check_counts, check_seed, one_of
 from dre_jax.data import SearchSpace
 from dre_jax.data.checks import show
-from dre_jax.data.features import FeatureSpace, FeatureValue
+from dre_jax.data.features import FeatureSpace, FeatureValue, plain_features
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
@@ -36,7 +36,7 @@ from dre_jax.summaries import summary
 from dre_jax.tuning.past.readers import READERS
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of, start_design
-from dre_jax.tuning.surrogates.new_task import surrogate_for_task
+from dre_jax.tuning.surrogates.new_task import encode_task, warn_of_unused
 from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
 from dre_jax.tuning.surrogates.scaling import Scaling, scaling_of
 from dre_jax.tuning.surrogates.sources import Evaluation, Sources, compare_sources
@@ -146,6 +146,11 @@ class Surrogate:
         """Whether the method relates tasks by features, and the past tasks have some."""
         return self.features is not None and isinstance(self.method, FeatureMethod)
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features of the past tasks."""
+        return () if self.features is None else tuple(self.features.types)
+
     def for_task(self, features: Mapping[str, Any]) -> Surrogate:
         """Returns the surrogate for a new task of known features, such as a larger model; `Optimizer` does so itself.
 
@@ -162,22 +167,41 @@ class Surrogate:
           DataWarning: if the features are not used, for features of the past tasks that are missing, and for a choice
             that no past task has. A line on standard error says which numbers lie outside of the range of the past.
         """
-        return surrogate_for_task(self, features)
+        general, values = self.general or self, plain_features(features)
+        method = general.method
+        if general.features is None or not isinstance(method, FeatureMethod):
+            who = "the surrogate knows no features of past tasks"
+            warn_of_unused(
+                who if general.features is None else f"{general.name} does not use features of tasks", values
+            )
+            return general
+        row = encode_task(general.features, values)
+        with suggestion_runtime, jax.enable_x64(False):
+            params = jax.tree.map(np.asarray, method.for_task(general.params, jax.device_put(row)))
+        start = general.start if np.isnan(row).all() else ()
+        return replace(general, params=params, start=start, task_features=values, general=general)
 
     @cached_property
     def scaling(self) -> Scaling | None:
         """How the best configuration moves with the features of the tasks; None if the surrogate uses none."""
-        return scaling_of(self)
+        method, general = self.method, self.general or self
+        if self.features is None or not isinstance(method, FeatureMethod):
+            return None
+        with suggestion_runtime, jax.enable_x64(False):
+            learned = method.scaling(general.params)
+        return None if learned is None else scaling_of(self.space, self.features, *map(np.asarray, learned))
 
     def figures(self) -> dict[str, Figure]:
         """Returns figures of what the surrogate learned by heading: "Scaling" if it uses features of tasks.
 
         A figure is matplotlib's: it shows itself in a notebook, and has ``savefig``.
         """
-        from dre_jax.tuning.surrogates.scaling_figure import plot_scaling
+        from dre_jax.tuning.surrogates.scaling_figure import plot_scaling, scaling_panels
 
-        figure = plot_scaling(self)
-        return {} if figure is None else {"Scaling": figure}
+        if self.scaling is None or self.features is None or self.studies is None:
+            return {}
+        panels = scaling_panels(self.scaling, self.space, self.features, self.studies, self.task_features or {})
+        return {"Scaling": plot_scaling(panels)} if panels else {}
 
     @classmethod
     @with_default_float_errors

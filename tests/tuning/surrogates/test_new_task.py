@@ -14,7 +14,7 @@ from dre_jax.errors import DataWarning
 from dre_jax.tuning.command.shared_study import SharedStudy
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.sklearn import DRESearchCV
-from dre_jax.tuning.surrogates.new_task import surrogates_for_task
+from dre_jax.tuning.surrogates.by_objective import surrogates_for_task
 from tests.error_messages import raises_line
 from tests.known_methods import BestLine, TaskMeans
 
