@@ -29,7 +29,7 @@ from dre_jax.methods.registry import companion_of, register_foreign
 from dre_jax.runtime.distributed import wait
 from dre_jax.runtime.processes import is_first, share
 from dre_jax.runtime.progress import Bar
-from dre_jax.search.method import Method
+from dre_jax.search.method import FeatureMethod, Method
 
 if TYPE_CHECKING:
     from dre_jax.tuning.past.readers import PastReader
@@ -198,6 +198,7 @@ class MetaTrain(options.OnDevices):
         from dre_jax.tuning import read_space
         from dre_jax.tuning.past.studies import keep_studies
         from dre_jax.tuning.past.tasks import describe_changes, start_design
+        from dre_jax.tuning.surrogates.new_task import unused_features
         from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra
 
         past = reader(source, read_space(cast(Path, self.space_file)), **more)
@@ -205,6 +206,9 @@ class MetaTrain(options.OnDevices):
             print(f"dre-jax: left out: {exclusion}", file=sys.stderr)
         if changes := describe_changes(past):
             print(f"dre-jax: {changes}", file=sys.stderr)
+        if past.features is not None and not isinstance(find(self.method).default, FeatureMethod):
+            reason = f"{self.method} does not use any"
+            print(f"dre-jax: {unused_features(past.features.types, reason)}", file=sys.stderr)
         if not past.tasks:
             raise DataError(f"at least one past task must fit {self.space_file}, but none does")
         start, names = start_design(past, None, self.seed), list(past.tasks)

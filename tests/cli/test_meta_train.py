@@ -1,6 +1,7 @@
 """``dre-jax meta-train`` and ``info`` for methods that are more than a ranking ensemble, or none."""
 
 import json
+import math
 import re
 from functools import partial
 
@@ -73,6 +74,33 @@ def test_past_studies(cli, quiet_optuna, tmp_path):
     rule = f"dre-jax: at least one past task must fit {space}, but none does"
     assert (status, error.splitlines()[-1]) == (2, rule)
     assert not (tmp_path / "other").exists()
+
+
+def test_features_are_columns_of_a_table(cli, refused, tmp_path, registries):
+    space, out, table = tmp_path / "space.json", tmp_path / "surrogate", tmp_path / "past.csv"
+    space.write_text('{"x": {"type": "float", "low": 0, "high": 1}}')
+    sizes = {"a": 100, "b": 1000, "c": 10000}  # the best x is 0.2, 0.3 and 0.4
+    rows = [
+        ("task", "rows", "x", "value"),
+        *((name, n, x / 20, abs(x / 20 - math.log10(n) / 10)) for name, n in sizes.items() for x in range(21)),
+    ]
+    table.write_text("\n".join(",".join(map(str, row)) for row in rows))
+    command = ["meta-train", "--from-csv", table, "--space-file", space, "--direction", "minimize", "--quiet"]
+    method = "tests.known_methods:BestLine"
+    status, _, error = cli(*command, "--features", "rows", "--method", method, "--out", out)
+    assert (status, error) == (0, "")
+    surrogate = Surrogate.load(out)
+    assert surrogate.features.ranges == {"rows": (100.0, 10000.0)}
+    assert surrogate.scaling.slopes[0].slope == pytest.approx(0.1, abs=1e-4)
+    assert "has no 'tokens'" in refused(*command, "--features", "rows,tokens", "--method", method, "--out", out)
+    unaware = ["--method", "tests.known_methods:TaskMeans", "--out", tmp_path / "unaware"]
+    error = cli(*command, "--features", "rows", *unaware)[2]
+    assert (
+        error == "dre-jax: features of the task are not used, as tests.known_methods:TaskMeans does not use any: rows\n"
+    )
+    assert "--features needs --from-optuna or --from-csv" in refused(
+        "meta-train", "--from-surrogate", out, "--space-file", space, "--features", "rows", "--out", out
+    )
 
 
 def test_past_trials_in_a_table(cli, refused, tmp_path):

@@ -33,7 +33,11 @@ def warn_of_missing(names: Iterable[str], *, stacklevel: int = 3) -> None:
         warnings.warn(message, DataWarning, stacklevel=stacklevel)
 
 
-def warn_of_unused(who: str, names: Iterable[str], *, stacklevel: int = 3) -> None:
-    """Warns that features of the new task are not used."""
-    message = f"{who}: {', '.join(names) or 'they'} count for nothing"
-    warnings.warn(message, DataWarning, stacklevel=stacklevel)
+def unused_features(names: Iterable[str], reason: str) -> str:
+    """Returns one line about features that are not used.
+
+    Example:
+      >>> unused_features(["rows", "gpu"], "gcp does not use any")
+      'features of the task are not used, as gcp does not use any: rows, gpu'
+    """
+    return f"features of the task are not used, as {reason}: {', '.join(names)}".removesuffix(": ")

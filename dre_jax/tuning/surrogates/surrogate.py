@@ -36,7 +36,7 @@ from dre_jax.summaries import summary
 from dre_jax.tuning.past.readers import READERS
 from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
 from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of, start_design
-from dre_jax.tuning.surrogates.new_task import encode_task, warn_of_unused
+from dre_jax.tuning.surrogates.new_task import encode_task, unused_features
 from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
 from dre_jax.tuning.surrogates.scaling import Scaling, scaling_of
 from dre_jax.tuning.surrogates.sources import Evaluation, Sources, compare_sources
@@ -170,10 +170,8 @@ class Surrogate:
         general, values = self.general or self, plain_features(features)
         method = general.method
         if general.features is None or not isinstance(method, FeatureMethod):
-            who = "the surrogate knows no features of past tasks"
-            warn_of_unused(
-                who if general.features is None else f"{general.name} does not use features of tasks", values
-            )
+            reason = "the past tasks have none" if general.features is None else f"{general.name} does not use any"
+            warnings.warn(unused_features(values, reason), DataWarning, stacklevel=2)
             return general
         row = encode_task(general.features, values)
         with suggestion_runtime, jax.enable_x64(False):
@@ -260,8 +258,7 @@ class Surrogate:
         learner = entry.make(settings)
         messages = [describe_exclusions(past), describe_changes(past)]
         if past.features is not None and not isinstance(learner, FeatureMethod):
-            names = ", ".join(past.features.types)
-            messages.append(f"{entry.name} does not use features of tasks: {names} count for nothing")
+            messages.append(unused_features(past.features.types, f"{entry.name} does not use any"))
         for message in messages:
             if message:
                 warnings.warn(message, DataWarning, stacklevel=2)

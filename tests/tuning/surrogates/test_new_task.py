@@ -73,13 +73,13 @@ def test_what_is_not_used_is_said(surrogate, registries):
         Optimizer(SPACE, surrogate, features={"tokens": 3})
     with raises_line(DataError, "rows must be positive on a log scale, but got 0"):
         Optimizer(SPACE, surrogate, features={"rows": 0})
-    with pytest.warns(DataWarning, match="TaskMeans does not use features of tasks: rows count for nothing"):
+    with pytest.warns(DataWarning, match="not used, as tests.known_methods:TaskMeans does not use any: rows"):
         unaware = Surrogate.fit(PAST, method=TaskMeans(), quiet=True)
-    with pytest.warns(DataWarning, match="TaskMeans does not use features of tasks: rows count for nothing"):
+    with pytest.warns(DataWarning, match="not used, as tests.known_methods:TaskMeans does not use any: rows"):
         Optimizer(SPACE, unaware, features={"rows": 300})
     Optimizer(SPACE, unaware)  # without a warning
     without = Surrogate.fit(replace(PAST, features=None), method=TaskMeans(), quiet=True)
-    with pytest.warns(DataWarning, match="the surrogate knows no features of past tasks: rows count for nothing"):
+    with pytest.warns(DataWarning, match="features of the task are not used, as the past tasks have none: rows"):
         Optimizer(SPACE, without, features={"rows": 300})
 
 

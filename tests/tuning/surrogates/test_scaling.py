@@ -83,7 +83,7 @@ def test_sentences():
 
 
 def test_methods_without_features_have_no_scaling(past):
-    with pytest.warns(UserWarning, match="rows, heat count for nothing"):
+    with pytest.warns(UserWarning, match="TaskMeans does not use any: rows, heat"):
         surrogate = Surrogate.fit(past, method=TaskMeans(), quiet=True)
     assert surrogate.scaling is None
     assert surrogate.figures() == {}
