@@ -43,6 +43,7 @@ executed_pages = [
     "start",
     "how-to/tuning",
     "how-to/tuning-past",
+    "how-to/scale",
     "how-to/tuning-costs",
     "how-to/objectives",
     "how-to/curves",

@@ -87,7 +87,7 @@ class BestLine:
         distance = jnp.nan_to_num(features - params["centre"])
         return {**params, "best": params["best"] + params["slopes"] @ distance}
 
-    def scaling(self, params):
+    def scaling_slopes(self, params):
         return (params["slopes"], params["errors"]) if params["centre"].size else None
 
     def acquire(self, params, history, candidates, key):

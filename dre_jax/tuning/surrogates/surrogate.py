@@ -186,7 +186,7 @@ class Surrogate:
         if self.features is None or not isinstance(method, FeatureMethod):
             return None
         with suggestion_runtime, jax.enable_x64(False):
-            learned = method.scaling(general.params)
+            learned = method.scaling_slopes(general.params)
         return None if learned is None else scaling_of(self.space, self.features, *map(np.asarray, learned))
 
     def figures(self) -> dict[str, Figure]:
