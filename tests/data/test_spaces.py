@@ -1,5 +1,6 @@
 import hashlib
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ def test_fingerprint_sees_every_value_and_no_order():
         {"a": one, "b": Task("b", other.X, other.y[::-1])},
         {"a": one, "b": Task("b", np.nextafter(other.X, np.float32(1)), other.y)},
         {"a": one, "b": Task("b", other.X.reshape(4, 1), other.y)},
+        {"a": one, "b": replace(other, features=np.array([1.0], np.float32))},
+        {"a": one, "b": replace(other, features=np.array([np.nan], np.float32))},
     ]
     assert len({digest, *map(fingerprint, changes)}) == 1 + len(changes)
     # Checkpoints keep it: another value in a later release would make them refuse the data they were trained on.

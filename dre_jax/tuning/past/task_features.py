@@ -19,6 +19,7 @@ from dre_jax.data.features import (
     is_unknown,
     number_of,
 )
+from dre_jax.data.spaces import Task
 from dre_jax.errors import ConfigError, DataError
 
 MIN_TASKS = 3
@@ -146,19 +147,18 @@ def _number_of_task(name: str, kind: FeatureType, task: str, value: Any) -> floa
     return number
 
 
-def describe_features(
-    space: FeatureSpace | None, rows: Iterable[npt.NDArray[np.float32] | None], unused: Mapping[str, str]
-) -> str:
+def describe_features(space: FeatureSpace | None, tasks: Iterable[Task], unused: Mapping[str, str]) -> str:
     """Returns one line about features that are not used or not known of all past tasks; empty if there are none.
 
     Example:
-      >>> space = FeatureSpace({"rows": Log()}, {"rows": (10.0, 1e3)})
-      >>> describe_features(space, [np.array([1.0]), np.array([np.nan])], {"gpu": "it must differ"})
+      >>> space, x, y = FeatureSpace({"rows": Log()}, {"rows": (10.0, 1e3)}), np.zeros((1, 1)), np.zeros(1)
+      >>> tasks = [Task(name, x, y, features=np.array([row])) for name, row in {"a": 1.0, "b": np.nan}.items()]
+      >>> describe_features(space, tasks, {"gpu": "it must differ"})
       "1 of 2 past tasks has no feature 'rows'; feature 'gpu' is not used: it must differ"
     """
     phrases = []
     if space is not None:
-        is_missing = np.isnan([row for row in rows if row is not None])
+        is_missing = np.isnan([task.features for task in tasks if task.features is not None])
         for name in space.types:
             columns = [i for i, column in enumerate(space.columns) if column.feature == name]
             n = int(is_missing[:, columns].all(axis=1).sum())

@@ -157,7 +157,7 @@ def describe_changes(past: Past) -> str:
     for name, tasks in past.unknown.items():
         noun = "task" if len(tasks) == 1 else "tasks"
         phrases.append(f"{name!r} of {len(tasks)} past {noun} is not in the search space and is not used")
-    features = describe_features(past.features, [task.features for task in past.tasks.values()], past.unused_features)
+    features = describe_features(past.features, past.tasks.values(), past.unused_features)
     return "; ".join([*phrases, *([features] if features else [])])
 
 

@@ -190,3 +190,16 @@ def test_a_shared_study_keeps_the_features(surrogate, tmp_path):
     assert second._study.user_attrs["rows"] == 300
     with raises_line(DataError, "must be a study of features {'rows': 3000}, but has {'rows': 300}"):
         SharedStudy(storage, "large", SPACE, surrogate, features={"rows": 3000})
+
+
+@pytest.mark.thorough
+def test_the_recommended_method_starts_where_the_past_points(tmp_path):
+    """The past tasks agree on the slope, half a decade per decade, so that a task ten times as large has its answer."""
+    Surrogate.fit(PAST, settings={"prior.members": 1}, quiet=True).save(tmp_path)
+    surrogate = Surrogate.load(tmp_path)
+    (slope,) = surrogate.scaling.slopes
+    assert slope.slope == pytest.approx(-0.5, abs=0.01)
+    for_task = surrogate.for_task({"rows": 1e5})
+    assert first_alpha(for_task) == pytest.approx(best_alpha(1e5), rel=0.2)
+    assert list(for_task.figures()) == ["Scaling"]
+    assert for_task.sources(study(1e5)[::8]).past_weights[0] > 0.3
