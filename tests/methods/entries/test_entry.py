@@ -20,6 +20,7 @@ from dre_jax.search.method import (
     OPTIONAL_PROTOCOLS,
     AbstractParamsMethod,
     ExplainingMethod,
+    FeatureMethod,
     HistoryMethod,
     PaddingMethod,
     PastWeighingMethod,
@@ -192,6 +193,7 @@ def test_which_methods_follow_an_optional_protocol():
         SamplingMethod: mixtures | ensembles,
         PastWeighingMethod: {"hedged-prior"},
         PaddingMethod: {"hedged-prior"} | ensembles,
+        FeatureMethod: {"hedged-prior"},
         AbstractParamsMethod: {"hedged-prior"} | ensembles | others,
         ExplainingMethod: {"hedged-prior"},
     }
