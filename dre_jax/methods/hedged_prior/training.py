@@ -122,7 +122,7 @@ class PriorFit(NamedTuple):
     transfer_probability: Array
     """f32 in (0, 1): probability that past tasks explain a new task better than processes without them do."""
     common_share: float
-    """Share of the common process in that probability; without held-out tasks a half, or more if tasks have features."""
+    """Share of the common process in that probability. Without held-out tasks it is a half; more with features."""
     held_out: HeldOutEvidence
     """Held-out evidence that chose the number of steps and the probability of transfer."""
     losses: Floats
