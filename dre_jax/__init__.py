@@ -14,7 +14,7 @@ from dre_jax.suggest import Suggester
 from dre_jax.version import __version__
 
 if TYPE_CHECKING:
-    from dre_jax.functions import optimize_functions
+    from dre_jax.functions import Measurement, optimize_functions
     from dre_jax.tuning import (
         Bool,
         Categorical,
@@ -57,6 +57,7 @@ __all__ = [
     "Linear",
     "Log",
     "LossConfig",
+    "Measurement",
     "MetaTrainConfig",
     "MissingExtraError",
     "ModelConfig",
@@ -89,7 +90,7 @@ def __getattr__(name: str) -> Any:
     # What is not imported above is in packages whose import takes time.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    package = "dre_jax.functions" if name == "optimize_functions" else "dre_jax.tuning"
+    package = "dre_jax.functions" if name in ("Measurement", "optimize_functions") else "dre_jax.tuning"
     value = globals()[name] = getattr(import_module(package), name)
     return value
 

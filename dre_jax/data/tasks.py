@@ -8,8 +8,10 @@ import numpy as np
 
 from dre_jax.data.spaces import Task
 from dre_jax.errors import DataError
+from dre_jax.runtime.arrays import namespace
 
-_REACH = 1e4
+TAIL_REACH = 1e4
+"""Bound of responses below the median, in distances from the median to the best."""
 
 
 class SortedTask(NamedTuple):
@@ -69,7 +71,7 @@ def clip_tail(y: np.ndarray) -> np.ndarray:
     """
     with np.errstate(over="ignore"):  # of responses that span the range of a float, none is clipped
         median, best = np.median(y / 4.0), y.max() / 4.0
-        return np.maximum(y, 4.0 * (median - _REACH * (best - median))) if best > median else y
+        return np.maximum(y, 4.0 * (median - TAIL_REACH * (best - median))) if best > median else y
 
 
 def tie_levels(y: np.ndarray) -> np.ndarray:
@@ -77,14 +79,20 @@ def tie_levels(y: np.ndarray) -> np.ndarray:
     return np.unique(-y, return_inverse=True)[1].reshape(y.shape).astype(np.int32)
 
 
-def spaced_rows(n: int, most: int) -> np.ndarray:
-    """Returns at most ``most`` of n row numbers, i64[min(n, most)], evenly spaced from the first to the last.
+def spaced_rows(n: Any, most: Any, size: int | None = None) -> Any:
+    """Returns at most ``most`` of n row numbers, evenly spaced from the first to the last.
+
+    With a size, the array i32[size] has the row numbers first, and numbers without meaning after them; then n may be an
+    array of JAX.
 
     Example:
       >>> spaced_rows(10, 4).tolist(), spaced_rows(3, 4).tolist(), spaced_rows(0, 4).tolist()
       ([0, 3, 6, 9], [0, 1, 2], [])
     """
-    return np.linspace(0, n - 1, min(n, most)).round().astype(np.int64)
+    xp = np if isinstance(n, int) else namespace(n)
+    numbers = np.arange(min(n, most) if size is None else size, dtype=np.int32)
+    spacing = xp.maximum((n - 1) / xp.maximum(most - 1, 1), 1.0)
+    return xp.round(numbers.astype(spacing.dtype) * spacing).astype(np.int32)
 
 
 def sort_responses(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -20,8 +20,9 @@ from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.tuning.compiled.designs import StudyDesigns, history_capacity, stack
 from dre_jax.tuning.compiled.parallel import put, run_blocks
 from dre_jax.tuning.compiled.study import SharedArrays
+from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
-from dre_jax.tuning.surrogates.surrogate import Surrogate
+from dre_jax.tuning.suggestion.state import TrialOutcomes
 
 FIRST_CAPACITY = history_capacity(1)
 """Slots of the shortest history."""
@@ -34,8 +35,7 @@ class SearchBlocks:
     """Searches of one call."""
 
     program: ProgramConfig
-    surrogate: Surrogate | None
-    params: Any
+    engine: Engine
     tasks: Any
     noise_key: Array
     n_trials: int
@@ -76,21 +76,31 @@ class SearchBlocks:
         padded = [*search_ids, *[search_ids[-1]] * (size - len(search_ids))]
         with precision_of(study.method) as dtype:
             progress = no_progress(self.program, self._capacity, size, dtype)
-            designs = StudyDesigns(self.program.objective.space, self.surrogate, study.candidates.even, dtype)
+            past, space = self.engine.past, self.engine.space
+            designs = StudyDesigns(space, None if past is None else past.start, study.candidates.even, dtype)
             block = self._searches(padded, designs), progress
-            of_all = SharedArrays(with_precision(self.params, dtype), designs.log_densities)
+            params = None if past is None else with_precision(past.params, dtype)
+            past_cost = self.engine.past_cost if self.program.shape.has_costs else None
+            of_all = SharedArrays(params, designs.log_densities, past_cost)
             shared, (searches, progress) = put(mesh, of_all, block)
             for capacity, start, stop in parts:
                 bounds, _ = put(mesh, tuple(np.array([count, start, stop], np.int32)), ())
                 progress = self._advance(shared, searches, progress, bounds, capacity)
-            points, values, is_undefined = jax.device_get((progress.points, progress.values, progress.is_undefined))
+            points, outcomes, is_undefined = jax.device_get((progress.points, progress.outcomes, progress.is_undefined))
         if is_undefined[: len(search_ids)].any():
             return None
-        arrays = (np.asarray(array, np.float64)[:, : self.n_trials] for array in (points, values))
         return [
-            (search_id, FinishedSearch(*search_arrays))
-            for search_id, search_arrays in zip(search_ids, zip(*arrays, strict=True), strict=False)
+            (search_id, self._finished_search(*jax.tree.map(lambda a, i=i: a[i], (points, outcomes))))
+            for i, search_id in enumerate(search_ids)
         ]
+
+    def _finished_search(self, points: np.ndarray, outcomes: TrialOutcomes) -> FinishedSearch:
+        """Returns the trials of a search, whose arrays have empty slots at their ends."""
+        objectives = self.engine.objectives
+        arrays: Any = jax.tree.map(lambda a: np.asarray(a, np.float64)[: self.n_trials], (points, outcomes))
+        points, (responses, constraints, costs) = arrays
+        values = np.array([objective.sign for objective in objectives]) * responses
+        return FinishedSearch(points, values if len(objectives) > 1 else values[:, 0], constraints, costs)
 
     def _advance(
         self, shared: Any, searches: Searches, progress: Progress, bounds: tuple[Array, ...], capacity: int
@@ -102,11 +112,11 @@ class SearchBlocks:
         """
         if not self.program.study.failure_model:
             return advance(self.program, shared, searches, progress, *bounds, capacity=capacity)
-        if not np.asarray(progress.state.n_failed).any():
+        if not _has_failures(progress):
             start = jax.tree.map(jnp.copy, progress)  # programs overwrite the progress
             without_model = replace(self.program, study=replace(self.program.study, failure_model=False))
             ahead = advance(without_model, shared, searches, progress, *bounds, capacity=capacity)
-            if not np.asarray(ahead.state.n_failed).any():
+            if not _has_failures(ahead):
                 return ahead
             progress = start
         if self.program.mesh is None:  # two threads that need a program would both compile it, so one first calls it
@@ -137,3 +147,7 @@ class _Part(NamedTuple):
     capacity: int
     start: int
     stop: int
+
+
+def _has_failures(progress: Progress) -> bool:
+    return bool(np.any([progress.has_failures, progress.state.n_failed > 0]))

@@ -195,7 +195,7 @@ def _lowest(family: Family, task: FamilyTask, starts: Array) -> Array:
     starts = canonicalize(family.space.layout, starts)
     value_and_gradient = jax.vmap(jax.value_and_grad(lambda point: -family.loss(task, point)))
     real = jnp.asarray([size == 0 for size in family.space.layout.sizes])
-    movable = real[None, :] & jnp.stack(family.space.layout.active(starts, jnp), axis=-1)
+    movable = real[None, :] & jnp.stack(family.space.layout.active(starts), axis=-1)
     edge = jnp.zeros(starts.shape[1], starts.dtype)
     options: dict[str, Any] = {"steps": _STEPS, "reach": 0.2, "tolerance": 1e-14, "movable": movable}
     return -jnp.max(maximise_in_box(value_and_gradient, starts, edge, edge + 1.0, **options).values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -12,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax.checks import check_counts, check_seed, one_of
+from dre_jax.checks import check_counts, check_seed
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.functions.objective import Objective, digest
 from dre_jax.functions.program import ProgramConfig
-from dre_jax.functions.search_file import SearchFile
+from dre_jax.functions.search_file import FinishedSearch, SearchFile
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import Bar
 from dre_jax.search.batch import ExecutionConfig
@@ -26,14 +27,15 @@ from dre_jax.search.method import Method
 from dre_jax.space.json_format import to_json
 from dre_jax.space.parameters import Float, Parameter
 from dre_jax.space.space import Space
+from dre_jax.suggest.hypervolume import dominates, hypervolume
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import supports_double
 from dre_jax.summaries import summary
-from dre_jax.tuning.compiled.designs import study_config
+from dre_jax.tuning.compiled.designs import program_config, program_engine
 from dre_jax.tuning.compiled.parallel import mesh_of
+from dre_jax.tuning.objectives.criterion import Surrogates
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD
-from dre_jax.tuning.surrogates.surrogate import Surrogate
-from dre_jax.tuning.trials.objectives import DIRECTIONS
+from dre_jax.tuning.trials.objectives import Objectives, objectives_of, value_or_mapping
 
 MAX_TRIALS = 4096
 """Maximum number of trials of a search: a program has room for all of them."""
@@ -45,12 +47,20 @@ class FunctionSearches(NamedTuple):
     points: np.ndarray
     """f64[A, B, T, P], of the unit cube; `Space.params` has the configuration of a point."""
     values: np.ndarray
-    """f64[A, B, T], NaN where a trial failed."""
-    best: np.ndarray
-    """f64[A, B, T]: the best value so far; NaN before the first."""
+    """f64[A, B, T], NaN where a trial failed; of several objectives f64[A, B, T, M]."""
+    best: np.ndarray | None
+    """f64[A, B, T]: the best value of the feasible trials so far; NaN before the first. None for several objectives."""
+    front: np.ndarray | None = None
+    """bool[A, B, T]: the Pareto-optimal trials of several objectives; None for one."""
+    hypervolume: np.ndarray | None = None
+    """f64[A, B], between the front and the reference point; None without one."""
+    constraints: Mapping[str, np.ndarray] = MappingProxyType({})
+    """f64[A, B, T] by name, NaN where unknown."""
+    costs: np.ndarray | None = None
+    """f64[A, B, T], NaN where unknown; None without costs."""
 
     def __repr__(self) -> str:
-        n_tasks, n_seeds, n_trials = self.values.shape
+        n_tasks, n_seeds, n_trials = self.values.shape[:3]
         return summary(self, n_tasks=n_tasks, n_seeds=n_seeds, n_trials=n_trials, n_coordinates=self.points.shape[-1])
 
 
@@ -73,12 +83,15 @@ def optimize_functions(
     n_trials: int,
     seeds: int | Sequence[int] = 1,
     method: str | Method = DEFAULT_METHOD,
-    surrogate: Surrogate | None = None,
+    surrogate: Surrogates = None,
     direction: str = "minimize",
+    directions: Mapping[str, str] | None = None,
     key: Array | None = None,
     batch_size: int = 1,
     pending_strategy: PendingStrategy = "mean",
     failure_model: bool = True,
+    budget: float | None = None,
+    reference_point: Any = None,
     path: str | os.PathLike[str] | None = None,
     execution: ExecutionConfig | None = None,
     quiet: bool = True,
@@ -93,26 +106,31 @@ def optimize_functions(
     Args:
       function: of a task and a point of the unit cube, f[D], or of hyperparameters by name: a choice is its position,
         and one that is not active has any value. Returns the value, a scalar: a number, or true or false for 1 or 0;
-        NaN is a failure. Computes in float64 if this process has set `jax_enable_x64` and the method does so too, else
-        in float32.
+        NaN is a failure. With several objectives, returns a mapping of them to values, or values in their order; with
+        constraints or costs, a `Measurement`. Computes in float64 if this process has set `jax_enable_x64` and the
+        method does so too, else in float32.
       tasks: arrays with the tasks in front; the function gets one entry. None for a function without tasks.
       space: number of coordinates of the point, or a search space (or its hyperparameters by name).
       n_trials: T, at most 4096, and a multiple of the batch size.
       seeds: the seeds of each task's searches; a number stands for the seeds 0, 1 and so on.
       method: without past tasks, by its name or the method itself.
-      surrogate: knowledge of past tasks, in place of a method.
+      surrogate: knowledge of past tasks, in place of a method. With several objectives, a mapping of them to
+        surrogates or None.
       direction: of the values, "minimize" or "maximize".
+      directions: of two or three objectives, by name, in place of ``direction``.
       key: key of the noise. The function's third argument is then a key of task, seed and trial.
       batch_size: trials that are suggested before any of them is evaluated.
       pending_strategy: as `EngineConfig.pending_strategy`.
       failure_model: as `EngineConfig.failure_model`. The model is compiled once a trial fails.
+      budget: as `EngineConfig.budget`, of each search.
+      reference_point: as `EngineConfig.reference_point`.
       path: file of finished searches, one line each, from which an interrupted call continues.
       execution: how devices are used.
       quiet: show no progress.
 
     Raises:
-      ConfigError: for a function that JAX cannot trace, that calls the host or returns anything but a number, and for
-        settings that are out of range.
+      ConfigError: for a function that JAX cannot trace, that calls the host or returns anything but numbers, for more
+        than three objectives, and for settings that are out of range.
       DataError: for tasks of different numbers, a surrogate of another space, or a file of other searches.
 
     Example:
@@ -122,7 +140,7 @@ def optimize_functions(
       >>> searches.points.shape, searches.best.shape
       ((2, 2, 3, 2), (2, 2, 3))
     """
-    one_of("direction", direction, DIRECTIONS)
+    objectives = objectives_of(direction, directions)
     takes_point = isinstance(space, (int, np.integer))
     if isinstance(space, (int, np.integer)):
         check_counts(1, space=space)
@@ -133,27 +151,39 @@ def optimize_functions(
     _check_trials(n_trials, batch_size)
     if not isinstance(key, Array | None):
         raise ConfigError(f"key must be a key as of jax.random.key(0), but got {key!r}")
-    study = study_config(space, method, surrogate, pending_strategy, failure_model=failure_model)
-    params = None if surrogate is None else surrogate.params
+    engine = program_engine(
+        space,
+        objectives,
+        surrogate,
+        method,
+        pending_strategy=pending_strategy,
+        failure_model=failure_model,
+        budget=budget,
+        reference_point=reference_point,
+    )
+    study = program_config(engine)
     # A program in float32 has no numbers in float64.
     double = bool(jax.config.jax_enable_x64) and supports_double(study.method)  # type: ignore[attr-defined]
     with jax.enable_x64(double):
         tasks, n_tasks = _read_tasks(tasks)
-    objective = Objective(function, space, takes_point, key is not None, double)
+    objective = Objective(function, space, takes_point, key is not None, double, objectives)
     noise_key = jax.random.key(0) if key is None else key
-    code = objective.check(_first(tasks), noise_key)
-    sign = 1.0 if direction == "maximize" else -1.0
-    program = ProgramConfig(study, objective, sign, batch_size, mesh_of(execution))
-    search = SearchBlocks(program, surrogate, params, tasks, noise_key, n_trials)
+    trace = objective.check(_first(tasks), noise_key)
+    program = ProgramConfig(study, objective, trace.shape, batch_size, mesh_of(execution))
+    search = SearchBlocks(program, engine, tasks, noise_key, n_trials)
+    fingerprints = {name: None if fitted is None else fitted.fingerprint for name, fitted in engine.surrogates.items()}
     origin = {
         "space": to_json(space),
         "method": repr(study.method),
-        "surrogate": None if surrogate is None else surrogate.fingerprint,
+        "surrogate": value_or_mapping(fingerprints),
         "direction": direction,
+        "directions": None if directions is None else dict(directions),
+        "budget": budget,
+        "reference_point": study.reference,
         "n_trials": n_trials,
         "batch": [batch_size, pending_strategy],
         "failure_model": failure_model,
-        "function": [code, double],
+        "function": [trace.digest, double],
         "tasks": digest(*jax.tree.leaves(tasks), jax.random.key_data(noise_key)),
     }
     file = SearchFile(None if path is None else Path(path), origin)
@@ -164,9 +194,30 @@ def optimize_functions(
             file.add(finished)
             bar.advance_to(len(file.finished))
     shape = n_tasks, len(seeds), n_trials
-    points = np.array([file.finished[search_id].points for search_id in search_ids]).reshape(*shape, len(space))
-    values = np.array([file.finished[search_id].values for search_id in search_ids]).reshape(shape)
-    return FunctionSearches(points, values, best_so_far(values, direction))
+    results = [file.finished[search_id] for search_id in search_ids]
+    arrays: FinishedSearch = jax.tree.map(lambda *rows: np.reshape(rows, (*shape, *np.shape(rows)[2:])), *results)
+    return _summarise(arrays, objectives, trace.constraints, study.reference)
+
+
+def _summarise(
+    searches: FinishedSearch, objectives: Objectives, names: Sequence[str], reference: tuple[float, ...] | None
+) -> FunctionSearches:
+    """Returns the results of searches, whose arrays have tasks and seeds in front, with the best trials."""
+    points, values, constraints, costs = searches
+    feasible = np.ones(points.shape[:3], bool) if constraints is None else np.all(constraints <= 0.0, axis=-1)
+    by_name = {} if constraints is None else {name: constraints[..., i] for i, name in enumerate(names)}
+    if len(objectives) == 1:
+        best = best_so_far(np.where(feasible, values, np.nan), objectives[0].direction)
+        return FunctionSearches(points, values, best, constraints=by_name, costs=costs)
+    responses = np.array([objective.sign for objective in objectives]) * values
+    counts = feasible & ~np.isnan(values).any(axis=-1)
+    front, volumes = np.zeros(counts.shape, bool), None if reference is None else np.zeros(counts.shape[:2])
+    for i in np.ndindex(counts.shape[:2]):
+        is_dominated = (dominates(responses[i]) & counts[i][:, None]).any(axis=0)
+        front[i] = counts[i] & ~is_dominated
+        if volumes is not None:
+            volumes[i] = hypervolume(responses[i][front[i]], np.array(reference))
+    return FunctionSearches(points, values, None, front, volumes, by_name, costs)
 
 
 def best_so_far(values: np.ndarray, direction: str) -> np.ndarray:

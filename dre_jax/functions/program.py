@@ -14,8 +14,17 @@ from jax.sharding import Mesh
 from dre_jax.functions.objective import Objective
 from dre_jax.runtime.jit import less_effort_options
 from dre_jax.tuning.compiled.parallel import map_studies
-from dre_jax.tuning.compiled.study import DesignPoints, SharedArrays, StudyDesign, next_point
-from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, add_pending, empty_state, tell_pending
+from dre_jax.tuning.compiled.study import DesignPoints, NextPoint, SharedArrays, StudyDesign, next_point
+from dre_jax.tuning.suggestion.state import (
+    OutcomeShape,
+    StudyConfig,
+    StudyState,
+    TrialOutcomes,
+    add_pending,
+    empty_state,
+    no_outcomes,
+    tell_pending,
+)
 
 
 @dataclass(frozen=True)
@@ -24,8 +33,7 @@ class ProgramConfig:
 
     study: StudyConfig
     objective: Objective
-    sign: float
-    """1 to maximise, -1 to minimise."""
+    shape: OutcomeShape
     batch: int
     """q: trials that are suggested before any of them is evaluated."""
     mesh: Mesh | None = None
@@ -48,19 +56,22 @@ class Progress(NamedTuple):
     state: StudyState
     points: Array
     """f[C, P], in the order of the trials."""
-    values: Array
-    """f[C]"""
+    outcomes: TrialOutcomes
+    """Of the trials, C in front."""
     is_undefined: Array
     """bool: the method's values were NaN."""
+    has_failures: Array
+    """bool: a suggestion had failures to learn from."""
 
 
 def no_progress(config: ProgramConfig, capacity: int, n_searches: int, dtype: Any) -> Progress:
     """Returns searches without trials, which have room for C of them."""
     n_parts = len(config.objective.space)
     progress = Progress(
-        empty_state(capacity, capacity, n_parts, dtype),
+        empty_state(capacity, capacity, n_parts, dtype, shape=config.shape),
         jnp.zeros((capacity, n_parts), dtype),
-        jnp.full(capacity, jnp.nan, dtype),
+        no_outcomes(config.shape, capacity, dtype),
+        jnp.bool_(False),
         jnp.bool_(False),
     )
     return jax.tree.map(lambda a: jnp.broadcast_to(a, (n_searches, *a.shape)), progress)
@@ -104,21 +115,22 @@ def _advance(
 def _take_batch(
     config: ProgramConfig, shared: SharedArrays, search: Searches, capacity: int, i: Array, progress: Progress
 ) -> Progress:
-    def suggest(state: StudyState, number: Array) -> tuple[StudyState, tuple[Array, Array]]:
+    def suggest(state: StudyState, number: Array) -> tuple[StudyState, NextPoint]:
         candidates = jax.tree.map(lambda a: a[number], search.candidates)
-        point, is_undefined = next_point(config.study, shared, state, search.design, candidates, number, capacity)
-        return add_pending(state, point), (point, is_undefined)
+        suggestion = next_point(config.study, shared, state, search.design, candidates, number, capacity)
+        return add_pending(state, suggestion.point), suggestion
 
     numbers = i * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-    state, (points, is_undefined) = lax.scan(suggest, progress.state, numbers)
+    state, (points, is_undefined, has_failures) = lax.scan(suggest, progress.state, numbers)
 
-    def evaluate(point: Array, number: Array) -> Array:
+    def evaluate(point: Array, number: Array) -> TrialOutcomes:
         return config.objective(search.task, point, jax.random.fold_in(search.noise_key, number))
 
-    values = jax.vmap(evaluate)(points, numbers)
+    outcomes = jax.vmap(evaluate)(points, numbers)
     return Progress(
-        tell_pending(state, points, config.sign * values),
+        tell_pending(state, points, outcomes),
         progress.points.at[numbers].set(points),
-        progress.values.at[numbers].set(values),
+        jax.tree.map(lambda a, new: a.at[numbers].set(new), progress.outcomes, outcomes),
         progress.is_undefined | jnp.any(is_undefined),
+        progress.has_failures | jnp.any(has_failures),
     )

@@ -19,7 +19,11 @@ class FinishedSearch(NamedTuple):
     points: np.ndarray
     """f64[T, P]"""
     values: np.ndarray
-    """f64[T], NaN where a trial failed."""
+    """f64[T], or f64[T, M] of several objectives; NaN where a trial failed."""
+    constraints: np.ndarray | None = None
+    """f64[T, K], NaN where unknown; None without constraints."""
+    costs: np.ndarray | None = None
+    """f64[T], NaN where unknown; None without costs."""
 
 
 SearchId = tuple[int, int]
@@ -54,7 +58,8 @@ class SearchFile:
             raise DataError(f"{path} {rule} {', '.join(different)}: choose another file")
         for line in whole[1:]:
             row = _read(path, line)
-            search = FinishedSearch(*(np.array(row[name], np.float64) for name in FinishedSearch._fields))
+            arrays = {name: row[name] for name in FinishedSearch._fields if name in row}
+            search = FinishedSearch(**{name: np.array(values, np.float64) for name, values in arrays.items()})
             self.finished[row["task"], row["seed"]] = search
 
     def add(self, searches: Iterable[tuple[SearchId, FinishedSearch]]) -> None:
@@ -63,7 +68,8 @@ class SearchFile:
         self.finished |= new
         if self._path is not None:
             rows = (
-                {"task": task, "seed": seed, "points": search.points.tolist(), "values": search.values.tolist()}
+                {"task": task, "seed": seed}
+                | {name: array.tolist() for name, array in search._asdict().items() if array is not None}
                 for (task, seed), search in new.items()
             )
             append_text(self._path, "".join(json.dumps(row) + "\n" for row in rows))

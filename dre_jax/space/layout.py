@@ -5,7 +5,7 @@ bounds (on a log scale, if it has one), or which of several levels is taken, eac
 point is a valid configuration, so points can be drawn, moved and cut off as numbers. `columns` encodes them: levels
 one-hot, inactive hyperparameters by their flag.
 
-The functions take NumPy or JAX as `xp`: float64 on the host, float32 inside a compiled program.
+Points are arrays of NumPy or JAX: float64 on the host, float32 or float64 inside a compiled program.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.data.scale import Scale
+from dre_jax.runtime.arrays import namespace
 from dre_jax.space.layout_parts import Level, Number, meets
 from dre_jax.space.layout_rules import Combination, Linear, Table
 
@@ -59,9 +60,9 @@ class SpaceLayout:
         """Mask of the hyperparameters whose levels have no order."""
         return tuple(isinstance(part, Level) and not part.ordered for part in self.parts)
 
-    def active(self, points: Any, xp: Any = np) -> list[Any]:
+    def active(self, points: Any) -> list[Any]:
         """Returns masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
-        shape, masks = points.shape[:-1], list[Any]()
+        xp, shape, masks = namespace(points), points.shape[:-1], list[Any]()
         parents = {parent for part in self.parts for parent in part.parents}
         values = {i: self.parts[i].values(points[..., i], xp) for i in parents}
         for i, part in enumerate(self.parts):
@@ -85,23 +86,25 @@ class SpaceLayout:
             holds.append(reduce(and_, masks))
         return reduce(or_, holds) if holds else True
 
-    def is_allowed(self, points: Any, xp: Any = np) -> Any:
+    def is_allowed(self, points: Any) -> Any:
         """Returns the mask bool[...] of points f[..., P] that satisfy all rules."""
-        active, values = self.active(points, xp), self.values(points, xp)
+        xp, active, values = namespace(points), self.active(points), self.values(points)
         masks = (rule.allows(self.parts, values, active, xp) for rule in self.rules)
         return reduce(and_, masks, xp.ones(points.shape[:-1], bool))
 
-    def values(self, points: Any, xp: Any = np) -> list[Any]:
+    def values(self, points: Any) -> list[Any]:
         """Returns the values at points f[..., P], by hyperparameter f[...]."""
+        xp = namespace(points)
         return [part.values(points[..., i], xp) for i, part in enumerate(self.parts)]
 
-    def middles(self, points: Any, xp: Any = np) -> list[Any]:
+    def middles(self, points: Any) -> list[Any]:
         """Returns the coordinates of the values at points f[..., P], by hyperparameter f[...]."""
+        xp = namespace(points)
         return [part.middle(points[..., i], xp) for i, part in enumerate(self.parts)]
 
-    def round_to_values(self, points: Any, xp: Any = np) -> Any:
+    def round_to_values(self, points: Any) -> Any:
         """Returns the points f[..., P] of the configurations at points: those of their values, 0.5 where inactive."""
-        parts = zip(self.parts, self.values(points, xp), self.active(points, xp), strict=True)
+        xp, parts = namespace(points), zip(self.parts, self.values(points), self.active(points), strict=True)
         coordinates = [xp.where(active, part.coordinates(values, xp), 0.5) for part, values, active in parts]
         return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
 
@@ -138,10 +141,10 @@ class SpaceLayout:
             points[:, positions] = np.where(np.isnan(rows), 0.5, rows)[np.tile(np.arange(len(rows)), n)]
         return points[self.is_allowed(points)]
 
-    def columns(self, points: Any, xp: Any = np, active: Sequence[Any] | None = None) -> Any:
+    def columns(self, points: Any, active: Sequence[Any] | None = None) -> Any:
         """Returns the columns f[..., D] of points f[..., P]; by default, `active` decides which are active."""
-        columns: dict[int, Any] = {}
-        for i, (part, mask) in enumerate(zip(self.parts, active or self.active(points, xp), strict=True)):
+        xp, columns = namespace(points), dict[int, Any]()
+        for i, (part, mask) in enumerate(zip(self.parts, active or self.active(points), strict=True)):
             columns |= part.encode(points[..., i], mask, xp)
         return xp.stack([columns[i] for i in range(self.n_columns)], axis=-1)
 

@@ -1,6 +1,6 @@
 """Coordinates of the unit cube: one hyperparameter each, by its values, its columns, and the conditions that it has.
 
-As in `dre_jax.space.layout`, the functions take NumPy or JAX as `xp`.
+The functions take NumPy or JAX as `xp`.
 """
 
 from __future__ import annotations

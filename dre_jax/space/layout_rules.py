@@ -1,6 +1,6 @@
 """Rules that points of the unit cube must satisfy, in terms of positions of hyperparameters.
 
-As in `dre_jax.space.layout`, the functions take NumPy or JAX as `xp`, or `scalar_functions` for one configuration.
+The functions take NumPy or JAX as `xp`, or `scalar_functions` for one configuration.
 """
 
 from __future__ import annotations

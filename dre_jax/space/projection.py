@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from dre_jax.errors import ConfigError
+from dre_jax.runtime.arrays import namespace
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.layout_parts import Number
 from dre_jax.space.layout_rules import Combination, Linear, Table
@@ -77,20 +78,21 @@ def complete_sums(layout: SpaceLayout, points: Points, fixed: Points | None = No
     return points
 
 
-def move(layout: SpaceLayout, points: Any, fixed: Any = None, xp: Any = np, *, spread: bool = False) -> Any:
+def move(layout: SpaceLayout, points: Any, fixed: Any = None, *, spread: bool = False) -> Any:
     """Returns points f[..., P] in the nearest rows of tables, with numbers in the intervals that orders and sums leave.
 
     Coordinates ``fixed`` f[P] stay; they are NaN for the others. With ``spread``, numbers are drawn from the interval
     that is left, not only moved into it: uniform points stay uniform in a chain or a sum of real numbers with equal
-    bounds. ``xp`` is NumPy or JAX.
+    bounds. Points are of NumPy or JAX.
     """
     if all(isinstance(rule, Combination) for rule in layout.rules):
         return points
+    xp = namespace(points)
     is_fixed = [xp.zeros((), bool) if fixed is None else ~xp.isnan(fixed[i]) for i in range(layout.n_parts)]
-    columns, active = [points[..., i] for i in range(layout.n_parts)], layout.active(points, xp)
+    columns, active = [points[..., i] for i in range(layout.n_parts)], layout.active(points)
     for table in layout.rules:
         if isinstance(table, Table):
-            for i, column in table.nearest(layout.parts, layout.middles(points, xp), active, is_fixed, xp).items():
+            for i, column in table.nearest(layout.parts, layout.middles(points), active, is_fixed, xp).items():
                 columns[i], is_fixed[i] = column, xp.ones((), bool)
     sequence, rules = _sequence(layout), [rule for rule in layout.rules if isinstance(rule, Linear)]
     parts: dict[int, Number] = {i: cast(Number, layout.parts[i]) for i in sequence}

@@ -15,6 +15,7 @@ from jax import Array
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
+from dre_jax.runtime.arrays import namespace
 from dre_jax.search.method import Method, PastWeighingMethod, PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.pending import PENDING_STRATEGIES
@@ -97,13 +98,13 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
     return CandidateConfig(even=256, steps=256, refinements=0, pending_strategy=pending_strategy)
 
 
-def canonicalize(layout: SpaceLayout, points: Any, xp: Any = jnp) -> Any:
+def canonicalize(layout: SpaceLayout, points: Any) -> Any:
     """Returns one point f[..., P] for all points of a configuration: the middle of a level, 0.5 where inactive.
 
-    NumPy or JAX as `xp`, as in `dre_jax.space.layout`.
+    Points are of NumPy or JAX.
     """
-    coordinates = []
-    for i, (part, active) in enumerate(zip(layout.parts, layout.active(points, xp), strict=True)):
+    xp, coordinates = namespace(points), []
+    for i, (part, active) in enumerate(zip(layout.parts, layout.active(points), strict=True)):
         u = points[..., i]
         if part.levels:
             u = part.middle(u, xp)
@@ -157,7 +158,7 @@ def steps_from(
     width = jnp.maximum(numbers.width, jnp.where(sizes > 0, 1.0 / jnp.maximum(sizes, 1.0), 0.0)[None, :])
     near = jnp.clip(start + width * numbers.step, 0.0, 1.0)
     new = jnp.where(jnp.asarray(layout.is_unordered)[None, :], numbers.anywhere, near)
-    active = jnp.stack(layout.active(start, jnp), axis=-1)
+    active = jnp.stack(layout.active(start), axis=-1)
     coin = jnp.where(active, numbers.coin, -1.0)
     has_largest_coin = coin == jnp.max(coin, axis=1, keepdims=True)
     # The old coordinate of a hyperparameter that becomes active has no meaning, so the new one is uniform.

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
+from dre_jax.runtime.arrays import namespace
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Components
 
 Floats = npt.NDArray[np.float64]
-_Box = tuple[tuple[int, ...], tuple[int, ...]]
 _NOTHING = -1e30  # logarithm of the improvement on infinity; finite, for the sake of gradients
 
 
@@ -40,71 +40,92 @@ class Boxes(NamedTuple):
     """bool[B], the filled slots."""
 
 
-def dominates(values: Floats) -> npt.NDArray[np.bool_]:
-    """Returns bool[n, n] for values f64[n, M]: whether row i equals or exceeds row j in all, and exceeds it in one."""
-    no_worse = np.all(values[:, None] >= values[None], axis=2)
-    better = np.any(values[:, None] > values[None], axis=2)
+def dominates(values: Any) -> Any:
+    """Returns bool[n, n] for values f[n, M]: whether row i equals or exceeds row j in all, and exceeds it in one.
+
+    Values are of NumPy or JAX.
+    """
+    xp = namespace(values)
+    no_worse = xp.all(values[:, None] >= values[None], axis=2)
+    better = xp.any(values[:, None] > values[None], axis=2)
     return no_worse & better
 
 
-def decompose(front: Floats, reference: Floats) -> Boxes:
-    """Returns the boxes that a front f64[n, M] leaves above a reference point f64[M].
+def decompose(front: Any, where: Any, reference: Any) -> Boxes:
+    """Returns the boxes that the points f[n, M] of a front in slots bool[n] leave above a reference point f[M].
 
-    A sweep over the last objective, which merges boxes that stay: n + 1 boxes for two objectives, and at most 2 n + 1
-    for three.
+    For two objectives and more, in NumPy or JAX, in (n + 1)^(M - 1) slots. At most n + 1 are filled for two objectives,
+    and at most 2 n + 1 for three.
     """
-    front = np.unique(front[np.all(front > reference, axis=1)], axis=0)
-    columns = [np.unique(np.append(column, low)) for column, low in zip(front.T, reference, strict=True)]
-    top = tuple(len(column) for column in columns)
-    ranks = [np.searchsorted(column, front[:, m]) for m, column in enumerate(columns)]
-    boxes = _undominated_boxes({tuple(map(int, point)) for point in zip(*ranks, strict=True)}, top)
-    thresholds = np.full((len(columns), max(top) + 1), np.inf)
-    for row, column in zip(thresholds, columns, strict=True):
-        row[: len(column)] = column
-    lower, upper = (np.array([box[side] for box in boxes], np.int32) for side in (0, 1))
-    return Boxes(thresholds, lower, upper, np.ones(len(boxes), bool))
+    xp, m = namespace(front), front.shape[1]
+    where = where & xp.all(front > reference[None], axis=1)
+    columns = xp.where(where[:, None], front, xp.inf)
+    # Equal coordinates have different ranks, so boxes between them are empty.
+    ranks = xp.argsort(xp.argsort(columns, axis=0, stable=True), axis=0, stable=True).astype(np.int32) + 1
+    infinite = xp.full((1, m), xp.inf, columns.dtype)
+    thresholds = xp.concatenate([reference[None].astype(columns.dtype), xp.sort(columns, axis=0), infinite]).T
+    lower, upper, filled = _boxes(ranks, where)
+    low, high = (xp.take_along_axis(thresholds.T, bound, axis=0) for bound in (lower, upper))
+    filled = filled & xp.all(low < high, axis=1)
+    return Boxes(thresholds, lower, upper, filled)
 
 
-def _undominated_boxes(points: set[tuple[int, ...]], top: tuple[int, ...]) -> list[_Box]:
-    """Returns boxes of the grid [0, top) whose cells no point dominates."""
-    if len(top) == 1:
-        highest = max(points, default=(0,))
-        return [(highest, top)] if highest < top else []
-    boxes: list[_Box] = []
-    active: dict[_Box, int] = {}
-    previous: set[tuple[int, ...]] | None = None
-    for level in range(top[-1] - 1, -2, -1):
-        projection = {point[:-1] for point in points if point[-1] > level}
-        if level >= 0 and projection == previous:
-            continue
-        previous = projection
-        current = set(_undominated_boxes(projection, top[:-1])) if level >= 0 else set()
-        for lower, upper in sorted(active.keys() - current):
-            boxes.append(((*lower, level + 1), (*upper, active.pop((lower, upper)))))
-        active |= dict.fromkeys(current - active.keys(), level + 1)
-    return boxes
+def _boxes(ranks: Any, where: Any) -> tuple[Any, Any, Any]:
+    """Returns the bounds i[..., B, m] of boxes of a grid whose cells no point dominates, and which slots are filled.
+
+    A sweep over the last objective, which merges boxes that stay. Points with ranks i[n, m], from 1 to n in each
+    objective, count where bool[..., n].
+    """
+    xp, (n, m) = namespace(ranks), ranks.shape
+    batch = (1,) * (where.ndim - 1)
+    levels = np.arange(n + 1, dtype=np.int32).reshape(*batch, n + 1, 1)
+    if m == 2:
+        order = xp.argsort(ranks[:, 1])
+        first = xp.where(where[..., order], ranks[order, 0].reshape(*batch, n), 0)
+        highest = xp.flip(xp.maximum.accumulate(xp.flip(first, -1), axis=-1), -1)
+        lower = xp.concatenate([highest, xp.zeros_like(highest[..., :1])], axis=-1)[..., None, None]
+        upper, filled = xp.full_like(lower, n + 1), xp.ones(lower.shape[:-1], bool)
+    else:
+        is_above = ranks[:, -1].reshape(*batch, 1, n) > levels
+        lower, upper, filled = _boxes(ranks[:, :-1], where[..., None, :] & is_above)
+    # A box is in the same slot at each level that has it.
+    same = (lower[..., :-1, :, :] == lower[..., 1:, :, :]) & (upper[..., :-1, :, :] == upper[..., 1:, :, :])
+    stays = filled[..., :-1, :] & filled[..., 1:, :] & xp.all(same, axis=-1)
+    never = xp.zeros_like(filled[..., :1, :])
+    ends = xp.where(xp.concatenate([stays, never], axis=-2), n + 1, levels + 1)
+    top = xp.flip(xp.minimum.accumulate(xp.flip(ends, -2), axis=-2), -2)
+    bottom = xp.broadcast_to(levels, top.shape)
+    filled = filled & ~xp.concatenate([never, stays], axis=-2)
+    bounds = (xp.concatenate([part, end[..., None]], axis=-1) for part, end in ((lower, bottom), (upper, top)))
+    slots = (*filled.shape[:-2], -1)
+    lower, upper = (bound.reshape(*slots, m) for bound in bounds)
+    return lower, upper, filled.reshape(slots)
 
 
-def pad_boxes(boxes: Boxes, n_thresholds: int, n_boxes: int) -> Boxes:
-    """Returns boxes with more slots, which change no result."""
-    empty, n_more_thresholds = n_boxes - len(boxes.where), n_thresholds - boxes.thresholds.shape[1]
-    return Boxes(
-        np.pad(boxes.thresholds, ((0, 0), (0, n_more_thresholds)), constant_values=np.inf),
-        np.pad(boxes.lower, ((0, empty), (0, 0)), mode="edge"),
-        np.pad(boxes.upper, ((0, empty), (0, 0)), mode="edge"),
-        np.pad(boxes.where, (0, empty)),
+def with_slots(boxes: Boxes, n: int) -> Boxes:
+    """Returns the filled slots of boxes first, and as many empty ones that there are n."""
+    xp = namespace(boxes.where)
+    order = xp.argsort(~boxes.where, stable=True)[:n]
+    order = xp.pad(order, (0, n - len(order)), mode="edge")
+    return boxes._replace(
+        lower=boxes.lower[order], upper=boxes.upper[order], where=boxes.where[order] & (np.arange(n) < len(boxes.where))
     )
 
 
 @with_default_float_errors
 def hypervolume(values: Floats, reference: Floats) -> float:
     """Returns the hypervolume of values f64[n, M] above a reference point f64[M]."""
-    boxes = decompose(values[~dominates(values).any(axis=0)], reference)
-    corner = np.array([row[np.isfinite(row)].max() for row in boxes.thresholds])
-    bounds = np.minimum(boxes.thresholds, corner[:, None])
-    objective = np.arange(len(reference))
-    sides = bounds[objective, boxes.upper] - bounds[objective, boxes.lower]
-    return float(np.prod(corner - reference) - np.sum(np.prod(sides, axis=1)))
+    front = values[np.all(values > reference, axis=1)]
+    return _volume(front[~dominates(front).any(axis=0)] - reference)
+
+
+def _volume(values: Floats) -> float:
+    """Returns the hypervolume of positive values f64[n, m] above 0: a sum over slices of the last objective."""
+    ordered = values[np.argsort(-values[:, -1])]
+    sides = ordered[:, -1] - np.append(ordered[1:, -1], 0.0)
+    if values.shape[1] == 2:
+        return float(np.sum(np.maximum.accumulate(ordered[:, 0]) * sides)) if len(ordered) else 0.0
+    return float(sum(side * _volume(ordered[: i + 1, :-1]) for i, side in enumerate(sides) if side))
 
 
 def log_expected_excess(predictions: Components, thresholds: Array) -> Array:

@@ -146,7 +146,7 @@ def condition_on_trials(
     key: Array,
 ) -> Posterior:
     """Returns a method's fit to trials at points f[C, P]; bool[C] are the pending ones."""
-    columns = layout.columns(points, jnp)
+    columns = layout.columns(points)
     history = with_pending_trials(method, params, history, columns, pending, strategy, key)
     if not isinstance(method, HistoryMethod) or strategy == "draw":
         return Posterior(history, None, None)
@@ -200,7 +200,7 @@ def _draw_rounds(
         points = _to_rules(layout, _fix_coordinates(points, fixed_values), fixed_values)
         is_sobol = carry.is_sobol & (jnp.arange(len(points)) < config.even)
         points = canonicalize(layout, points)
-        candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
+        candidates = Candidates(layout.columns(points), _may_be_proposed(layout, points, trials))
         values = rate(candidates)
         has_value = candidates.where & ~jnp.isnan(values)
         has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
@@ -243,7 +243,7 @@ def _choose(
 
         def rate_points(points: Array) -> Array:
             points = _to_rules(layout, points, fixed_values)
-            values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
+            values = rate(Candidates(layout.columns(points), jnp.ones(len(points), bool)))
             return _weigh(layout, weights, values, last.scale, points) if is_weighted else values
 
         incumbents = _fix_coordinates(_best_trials(trials, config.sources)[:_INCUMBENTS], fixed_values)
@@ -273,7 +273,7 @@ def _valuation(method: Method, config: CandidateConfig, params: Any, posterior: 
 
 
 def _to_rules(layout: SpaceLayout, points: Array, fixed_values: Array | None) -> Array:
-    return move(layout, points, fixed_values, jnp) if layout.is_thin else points
+    return move(layout, points, fixed_values) if layout.is_thin else points
 
 
 def _weigh(layout: SpaceLayout, weights: weighting.Weights, values: Array, scale: Array | None, points: Array) -> Array:
@@ -295,7 +295,7 @@ def _best_trials(trials: TrialRecord, n: int) -> Array:
 def _may_be_proposed(layout: SpaceLayout, points: Array, trials: TrialRecord) -> Array:
     """Returns which points f[N, P] are new and satisfy the rules of the space, bool[N]."""
     is_new = _is_new(points, trials)
-    return is_new & layout.is_allowed(points, jnp) if layout.rules else is_new
+    return is_new & layout.is_allowed(points) if layout.rules else is_new
 
 
 def _is_new(points: Array, trials: TrialRecord) -> Array:

@@ -64,7 +64,7 @@ def refine(
         return values, gradient
 
     real = jnp.asarray([size == 0 for size in layout.sizes])
-    movable = real[None, :] & jnp.stack(layout.active(starts, jnp), axis=-1)
+    movable = real[None, :] & jnp.stack(layout.active(starts), axis=-1)
     if fixed_values is not None:
         movable &= jnp.isnan(fixed_values)[None, :]
     best = maximise_in_box(

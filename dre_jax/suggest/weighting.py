@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.runtime.arrays import namespace
 from dre_jax.search.acquisition import RESOLUTION, acquisition_of
 from dre_jax.search.method import Method, PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
@@ -34,13 +35,17 @@ class Weight(Protocol):
         ...
 
 
-class Feasibility(Weight, Protocol):
-    """A model of which configurations can be evaluated and satisfy the constraints: their weight is at most 1."""
+class Model(Weight, Protocol):
+    """A weight that is learned from trials."""
 
     @property
     def applies(self) -> Array:
-        """bool: whether there is anything to learn from; otherwise the weights are 1, and are not computed."""
+        """bool: whether there is anything to learn from; otherwise all weights are 1."""
         ...
+
+
+class Feasibility(Model, Protocol):
+    """A model of which configurations can be evaluated and satisfy the constraints: their weight is at most 1."""
 
     @property
     def decides(self) -> Array:
@@ -55,15 +60,16 @@ class Weights(NamedTuple):
     """Probability that a configuration can be evaluated and is feasible."""
     belief: Array | None = None
     """f[P, K + 1], logarithms of a belief's weights; see `log_belief`."""
-    cost: Weight | None = None
+    cost: Model | None = None
     """Divides values by the expected cost of an evaluation."""
 
     @property
     def applies(self) -> Array | bool:
         """Whether any configuration may have another weight than others."""
-        if self.belief is not None or self.cost is not None:
+        if self.belief is not None:
             return True
-        return self.feasibility is not None and self.feasibility.applies
+        models = [model.applies for model in (self.feasibility, self.cost) if model is not None]
+        return jnp.any(jnp.stack(models)) if models else False
 
     def log_further(self, layout: SpaceLayout, points: Array) -> Array | float:
         """Returns the log weight of the belief and the cost, f[N], or 0 without both."""
@@ -94,17 +100,17 @@ def value_scale(values: Array, where: Array) -> Array:
     return jnp.where(_differ(values, where) & (deviation > 0.0), deviation, 1.0)
 
 
-def log_belief(layout: SpaceLayout, table: Any, points: Any, xp: Any = jnp) -> Any:
+def log_belief(layout: SpaceLayout, table: Any, points: Any) -> Any:
     """Returns the sum f[N] of the logarithms of a belief's weights over the active hyperparameters of points f[N, P].
 
     ``table`` f[P, K + 1] has the logarithms at the coordinates k / K, with linear interpolation between them.
     """
-    position = points * (table.shape[1] - 1)
+    xp, position = namespace(points), points * (table.shape[1] - 1)
     left = xp.clip(xp.floor(position), 0, table.shape[1] - 2)
     rows, knot = xp.arange(len(table)), left.astype(xp.int32)
     below, above = table[rows, knot], table[rows, knot + 1]
     logs = below + (position - left) * (above - below)
-    return xp.sum(xp.where(xp.stack(layout.active(points, xp), axis=-1), logs, 0.0), axis=1)
+    return xp.sum(xp.where(xp.stack(layout.active(points), axis=-1), logs, 0.0), axis=1)
 
 
 def weigh(

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.functions import optimize_functions, unit_space
+from dre_jax.functions import Measurement, optimize_functions, program, unit_space
 from dre_jax.functions.blocks import SearchBlocks
 from dre_jax.functions.search_file import FinishedSearch, SearchFile
+from dre_jax.runtime.jit import less_effort_options
 from dre_jax.tuning import (
     Categorical,
     EngineConfig,
@@ -64,6 +65,29 @@ def mixed(centre, params):
     bumps = jnp.array([0.5, 0.0, 0.3])[params["c"]]
     bumps += jnp.where(params["c"] == 0, params["b"], 0.0)
     return (jnp.log(params["a"]) - centre) ** 2 + 0.05 * jnp.abs(params["n"] - 5).astype(jnp.float32) + bumps
+
+
+TWO = {"near": "minimize", "far": "maximize"}
+
+
+def trade_off(centre, x):
+    """Two objectives that trade off along x1 = 0, with failures, a constraint and a cost; one diverges in a corner."""
+    near, far = (x[0] - centre) ** 2 + x[1], -((x[0] - 1.0) ** 2) - x[1]
+    far = jnp.where((x[0] > 0.8) & (x[1] > 0.5), -jnp.inf, jnp.where(x[0] < 0.1, jnp.nan, far))
+    constraints = {"memory": 0.4 - x[0], "delay": jnp.where(x[1] > 0.9, jnp.nan, x[1] - 0.8)}
+    return Measurement({"near": near, "far": far}, constraints, cost=jnp.exp(2.0 * x[0]))
+
+
+def constrained(centre, x):
+    value = jnp.sum((x - centre) ** 2)
+    return Measurement(jnp.where(x[1] > 0.9, jnp.nan, value), {"memory": x[0] - 0.5}, jnp.where(x[0] < 0.1, 0.0, 3.0))
+
+
+def numbers_of(function, centre, trial):
+    """The arguments of `Optimizer.tell`."""
+    value, constraints, cost = function(centre, np.array([trial["x0"], trial["x1"]], np.float32))
+    value, constraints, cost = jax.tree.map(float, (value, constraints, cost))
+    return value, {"constraints": constraints, "cost": cost if cost > 0.0 else None}
 
 
 def surrogate_of(method, **settings):
@@ -221,6 +245,55 @@ print(len(jax.devices()), np.abs(one.points - all.points).max() < 1e-6)
     assert run_python(code, JAX_NUM_CPU_DEVICES="2").stdout.split() == ["2", "True"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("failure_model", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_objectives_constraints_and_costs_are_those_of_an_optimizer(failure_model):
+    """With a budget, failures, and trials that diverge in one objective; a second call compiles nothing."""
+    options = {"budget": 50.0, "reference_point": {"near": 1.0, "far": -1.0}, "failure_model": failure_model}
+    config = EngineConfig(method="gp", **options)
+    call = partial(optimize_functions, trade_off, CENTRES, 2, n_trials=12, method="gp", directions=TWO, **options)
+    searches, before = call(seeds=SEEDS), programs_compiled()
+    np.testing.assert_array_equal(call(seeds=(5, 1)).points.shape, searches.points.shape)
+    assert programs_compiled() == before
+    for i, centre in enumerate(CENTRES):
+        for j, seed in enumerate(SEEDS):
+            optimizer = Optimizer(SQUARE, directions=TWO, seed=seed, config=config)
+            for k in range(12):
+                trial = optimizer.ask()
+                np.testing.assert_allclose([trial["x0"], trial["x1"]], searches.points[i, j, k], rtol=0.0, atol=1e-6)
+                value, outcome = numbers_of(jax.jit(trade_off), centre, trial)
+                optimizer.tell(trial, value, **outcome)
+            assert [trial.number for trial in optimizer.front] == np.flatnonzero(searches.front[i, j]).tolist()
+            assert searches.hypervolume[i, j] == pytest.approx(optimizer.hypervolume, abs=1e-6)
+    assert searches.best is None
+    assert np.isinf(searches.values).any()
+    assert np.isnan(searches.values).any()
+
+
+def programs_compiled():
+    return program._compiled(tuple(less_effort_options().items()))._cache_size()
+
+
+@pytest.mark.slow
+def test_constraints_and_costs_of_a_single_objective(tmp_path):
+    path = tmp_path / "searches.jsonl"
+    searches = random_searches(constrained, n_trials=8, path=path)
+    x, y = np.moveaxis(searches.points, -1, 0)
+    np.testing.assert_allclose(searches.constraints["memory"], x - 0.5, atol=1e-6)
+    np.testing.assert_array_equal(searches.costs, np.where(x < 0.1, np.nan, 3.0))
+    feasible = np.where((x <= 0.5) & (y <= 0.9), searches.values, np.nan)
+    np.testing.assert_array_equal(searches.best, np.fmin.accumulate(feasible, axis=-1))
+    optimizer = Optimizer(SQUARE, seed=SEEDS[0], config=EngineConfig(method="random"))
+    for point in searches.points[0, 0]:
+        trial = optimizer.ask()
+        np.testing.assert_allclose([trial["x0"], trial["x1"]], point, rtol=0.0, atol=1e-6)
+        value, outcome = numbers_of(constrained, CENTRES[0], trial)
+        optimizer.tell(trial, value, **outcome)
+    again = random_searches(constrained, n_trials=8, path=path)
+    for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(searches), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 class TestFile:
     """Finished searches in a file."""
 
@@ -324,6 +397,14 @@ test_bad_functions_get_one_line = error_table(
     (lambda: random_searches(space=-1), "space must be a whole number from 1, but got -1"),
     (lambda: random_searches(space=True), "space must be a whole number from 1, but got True"),
     (lambda: random_searches(key=0), "a key as of jax.random.key(0)"),
+    (lambda: random_searches(directions=TWO), "needs gp-mixture or gp, but the method is random"),
+    (
+        lambda: random_searches(directions=dict.fromkeys("abcd", "minimize"), method="gp"),
+        "at most 3 objectives, but got 4",
+    ),
+    (lambda: random_searches(directions=TWO, method="gp"), "must return the objectives 'near', 'far', but returns"),
+    (lambda: random_searches(lambda _, x: (x, x), directions=TWO, method="gp"), "returns float32[2], float32[2]"),
+    (lambda: random_searches(lambda _, x: Measurement(x[0], {"a": x})), "returns float32[], float32[2]"),
 )
 
 

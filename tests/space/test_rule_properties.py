@@ -189,14 +189,14 @@ def test_encoding_and_decoding_are_inverse(space, seed):
 def test_a_compiled_program_has_the_same_rules(space, seed):
     """In float32, where the answer on the host is not a matter of the last digits."""
     points = np.vstack([sobol_points(128, len(space), seed), drawn(space, 32)]).astype(np.float32)
-    answers = lambda xp: lambda u: xp.stack([*space.layout.active(u, xp), space.layout.is_allowed(u, xp)])  # noqa: E731
+    answers = lambda xp: lambda u: xp.stack([*space.layout.active(u), space.layout.is_allowed(u)])  # noqa: E731
     expected = answers(np)(points.astype(np.float64))
     noise = np.random.default_rng(seed).uniform(-1e-4, 1e-4, (8, *points.shape))
     near = [answers(np)(np.clip(points.astype(np.float64) + e, 0, 1)) for e in noise]
     is_clear = np.all([other == expected for other in near], axis=0)
     compiled = np.asarray(jax.jit(answers(jnp))(jnp.asarray(points)))
     np.testing.assert_array_equal(compiled[is_clear], expected[is_clear])
-    moved = np.asarray(jax.jit(lambda u: move(space.layout, u, xp=jnp))(jnp.asarray(points)))
+    moved = np.asarray(jax.jit(lambda u: move(space.layout, u))(jnp.asarray(points)))
     if can_move(space):
         assert np.asarray(jax.jit(answers(jnp))(jnp.asarray(moved)))[-1].all()
         assert all(space.allows(space.params(point)) for point in moved)

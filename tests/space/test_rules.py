@@ -51,7 +51,7 @@ def test_points_are_allowed_as_their_configurations_are():
         assert ("depth" in p) == (p.get("decay", 0.0) > 0.5 or (p["solver"] == "saga" and p["high"] > 1))
         SPACE.point(p)  # refuses values of inactive hyperparameters
     assert {"decay", "depth"} <= {name for p in configurations for name in p}
-    jitted = np.stack(SPACE.layout.active(jnp.asarray(points), jnp), axis=1)
+    jitted = np.stack(SPACE.layout.active(jnp.asarray(points)), axis=1)
     assert (jitted == np.stack(SPACE.layout.active(points), axis=1)).mean() > 0.999  # bounds are rounded
 
 

@@ -49,7 +49,25 @@ def test_the_hypervolume_of_any_values_is_that_of_a_union_of_boxes(m):
 
 def test_three_objectives_leave_few_boxes():
     values = np.random.default_rng(0).dirichlet(np.ones(3), 60)
-    assert len(hv.decompose(values, np.full(3, -0.1)).where) <= 121
+    boxes = hv.decompose(values, np.ones(60, bool), np.full(3, -0.1))
+    assert boxes.where.sum() <= 121
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_boxes_are_what_a_front_leaves(m):
+    """Each point of a grid that no value dominates is in one box, others in none; with ties and empty slots."""
+    rng = np.random.default_rng(m)
+    axis = np.arange(-0.5, 7.0)
+    grid = np.stack(np.meshgrid(*[axis] * m, indexing="ij"), -1).reshape(-1, m)
+    compiled = jax.jit(hv.decompose)
+    for n in (0, 1, 5, 12):
+        values, where = rng.integers(-1, 7, (12, m)).astype(float), np.arange(12) < n
+        is_free = ~(values[None, :n] >= grid[:, None]).all(-1).any(1) & (grid > 0.0).all(1)
+        for boxes in (hv.decompose(values, where, np.zeros(m)), compiled(values, where, np.zeros(m))):
+            boxes = jax.tree.map(np.asarray, hv.with_slots(boxes, 1 + int(boxes.where.sum())))
+            low, high = (boxes.thresholds[np.arange(m), side][boxes.where] for side in (boxes.lower, boxes.upper))
+            inside = (grid[:, None] >= low).all(-1) & (grid[:, None] < high).all(-1)
+            np.testing.assert_array_equal(inside.sum(axis=1), is_free)
 
 
 @pytest.mark.parametrize("m", [2, 3])
@@ -61,8 +79,9 @@ def test_the_improvement_is_the_mean_over_draws(m):
     mean, deviation = rng.uniform(-0.5, 1.5, (2, m, 3, 2))
     deviation = 0.2 + 0.2 * deviation**2
     weight = np.array([0.3, 0.7])
-    boxes = hv.decompose(front, reference)
-    padded = hv.pad_boxes(boxes, boxes.thresholds.shape[1] + 3, len(boxes.where) + 4)
+    boxes = hv.decompose(front, np.ones(len(front), bool), reference)
+    more = np.vstack([front, rng.uniform(2.0, 3.0, (3, m))])
+    padded = hv.with_slots(hv.decompose(more, np.arange(len(more)) < len(front), reference), 40)
     with jax.enable_x64(True):
         parts = [Components(*map(jnp.asarray, (np.log(weight), *two))) for two in zip(mean, deviation, strict=True)]
         excess = lambda one: jnp.stack(list(map(hv.log_expected_excess, parts, one[0])))  # noqa: E731
@@ -79,7 +98,8 @@ def test_the_improvement_is_the_mean_over_draws(m):
 
 def test_far_candidates_have_finite_values_and_gradients():
     """Small deviations and means far below the front, where improvements underflow in float32."""
-    boxes = jax.tree.map(jnp.asarray, hv.decompose(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]), np.full(2, -0.1)))
+    front = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    boxes = jax.tree.map(jnp.asarray, hv.decompose(front, np.ones(3, bool), np.full(2, -0.1)))
 
     def value(mean, deviation):
         parts = Components(jnp.zeros(1), mean[:, None], deviation[:, None])

@@ -113,7 +113,7 @@ def test_layouts_are_the_same_inside_a_compiled_program():
     layout = SPACE.layout
     # Of values, in the middle of their part: float32 may fall to the other side of an edge.
     points = np.array([SPACE.point(SPACE.params(point)) for point in sobol_points(256, len(SPACE), 1)])
-    compiled = jax.jit(lambda p: (layout.columns(p, jnp), layout.active(p, jnp)))
+    compiled = jax.jit(lambda p: (layout.columns(p), layout.active(p)))
     columns, active = compiled(jnp.asarray(points, jnp.float32))
     np.testing.assert_array_equal(np.stack(active), layout.active(points))
     np.testing.assert_allclose(columns, layout.columns(points), rtol=0, atol=2e-6)
@@ -150,7 +150,7 @@ def test_whole_numbers_of_any_size(space, least):
     """What is compiled draws all of them, and encodes them as float64 does."""
     points = sobol_points(64, 1, 0)
     same = np.asarray(jax.jit(canonicalize, static_argnums=0)(space.layout, jnp.asarray(points)))
-    columns = np.asarray(jax.jit(lambda points: space.layout.columns(points, jnp))(jnp.asarray(same)))
+    columns = np.asarray(jax.jit(lambda points: space.layout.columns(points))(jnp.asarray(same)))
     result = [space.params(point) for point in same]
     assert len({params["x"] for params in result}) >= least
     np.testing.assert_allclose(columns, [space.encode(params) for params in result], rtol=0, atol=1e-6)

@@ -76,7 +76,7 @@ def test_fixed_coordinates_stay():
 def test_only_active_real_numbers_move():
     layout = SPACE.layout
     starts = np.asarray(canonicalize(layout, jnp.asarray(sobol_points(16, len(SPACE), 1))))
-    rate = lambda points: hill(None, layout.columns(points, jnp))  # noqa: E731
+    rate = lambda points: hill(None, layout.columns(points))  # noqa: E731
     points, _ = jax.jit(lambda starts: refine(layout, rate, starts, None, 10))(starts)
     moved = np.asarray(points) != starts
     active = np.stack(layout.active(starts), axis=-1)

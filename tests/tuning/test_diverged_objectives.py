@@ -51,6 +51,8 @@ def test_diverged_trials_are_not_modelled(search):
 
 def test_values_have_diverged_far_below_the_others_or_at_infinity():
     values = np.array([[1.0, 1.0], [2.0, 3.0], [3.0, 2.0], [-1e3, 2.0], [-1e6, 2.0], [2.0, -np.inf], [np.inf, 1.0]])
-    assert has_diverged(values).tolist() == [False, False, False, False, True, True, False]
-    assert not has_diverged(values[5:]).any()
-    assert not has_diverged(np.empty((0, 2))).any()
+    where = np.ones(7, bool)
+    assert has_diverged(values, where).tolist() == [False, False, False, False, True, True, False]
+    assert not has_diverged(values, np.arange(7) >= 5).any()
+    assert not has_diverged(values, ~where).any()
+    assert has_diverged(values, np.arange(7) != 4).tolist() == [False, False, False, False, False, True, False]

@@ -138,7 +138,7 @@ def test_a_past_of_each_objective_is_used():
 
 def test_the_order_of_trials_is_by_fronts_then_by_distance():
     values = np.array([[0.0, 3.0], [1.0, 2.9], [2.9, 1.0], [3.0, 0.0], [1.6, 1.5], [1.0, 1.0], [0.5, 0.5]])
-    order = np.argsort(-order_by_front(values), kind="stable").tolist()
+    order = np.argsort(-order_by_front(values / 3.0, np.ones(7, bool)), kind="stable").tolist()
     assert order[:5] == [0, 3, 4, 1, 2]
     assert order[5:] == [5, 6]
 
@@ -148,8 +148,8 @@ def test_fronts_of_any_size_have_arrays_of_one_size(m):
     """So that only a longer history compiles."""
     shapes = set()
     for n in (1, 8, 32):
-        values = np.random.default_rng(n).dirichlet(np.ones(m), n)  # all in the front
-        boxes = boxes_above(values, order_by_front(values), np.ones(n, bool), 32)
+        values, where = np.random.default_rng(n).dirichlet(np.ones(m), 32), np.arange(32) < n  # all in the front
+        boxes = boxes_above(values, order_by_front(values, where), where, where, 32)
         shapes.add((boxes.thresholds.shape, boxes.lower.shape))
     assert len(shapes) == 1
 
@@ -157,7 +157,7 @@ def test_fronts_of_any_size_have_arrays_of_one_size(m):
 def test_a_front_of_many_objectives_keeps_all_of_its_boxes():
     values = np.abs(np.random.default_rng(0).normal(size=(40, 6)))
     values /= np.linalg.norm(values, axis=1, keepdims=True)
-    boxes = boxes_above(values, np.arange(40.0), np.ones(40, bool), 8)
+    boxes = boxes_above(values, np.arange(40.0), np.ones(40, bool), np.ones(40, bool), 8)
     assert 8 * 8 < boxes.where.sum() <= len(boxes.where)
 
 

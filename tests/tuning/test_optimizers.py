@@ -6,6 +6,7 @@ import pytest
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import find
 from dre_jax.tuning import EngineConfig, Float, Less, Optimizer, Optimizers, Space
+from dre_jax.tuning.compiled.suggestions import suggest_points
 from tests.error_messages import error_table, raises_line
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(1.0, 100.0, log=True)})
@@ -45,6 +46,59 @@ def test_studies_begin_and_end_at_any_time_and_values_may_be_late():
             studies.end(0)
     assert studies.studies == [1, 2]
     assert abs(studies.best(1)[0] - alone[1].best.value) < 1e-9
+
+
+DIRECTIONS = {"near": "minimize", "far": "maximize"}
+
+
+def trade_off(params):
+    """What `Optimizer.tell` takes: two objectives, one of which fails or diverges in places, a constraint, a cost."""
+    near, far = (params["x"] - 0.2) ** 2 + 0.1 * np.log(params["y"]), -((params["x"] - 1.0) ** 2) - np.log(params["y"])
+    far = np.nan if params["x"] > 0.8 else -np.inf if params["y"] > 40.0 else far
+    return {"near": near, "far": far}, {"memory": 0.4 - params["x"]}, float(np.exp(2.0 * params["x"]))
+
+
+@pytest.mark.thorough
+def test_objectives_constraints_and_costs_are_those_of_an_optimizer():
+    """With a budget and a trial that runs on; a study goes on as an `Optimizer`; later suggestions compile nothing."""
+    config = EngineConfig(method="gp", budget=40.0, reference_point=(1.0, -9.0))
+    studies = Optimizers(SQUARE, 2, method="gp", directions=DIRECTIONS, budget=40.0, reference_point=(1.0, -9.0))
+    alone = [Optimizer(SQUARE, directions=DIRECTIONS, seed=seed, config=config) for seed in (0, 1)]
+    sizes = []
+    for i in range(13):
+        trials, expected = studies.ask(), [optimizer.ask() for optimizer in alone]
+        sizes.append(suggest_points._cache_size())
+        np.testing.assert_allclose(points(trials), points(expected), rtol=0.0, atol=1e-6)
+        values, constraints, costs = map(list, zip(*(trade_off(trial.params) for trial in trials), strict=True))
+        values[0] = None if i == 9 else values[0]
+        studies.tell(trials, values, constraints=constraints, costs=costs)
+        for study, optimizer in enumerate(alone):
+            if values[study] is not None:
+                optimizer.tell(expected[study], values[study], constraints=constraints[study], cost=costs[study])
+    assert sizes[-1] == sizes[-4]
+    for study, optimizer in enumerate(alone):
+        assert [trial.number for trial in studies.front(study)] == [trial.number for trial in optimizer.front]
+        assert studies.hypervolume(study) == pytest.approx(optimizer.hypervolume, rel=1e-6)
+        assert studies.optimizer(study).trials == studies.trials(study)
+    assert {trial.state for trial in studies.trials(0)} == {"running", "failed", "complete"}
+    with raises_line(DataError, "front has its best trade-offs"):
+        studies.best(0)
+
+
+def test_the_best_trial_is_feasible():
+    studies = random_studies(2)
+    for excess in (1.0, -1.0, 1.0):
+        trials = studies.ask()
+        studies.tell(trials, [excess, -excess], constraints=[{"memory": -excess}, {"memory": 1.0}], costs=[2.0, None])
+    assert studies.best(0)[0] == 1.0
+    assert [trial.cost for trial in studies.trials(0)] == [2.0] * 3
+    with raises_line(DataError, "none of the 3 complete trials does"):
+        studies.best(1)
+    trials = studies.ask()
+    for bad in ({"constraints": [{"memory": 0.0}, {}]}, {"costs": [1.0, 0.0]}, {"costs": [1.0]}):
+        with pytest.raises(DataError):
+            studies.tell(trials, [0.0, 0.0], **bad)
+    assert [studies.trials(study)[-1].state for study in (0, 1)] == ["running"] * 2
 
 
 def random_studies(n=1):

@@ -11,20 +11,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dre_jax.errors import ConfigError
 from dre_jax.search.method import Method
 from dre_jax.space.sobol import scrambled_words
-from dre_jax.space.space import Space
-from dre_jax.suggest.candidates import default_candidates
-from dre_jax.suggest.pending import check_pending_strategy
+from dre_jax.space.space import Params, Space
 from dre_jax.tuning.compiled.study import DesignPoints, StudyDesign
+from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.initial_design import InitialDesign, sequence_seed
-from dre_jax.tuning.objectives.single import method_without_past, n_first_trials
+from dre_jax.tuning.objectives.criterion import Surrogates
+from dre_jax.tuning.objectives.single import DEFAULT_METHOD
 from dre_jax.tuning.suggestion.beliefs import log_densities
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.suggestion.state import StudyConfig, state_capacity
-from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.encoding import ParamsEncoder
+from dre_jax.tuning.trials.objectives import Objectives
+
+_MOST_OBJECTIVES = 3
 
 
 def history_capacity(n: int) -> int:
@@ -32,38 +35,27 @@ def history_capacity(n: int) -> int:
     return state_capacity(n, EngineConfig().max_history)
 
 
-def study_config(
-    space: Space, method: str | Method, surrogate: Surrogate | None, pending_strategy: str, *, failure_model: bool
-) -> StudyConfig:
-    """Returns the configuration that all studies of a space share; the method is the surrogate's if there is one.
+def program_engine(
+    space: Any, objectives: Objectives, surrogate: Surrogates, method: str | Method, **settings: Any
+) -> Engine:
+    """Returns the engine that many studies share; settings are those of `EngineConfig`.
 
-    Raises `ConfigError` for a method that needs past tasks, or a strategy that the method does not support, and
-    `DataError` for a surrogate of another space.
+    Raises `ConfigError` and `DataError` as `Engine`, for a method by its name or the method itself.
     """
-    if surrogate is not None:
-        method = surrogate.method
-    elif isinstance(method, str):
-        method = method_without_past(method)
-    if pending_strategy in ("believer", "draw"):
-        check_pending_strategy(method, pending_strategy)
-    encoding = layout = space.layout
-    if surrogate is not None:
-        surrogate.space.require_encodes(space)
-        encoding = space.layout_in(surrogate.space)
-    defaults = EngineConfig()
-    return StudyConfig(
-        method,
-        layout,
-        encoding,
-        default_candidates(method, encoding, pending_strategy),
-        has_past=surrogate is not None,
-        n_start=n_first_trials(len(space)) if surrogate is None else 0,
-        values_first_trial=surrogate is not None,
-        max_history=defaults.max_history,
-        failed_radius=defaults.failed_radius,
-        failure_model=failure_model,
-        belief_weight=defaults.belief_weight,
-    )
+    name, own_method = (method, None) if isinstance(method, str) else (DEFAULT_METHOD, method)
+    config = EngineConfig(method=name, **settings)
+    return Engine(space, objectives, surrogate, config=config, method=own_method)
+
+
+def program_config(engine: Engine) -> StudyConfig:
+    """Returns what does not change during the studies of an engine, for programs, which report no improvements.
+
+    Raises `ConfigError` for four objectives or more, whose boxes have no fixed number.
+    """
+    if len(engine.objectives) > _MOST_OBJECTIVES:
+        rule = f"searches in one program have at most {_MOST_OBJECTIVES} objectives"
+        raise ConfigError(f"{rule}, but got {len(engine.objectives)}: use Optimizer")
+    return replace(engine.study_config, reports=False)
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,8 @@ class StudyDesigns:
     """
 
     space: Space
-    surrogate: Surrogate | None
+    start: tuple[Params, ...] | None
+    """The start design of surrogates; None without any."""
     n_candidates: int
     """Sobol points among the candidates of a trial, as `CandidateConfig.even`."""
     dtype: Any
@@ -127,18 +120,16 @@ class StudyDesigns:
         return np.array(points, self.dtype)
 
     def _design(self, seed: int, number: int) -> InitialDesign:
-        start = None if self.surrogate is None else self.surrogate.start
         nothing_fixed = np.full(len(self.space), np.nan)
-        return InitialDesign(self.space, start, seed, self._densities, 0, number, nothing_fixed)
+        return InitialDesign(self.space, self.start, seed, self._densities, 0, number, nothing_fixed)
 
     def _initial_points(self, seed: int) -> list[np.ndarray]:
         """Returns the points of defaults and of a start design, as `Optimizer` evaluates them one after the other."""
-        has_start = self.surrogate is not None and bool(self.surrogate.start)
-        if not has_start and not any(parameter.has_default for parameter in self.space.values()):
+        if not self.start and not any(parameter.has_default for parameter in self.space.values()):
             return []
         encode, identities, points = ParamsEncoder(self.space).encode, set[bytes](), list[np.ndarray]()
         while True:
-            design = replace(self._design(seed, len(points)), start=self.surrogate.start if self.surrogate else ())
+            design = replace(self._design(seed, len(points)), start=self.start or ())
             encodings = map(encode, design.initial_configurations(len(points)))
             new = next((encoding for encoding in encodings if encoding.identity not in identities), None)
             if new is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,11 +12,13 @@ from dre_jax.space.sobol import ScrambledWords, expand_points
 from dre_jax.suggest.proposals import Proposals, SuggestionInputs
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.suggestion.beliefs import belief_weights
+from dre_jax.tuning.suggestion.cost import CostModel, cost_record, fit_cost
 from dre_jax.tuning.suggestion.feasibility import propose_feasible
 from dre_jax.tuning.suggestion.outcomes import outcomes_of
+from dre_jax.tuning.suggestion.ranking import method_params, rank_trials
 from dre_jax.tuning.suggestion.record import StudyRecord
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
-from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
+from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, with_capacity
 from dre_jax.tuning.suggestion.suggest import suggest_point
 
 _PROPOSALS = 8  # the first new one counts; the search itself proposes no old ones
@@ -34,6 +35,8 @@ class SharedArrays(NamedTuple):
     """Result of the method's `fit`."""
     log_densities: Any = None
     """f[P, K + 1]: log densities of likely values; None if no value is likely."""
+    past_cost: CostModel | None = None
+    """Costs as learned from past studies; None without any."""
 
 
 class StudyDesign(NamedTuple):
@@ -55,6 +58,8 @@ class NextPoint(NamedTuple):
     """f[P]"""
     is_undefined: Array
     """bool: the method's values of all candidates are NaN."""
+    has_failures: Array
+    """bool: trials have failed, or diverged in one of several objectives."""
 
 
 def next_point(
@@ -70,7 +75,7 @@ def next_point(
 
     ``candidates`` are those of the trial. ``config`` and ``capacity``, the slots of the study, are static.
     """
-    state = state._replace(points=state.points[:capacity], responses=state.responses[:capacity])
+    state = rank_trials(config, with_capacity(state, capacity))
     dtype = state.points.dtype
 
     def expand(points: DesignPoints, n: int) -> Array:
@@ -80,9 +85,11 @@ def next_point(
         densities = shared.log_densities
         weighs = densities is not None and config.belief_weight > 0
         belief = belief_weights(densities, config.layout, state, config.belief_weight) if weighs else None
+        costs = cost_record(config, state, capacity, has_past=shared.past_cost is not None)
+        weights = Weights(belief=belief, cost=fit_cost(config, costs, shared.past_cost))
+        params = method_params(config, state, record, shared.params)
         points = expand(candidates, config.candidates.even)
-        weights = Weights(belief=belief)
-        inputs = SuggestionInputs(shared.params, record.trials, points, design.key, number, weights=weights)
+        inputs = SuggestionInputs(params, record.trials, points, design.key, number, weights=weights)
         return propose_feasible(config, outcomes_of(config, state, capacity), inputs, _PROPOSALS)
 
     def filling_points() -> Array:
@@ -99,10 +106,10 @@ def next_point(
         min(capacity, config.max_history),
         propose=propose,
         filling_points=filling_points,
-        is_allowed=partial(config.layout.is_allowed, xp=jnp),
+        is_allowed=config.layout.is_allowed,
         is_start=number < jnp.maximum(design.n_initial, config.n_start),
     )
     point = suggestion.point
     if len(design.initial):
         point = jnp.where(number < design.n_initial, design.initial[number], point)
-    return NextPoint(point, suggestion.is_undefined)
+    return NextPoint(point, suggestion.is_undefined, state.n_failed > 0)

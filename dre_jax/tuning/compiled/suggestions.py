@@ -39,6 +39,6 @@ def suggest_points(
         state, design, candidates, number = study
         return next_point(config, shared, state, design, candidates, number, capacity)
 
-    empty = NextPoint(jnp.zeros((n, n_parts), studies.state.points.dtype), jnp.zeros(n, bool))
+    empty = NextPoint(jnp.zeros((n, n_parts), studies.state.points.dtype), jnp.zeros(n, bool), jnp.zeros(n, bool))
     result: NextPoint = map_studies(suggest_point, mesh, shared, studies, empty, count)
     return result

@@ -25,31 +25,33 @@ from dre_jax.space.completion import coordinates_of
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
-from dre_jax.suggest.precision import Dtype, precision_of, supports_double, with_precision
+from dre_jax.suggest.precision import Dtype, precision_of, with_precision
 from dre_jax.suggest.proposals import Proposals, SuggestionInputs
 from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
-from dre_jax.tuning.engine.cost import CostModel, learn_cost, learn_past_cost, share_left
 from dre_jax.tuning.engine.engine_config import EngineConfig, checked_config
 from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.prediction_scale import choose_scale
 from dre_jax.tuning.engine.predictions import HistoryFit, Prediction, fit_responses, predict_mixture
+from dre_jax.tuning.engine.study_arrays import n_failed, study_state, total_cost
 from dre_jax.tuning.objectives.criterion import Surrogates, criterion_of, search_space, surrogates_by_objective
 from dre_jax.tuning.suggestion.beliefs import belief_weights, log_densities
+from dre_jax.tuning.suggestion.cost import CostModel, cost_record, fit_cost, learn_past_cost
 from dre_jax.tuning.suggestion.feasibility import propose_feasible
 from dre_jax.tuning.suggestion.outcomes import outcomes_of
+from dre_jax.tuning.suggestion.ranking import method_params, rank_trials
 from dre_jax.tuning.suggestion.record import StudyRecord, history_room, study_history
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, state_capacity
 from dre_jax.tuning.suggestion.suggest import PointSuggestion, suggest_point
 from dre_jax.tuning.trials.encoding import EncodedTrials, ParamsEncoder, encode_trials, with_value
 from dre_jax.tuning.trials.objectives import Objectives, find_objective, objectives_of, values_of
-from dre_jax.tuning.trials.responses import capped_responses, clip_responses
-from dre_jax.tuning.trials.selection import check_numbers, select_trials
+from dre_jax.tuning.trials.responses import clip_responses, rank_infeasible_last, violation_of
+from dre_jax.tuning.trials.selection import select_trials
 from dre_jax.tuning.trials.trial import Trial
 
 _N_PROPOSALS = 64
 """Points that the method proposes."""
-_TRANSIENT_ATTRIBUTES = ("_last_fit", "_params", "_encoder", "_log_densities", "_past_cost", "_engines")
+_TRANSIENT_ATTRIBUTES = ("_last_fit", "_params", "_encoder", "_log_densities", "past_cost", "_engines")
 
 
 class Suggestion(NamedTuple):
@@ -78,8 +80,11 @@ class Engine:
         *,
         seed: int = 0,
         config: EngineConfig | None = None,
+        method: Method | None = None,
     ) -> None:
         """Creates an engine, by default of one objective to minimise, without past tasks.
+
+        A method without past tasks may take the place of the one that the settings name.
 
         Raises `ConfigError` and `DataError` as `dre_jax.tuning.Optimizer`.
         """
@@ -88,11 +93,12 @@ class Engine:
         self.space = search_space(space, self.surrogates)
         self.seed = seed
         self.config = checked_config(config)
-        alone, strategy, reference = self.config.method, self.config.pending_strategy, self.config.reference_point
+        alone = self.config.method if method is None else method
+        strategy, reference = self.config.pending_strategy, self.config.reference_point
         self.criterion = criterion_of(objectives, self.surrogates, alone, strategy, reference)
-        self._past = self.criterion.past
-        if self._past is not None:
-            self._past.space.require_encodes(self.space)
+        self.past = self.criterion.past
+        if self.past is not None:
+            self.past.space.require_encodes(self.space)
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
@@ -139,24 +145,22 @@ class Engine:
         candidates are NaN.
         """
         check_not_forked()
-        study = self.criterion.set_diverged_apart(encode_trials(self._encoder, trials, pending))
+        study = encode_trials(self._encoder, trials, pending)
         coordinates = coordinates_of(self.space, fixed or {})
-        start = None if self._past is None else self._past.start
+        start = None if self.past is None else self.past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, coordinates)
         initial = self._first_new(design.initial_configurations(len(study.identities)), study)
         if initial is not None:
             return Suggestion(initial)
-        state = self._encode(study)
+        state = rank_trials(self.study_config, self._encode(study, total_cost(trials)))
         fixed_coordinates = None if np.isnan(coordinates).all() else coordinates
         with suggestion_runtime, precision_of(self._method):
             suggestion = suggest_point(
-                self._study_config,
+                self.study_config,
                 state,
                 np.int32(number % 2**31),
                 self._record_capacity(state),
-                propose=lambda record: self._propose(
-                    study, state, record, design, share_left(self.config.budget, trials)
-                ),
+                propose=lambda record: self._propose(state, record, design),
                 filling_points=design.filling_points,
                 is_allowed=self._is_allowed,
                 fixed=fixed_coordinates,
@@ -168,38 +172,15 @@ class Engine:
         has_had = study.identities
         return next((params for params in configurations if self._encoder.encode(params).identity not in has_had), None)
 
-    def _encode(self, study: EncodedTrials) -> StudyState:
-        """Returns the trials as arrays. Raises `DataError` for a response that is NaN."""
-        trials, n, n_pending = study.observations, len(study.observations), len(study.pending_points)
-        responses = self._responses(trials)
-        capacity = state_capacity(n + n_pending, self.config.max_history)
+    def _encode(self, study: EncodedTrials, spent: float) -> StudyState:
+        """Returns the trials, whose cost is ``spent``, as arrays. Raises `DataError` for a response that is NaN."""
+        n, longest, errors = len(study.observations), self.config.max_history, self._standard_errors(study.observations)
+        capacity, n_failures = state_capacity(n + len(study.pending_points), longest), n_failed(study, self.objectives)
         # With a model of failures, the first one has other programs anyway.
-        has_slots = len(study.failed_points) > 0 or not self.config.failure_model
-        n_failures = coarse_capacity_for(len(study.failed_points)) if has_slots else 0
-
-        def pad(values: np.ndarray, size: int = capacity, empty: float = 0.0) -> np.ndarray:
-            widths = [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1)
-            return np.pad(values, widths, constant_values=empty)
-
-        constraints, errors = _constraints(trials), self._standard_errors(trials)
-        return StudyState(
-            pad(np.vstack([study.points, study.pending_points])),
-            pad(responses),
-            np.int32(n),
-            np.int32(n_pending),
-            pad(study.failed_points, n_failures),
-            np.int32(len(study.failed_points)),
-            pad(values_of(trials, self.objectives)) if n and len(self.objectives) > 1 else None,
-            None if constraints is None else pad(constraints, empty=np.nan),
-            pad(errors) if errors.any() else None,
-        )
-
-    def _responses(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the responses f64[n] that order the trials; the best one is that of the best feasible trial."""
-        responses = self.criterion.order(values_of(observations, self.objectives)) if observations else np.zeros(0)
-        check_numbers(responses)
-        responses = capped_responses(responses, [trial.is_feasible for trial in observations])
-        return self.criterion.rank_like_past(observations, responses)
+        has_slots = n_failures > 0 or not self.config.failure_model
+        slots = coarse_capacity_for(n_failures) if has_slots else 0
+        known_errors = errors if errors.any() else None
+        return study_state(study, self.objectives, capacity, slots, errors=known_errors, spent=spent)
 
     def _standard_errors(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the standard errors f64[n] of the trials' values, 0 where there is none or the method uses none."""
@@ -216,23 +197,17 @@ class Engine:
         longest = self.config.max_history
         return state_capacity(int(min(state.n, history_room(longest, state.n_pending)) + state.n_pending), longest)
 
-    def _propose(
-        self, study: EncodedTrials, state: StudyState, record: StudyRecord, design: InitialDesign, budget_share: float
-    ) -> Proposals:
-        """Returns what the method proposes, in arrays of NumPy, with the improvement in units of the responses.
-
-        ``budget_share`` is the share of the budget that remains.
-        """
-        trials, dtype = study.observations, np.float64 if supports_double(self._method) else np.float32
-        rows, slots, layout = record.rows[: record.n], len(record.rows), self.space.layout
-        responses, densities = state.responses[: len(trials)], self._log_densities
-        params = self.criterion.params_for(self._params, trials, responses, rows, slots, dtype)
-        costs = np.array([np.nan if trial.cost is None else trial.cost for trial in trials], np.float64)
-        past_cost = self._past_cost if np.isfinite(costs).any() else None
-        cost = learn_cost(layout, study.points, costs, budget_share, self.config.max_history, dtype, past_cost)
-        outcomes, trial_record, candidates, belief, fixed = jax.device_put(
+    def _propose(self, state: StudyState, record: StudyRecord, design: InitialDesign) -> Proposals:
+        """Returns what the method proposes, in arrays of NumPy, with the improvement in units of the responses."""
+        config, layout, n, densities = self.study_config, self.space.layout, int(state.n), self._log_densities
+        params = method_params(config, state, record, self._params)
+        past_cost = None if state.costs is None else self.past_cost
+        costs = cost_record(config, state, n, has_past=past_cost is not None)
+        outcomes, params, costs, trial_record, candidates, belief, fixed = jax.device_put(
             (
-                outcomes_of(self._study_config, state, int(state.n + state.n_pending + state.n_failed)),
+                outcomes_of(config, state, int(state.n + state.n_pending + state.n_failed)),
+                params,
+                costs if costs is not None and costs.applies else None,
                 record.trials,
                 design.candidate_points(self._candidates.even),
                 None if densities is None else belief_weights(densities, layout, state, self.config.belief_weight),
@@ -240,14 +215,15 @@ class Engine:
             )
         )
         number = jax.device_put(np.int32(design.number % 2**31))
-        weights = Weights(None, belief, cost)
+        weights = Weights(None, belief, fit_cost(config, costs, past_cost))
         inputs = SuggestionInputs(params, trial_record, candidates, seed_key(self.seed), number, fixed, weights)
-        search = partial(propose_feasible, self._study_config, n=_N_PROPOSALS)
+        search = partial(propose_feasible, config, n=_N_PROPOSALS)
         compile_ahead(search, outcomes, inputs)
         proposals = jax.device_get(search(outcomes, inputs))
         if proposals.is_undefined:
             raise undefined_values(self._method)
-        spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
+        responses = state.responses[record.rows[: record.n]]
+        spread = float(np.ptp(clip_responses(responses))) if len(responses) else 0.0
         improvement: Any = None if proposals.improvement is None or not spread else spread * proposals.improvement
         return proposals._replace(points=proposals.points.astype(np.float64), improvement=improvement)
 
@@ -304,14 +280,16 @@ class Engine:
         """Returns the method fitted to trials on the scale of predictions; of the same trials again, the same fit."""
         if self._last_fit is not None and self._last_fit.trials == tuple(observations):
             return self._last_fit
-        responses = self.criterion.order(values_of(observations, self.objectives))
-        responses = self.criterion.rank_like_past(observations, responses)
+        responses = values_of(observations, self.objectives)[:, 0]
+        if all(self.criterion.ranks_infeasible):
+            violations = np.array([violation_of(trial) for trial in observations], np.float64)
+            responses = rank_infeasible_last(responses, violations)
         rows = select_trials(responses, self.config.max_history)
         if len(np.unique(responses[rows])) < 2:
             raise DataError("predictions need trials with different values")
         points = np.array([self._encoder.encode(observations[row]._params).point for row in rows])
         responses, errors = responses[rows], self._standard_errors([observations[row] for row in rows])
-        scale = choose_scale(responses, self._layout.columns(points), may_compress=self._past is None)
+        scale = choose_scale(responses, self._layout.columns(points), may_compress=self.past is None)
         capacity = state_capacity(len(rows), self.config.max_history)
         empty, where = capacity - len(rows), np.arange(capacity) < len(rows)
         points = np.pad(points, ((0, empty), (0, 0)))
@@ -320,33 +298,37 @@ class Engine:
         known_errors = scaled_errors if errors.any() else None
         history = study_history(self._layout, points, levels, scaled, known_errors, where)
         model = self._method, self._layout, self._candidates.pending_strategy, self._params, seed_key(self.seed)
-        fit = fit_responses(*model, history, points, responses, scale, estimate_noise=self._past is None)
+        fit = fit_responses(*model, history, points, responses, scale, estimate_noise=self.past is None)
         self._last_fit = fit._replace(trials=tuple(observations))
         return self._last_fit
 
     @cached_property
-    def _past_cost(self) -> CostModel | None:
+    def past_cost(self) -> CostModel | None:
         """Costs as learned from past studies; None without any."""
-        if self._past is None or self._past.studies is None:
+        if self.past is None or self.past.studies is None:
             return None
         with precision_of(self._method) as dtype:
-            return learn_past_cost(self._layout, self._past.studies, dtype)
+            return learn_past_cost(self._layout, self.past.studies, dtype)
 
     @cached_property
-    def _study_config(self) -> StudyConfig:
+    def study_config(self) -> StudyConfig:
+        """What does not change during a study."""
         config = self.config
         return StudyConfig(
             self._method,
             self.space.layout,
             self._layout,
             self._candidates,
-            has_past=self._past is not None,
-            n_start=self.n_start,
+            has_past=self.past is not None,
+            n_start=self.n_start if self.past is None else 0,
             values_first_trial=self.criterion.values_first_trial,
             max_history=config.max_history,
             failed_radius=config.failed_radius,
             failure_model=config.failure_model,
             belief_weight=config.belief_weight,
+            budget=config.budget,
+            reference=self.criterion.reference,
+            ranks_infeasible=self.criterion.ranks_infeasible,
             reports=True,
         )
 
@@ -356,7 +338,7 @@ class Engine:
 
     @cached_property
     def _layout(self) -> Any:
-        return self.space.layout if self._past is None else self.space.layout_in(self._past.space)
+        return self.space.layout if self.past is None else self.space.layout_in(self.past.space)
 
     @cached_property
     def _candidates(self) -> CandidateConfig:
@@ -368,10 +350,10 @@ class Engine:
 
     @cached_property
     def _params(self) -> Any:
-        if self._past is None:
+        if self.past is None:
             return None
         with precision_of(self._method) as dtype:
-            return jax.device_put(with_precision(self._past.params, dtype))
+            return jax.device_put(with_precision(self.past.params, dtype))
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
@@ -380,11 +362,3 @@ class Engine:
 
 def _number(scalar: Any | None) -> float | None:
     return None if scalar is None else float(scalar)
-
-
-def _constraints(trials: Sequence[Trial]) -> np.ndarray | None:
-    """Returns the constraints f64[n, K] of trials, NaN where unknown; None if no trial has any."""
-    names = sorted({name for trial in trials for name in trial._constraints})
-    if not names:
-        return None
-    return np.array([[trial._constraints.get(name, np.nan) for name in names] for trial in trials], np.float64)

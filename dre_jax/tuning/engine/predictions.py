@@ -178,7 +178,7 @@ def _predict_block(
     method: PosteriorMethod, layout: SpaceLayout, fitted_params: Any, history: History, noise_var: Array, points: Array
 ) -> tuple[Components, Array, ResponseTransform]:
     """Returns components, the deviations f[K] of their noise and the scale of predictions at points f[B, P]."""
-    candidates = Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool))
+    candidates = Candidates(layout.columns(points), jnp.ones(len(points), bool))
     components = method.predict_components(fitted_params, history, candidates)
     transform: ResponseTransform = method.response_transform(fitted_params)
     slopes = transform.slope(history.response)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dre_jax.errors import ConfigError
+from dre_jax.search.method import Method
 from dre_jax.space.space import Space
 from dre_jax.tuning.objectives.several import SeveralObjectives
 from dre_jax.tuning.objectives.single import SingleObjective
@@ -56,7 +57,7 @@ def search_space(space: Any, surrogates: Mapping[str, Surrogate | None]) -> Spac
 def criterion_of(
     objectives: Objectives,
     surrogates: Mapping[str, Surrogate | None],
-    alone: str,
+    alone: str | Method,
     pending_strategy: str,
     reference: Any,
 ) -> Criterion:
@@ -65,7 +66,7 @@ def criterion_of(
     Args:
       objectives: the objectives of the search.
       surrogates: the surrogates by objective.
-      alone: the method of objectives without a surrogate.
+      alone: the method of objectives without a surrogate, or its name.
       pending_strategy: stand-in for running trials, of several objectives.
       reference: worst values that count, of several objectives; None for the worst so far.
 

@@ -1,105 +1,135 @@
-"""The front of a study's trials, and the order of trials by it."""
+"""The front of a study's trials, and the order of trials by it; of arrays of NumPy or JAX."""
+
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dre_jax.data.tasks import clip_tail, unit_scale
-from dre_jax.suggest.hypervolume import Boxes, Floats, decompose, dominates, pad_boxes
-from dre_jax.tuning.trials.responses import clip_responses
+from dre_jax.data.tasks import TAIL_REACH
+from dre_jax.runtime.arrays import loop_while, namespace
+from dre_jax.suggest.hypervolume import Boxes, decompose, dominates, with_slots
+from dre_jax.tuning.trials.responses import clip_responses, medians
+from dre_jax.tuning.trials.selection import slots
 
 _MARGIN = 0.1  # of the range of the values, which is 1
+_END = 1e30
+"""Crowding distance at an end of the front, beside which any other is nothing."""
 
 
-def order_by_front(values: Floats) -> Floats:
-    """Returns a response f64[n] for values f64[n, M]: higher is better, by fronts, then by distance from others.
+def order_by_front(values: Any, where: Any) -> Any:
+    """Returns a response f[C] for values f[C, M] in slots bool[C]: higher is better, by fronts, then by distance.
 
     The fronts are those of non-dominated sorting, and the distance is the crowding distance of NSGA-II (Deb et al.
-    2002). The first front has responses in [0, 1], the next one in [-2, -1], and so on.
+    2002). The first front has responses in [0, 1], the next one in [-2, -1], and so on. Values are in [0, 1].
     """
+    xp = namespace(values)
     beats = dominates(values)
-    n_better = beats.sum(axis=0)
-    is_unranked, response = np.ones(len(values), bool), np.empty(len(values))
-    level = 0
-    while is_unranked.any():
-        front = is_unranked & (n_better == 0)
-        distance = _crowding_distance(values[front])
-        response[front] = distance / (1.0 + distance) - 2.0 * level
-        is_unranked &= ~front
-        n_better = n_better - beats[front].sum(axis=0)
-        level += 1
-    return response
+
+    def rank_front(carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        is_unranked, response, level = carry
+        front = is_unranked & ~xp.any(beats & is_unranked[:, None], axis=0)
+        distance = _crowding_distance(values, front)
+        response = xp.where(front, distance / (1.0 + distance) - 2.0 * level, response)
+        return is_unranked & ~front, response, level + 1.0
+
+    first = where, xp.zeros(len(values), values.dtype), xp.zeros((), values.dtype)
+    return loop_while(lambda carry: xp.any(carry[0]), rank_front, first)[1]
 
 
-def _crowding_distance(values: Floats) -> Floats:
-    """Returns distances f64[n] of the neighbours in each objective, summed; huge at an objective's ends."""
-    distance = np.zeros(len(values))
+def _crowding_distance(values: Any, front: Any) -> Any:
+    """Returns distances f[C] of the neighbours in the front bool[C], in each objective, summed; huge at its ends."""
+    xp, numbers = namespace(values), slots(len(values))
+    n, distance = xp.sum(front, dtype=np.int32), xp.zeros(len(values), values.dtype)
     for column in values.T:
-        order = np.argsort(column, kind="stable")
-        span = np.ptp(column)
-        gaps = np.full(len(values), 1e300)
-        gaps[1:-1] = (column[order[2:]] - column[order[:-2]]) / (span if span > 0 else 1.0)
-        distance[order] += gaps
+        column = xp.where(front, column, 2.0)  # after all others
+        order = xp.argsort(column, stable=True)
+        ordered = column[order]
+        span = ordered[xp.maximum(n - 1, 0)] - ordered[0]
+        gaps = (xp.roll(ordered, -1) - xp.roll(ordered, 1)) / xp.where(span > 0, span, 1.0)
+        gaps = xp.where((numbers == 0) | (numbers >= n - 1), _END, gaps)
+        distance = distance + gaps[xp.argsort(order, stable=True)]
     return distance
 
 
-def unit_values(values: Floats) -> Floats:
-    """Returns values f64[n, M] with the range [0, 1] in each objective, without far outliers or infinities."""
-    return np.stack([unit_scale(clip_responses(column)) for column in values.T], axis=1)
+def unit_values(values: Any, where: Any) -> Any:
+    """Returns values f[C, M] with the range [0, 1] in each objective, without far outliers or infinities.
+
+    ``where`` bool[C] are the filled slots; others have no meaning.
+    """
+    xp = namespace(values)
+    columns, low, high = _clipped_columns(values, where)
+    # Halving first keeps the spread finite when the values span the whole range of a float.
+    spread = high / 2.0 - low / 2.0
+    above = columns / 2.0 - (low / 2.0)[None]
+    return xp.where(where[:, None] & (spread > 0)[None], above / xp.where(spread > 0, spread, 1.0)[None], 0.5)
 
 
-def unit_reference(values: Floats, reference: Floats) -> Floats:
-    """Returns a reference point f64[M] on the scale on which `unit_values` puts values f64[n, M].
+def unit_reference(values: Any, reference: Any, where: Any) -> Any:
+    """Returns a reference point f[M] on the scale on which `unit_values` puts values f[C, M] in slots bool[C].
 
     Example:
-      >>> unit_reference(np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([0.0, 7.0]))
+      >>> unit_reference(np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([0.0, 7.0]), np.array([True, True]))
       array([-0.5,  2.5])
     """
-    columns = np.stack([clip_responses(column) for column in values.T], axis=1)
-    low, spread = columns.min(axis=0), np.ptp(columns, axis=0)
-    return np.where(spread > 0, reference - low, reference - low + 0.5) / np.where(spread > 0, spread, 1.0)
+    xp = namespace(values)
+    _, low, high = _clipped_columns(values, where)
+    spread = high - low
+    return xp.where(spread > 0, reference - low, reference - low + 0.5) / xp.where(spread > 0, spread, 1.0)
 
 
-def has_diverged(values: Floats) -> npt.NDArray[np.bool_]:
-    """Returns which of n trials have a value f64[n, M] that no process explains: infinitely bad, or nearly so.
+def _clipped_columns(values: Any, where: Any) -> tuple[Any, Any, Any]:
+    """Returns values f[C, M] without far outliers, and the least and largest in slots bool[C], f[M]."""
+    xp = namespace(values)
+    columns = xp.stack([clip_responses(column, where) for column in values.T], axis=1)
+    low = xp.min(xp.where(where[:, None], columns, xp.inf), axis=0, initial=xp.inf)
+    high = xp.max(xp.where(where[:, None], columns, -xp.inf), axis=0, initial=-xp.inf)
+    filled = xp.any(where)
+    return columns, xp.where(filled, low, 0.0), xp.where(filled, high, 0.0)
+
+
+def has_diverged(values: Any, where: Any) -> Any:
+    """Returns which trials in slots bool[C] have a value f[C, M] that no process explains: infinitely bad or nearly so.
 
     The bound of an objective is 10,000 times as far below the median of its finite values as the best is above it. No
     trial has such a value if fewer than two others would be left.
 
     Example:
-      >>> has_diverged(np.array([[1.0, 5.0], [3.0, -np.inf], [2.0, 4.0], [-1e200, 3.0], [0.0, 0.0]])).tolist()
+      >>> values = np.array([[1.0, 5.0], [3.0, -np.inf], [2.0, 4.0], [-1e200, 3.0], [0.0, 0.0]])
+      >>> has_diverged(values, np.ones(5, bool)).tolist()
       [False, True, False, True, False]
     """
-    mask = np.zeros(len(values), bool)
-    for column in values.T:
-        finite = column[np.isfinite(column)]
-        if len(finite):
-            mask |= column < clip_tail(finite).min()
-    return mask if np.sum(~mask) >= 2 else np.zeros(len(values), bool)
+    xp = namespace(values)
+    finite = where[:, None] & xp.isfinite(values)
+    scaled = values / 4.0 / TAIL_REACH  # so that sums and differences of finite numbers are finite
+    middle = medians(scaled, where)
+    best = xp.max(xp.where(finite, scaled, -xp.inf), axis=0, initial=-xp.inf)
+    least = xp.min(xp.where(finite, scaled, xp.inf), axis=0, initial=xp.inf)
+    bound = xp.where(best > middle, middle - TAIL_REACH * best + TAIL_REACH * middle, -xp.inf)
+    mask = where & xp.any((scaled < xp.maximum(bound, least)[None]) & xp.any(finite, axis=0)[None], axis=1)
+    return mask & (xp.sum(where & ~mask) >= 2)
 
 
-def boxes_above(
-    values: Floats,
-    order: Floats,
-    feasible: npt.NDArray[np.bool_],
-    capacity: int,
-    reference: Floats | None = None,
-) -> Boxes:
+def boxes_above(values: Any, order: Any, feasible: Any, where: Any, capacity: int, reference: Any = None) -> Boxes:
     """Returns the boxes that the front of the feasible trials leaves; the front of all trials if none is feasible.
 
-    ``values`` f64[n, M] are from `unit_values`, and ``order`` f64[n] from `order_by_front`. A front with more points
-    than the capacity of the history is thinned; for four objectives and more, which leave many more boxes, to a smaller
-    number.
+    ``values`` f[C, M] in slots bool[C] are from `unit_values`, and ``order`` f[C] from `order_by_front`. A front with
+    more points than the capacity of the history is thinned; for four objectives and more, which leave many more boxes,
+    to a smaller number. The number of slots for the boxes of four objectives and more depends on the values, so they
+    must be of NumPy.
 
-    The reference point f64[M] is by default below the worst value of all trials in each objective, by a tenth of the
+    The reference point f[M] is by default below the worst value of all trials in each objective, by a tenth of the
     range. With a point below the worst of the front (Ishibuchi et al. 2018), a search of two objectives covered half of
     the hypervolume: early fronts are short, and points beyond their ends do not count.
     """
-    rows = np.flatnonzero(feasible if feasible.any() else np.ones(len(values), bool))
-    front = rows[~dominates(values[rows]).any(axis=0)]
-    extra = max(values.shape[1] - 3, 0)
-    front = front[np.argsort(-order[front], kind="stable")][: max(capacity // 4**extra, 8)]
-    boxes = decompose(values[front], np.full(values.shape[1], -_MARGIN) if reference is None else reference)
-    slots = 8 * capacity if extra else 2 * capacity + 1
-    while slots < len(boxes.where):
+    xp, m = namespace(values), values.shape[1]
+    rows = xp.where(xp.any(feasible), feasible, where)
+    front = rows & ~xp.any(dominates(values) & rows[:, None], axis=0)
+    extra = max(m - 3, 0)
+    best = xp.argsort(xp.where(front, -order, xp.inf), stable=True)[: max(capacity // 4**extra, 8)]
+    worst = xp.full(m, -_MARGIN, values.dtype) if reference is None else reference
+    boxes = decompose(values[best], front[best], worst)
+    if not extra:
+        return with_slots(boxes, len(best) + 1 if m == 2 else 2 * len(best) + 1)
+    slots = 8 * capacity
+    while slots < xp.sum(boxes.where):
         slots *= 4
-    return pad_boxes(boxes, capacity + 2, slots)
+    return with_slots(boxes, slots)

@@ -1,28 +1,22 @@
 """What an engine needs to know of several objectives."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
-import jax
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
 from dre_jax.search.method import PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
-from dre_jax.suggest.precision import Dtype
-from dre_jax.tuning.objectives.front import boxes_above, has_diverged, order_by_front, unit_reference, unit_values
-from dre_jax.tuning.objectives.hypervolume_method import HypervolumeMethod, ObjectiveParams
+from dre_jax.tuning.objectives.hypervolume_method import HypervolumeMethod
 from dre_jax.tuning.objectives.single import N_START, SingleObjective
 from dre_jax.tuning.surrogates.surrogate import Surrogate
-from dre_jax.tuning.trials.encoding import EncodedTrials, with_failed
-from dre_jax.tuning.trials.objectives import Objective, values_of
-from dre_jax.tuning.trials.trial import Trial
+from dre_jax.tuning.trials.objectives import Objective
 
 _MAX_START = 10
 _PARENTS = 12  # points of the front that candidates are drawn around
@@ -63,7 +57,12 @@ class SeveralObjectives:
         self.method = HypervolumeMethod(members=members, pending_strategy=pending_strategy)
         self.objectives = tuple(Objective(name, part.direction) for name, part in self.parts.items())
         self.past = _join({name: part.past for name, part in self.parts.items()})
-        self._reference = reference
+        self.reference = None if reference is None else tuple(map(float, reference))
+
+    @property
+    def ranks_infeasible(self) -> tuple[bool, ...]:
+        """By objective, whether past tasks rank trials that violate constraints last."""
+        return tuple(ranks for part in self.parts.values() for ranks in part.ranks_infeasible)
 
     def n_start(self, n_parts: int) -> int:
         """Returns the number of trials that precede those of the method, without a surrogate, of P hyperparameters."""
@@ -82,63 +81,17 @@ class SeveralObjectives:
         """Raises `ConfigError`: the parts predict."""
         raise ConfigError("predictions are of one objective")
 
-    def set_diverged_apart(self, study: EncodedTrials) -> EncodedTrials:
-        """Returns the trials with diverged ones as failed ones, so that the model of failures learns from them.
-
-        The front cannot use a trial with one infinite objective, however good the others are. The process of that
-        objective would take an infinite value among good neighbours for noise everywhere.
-        """
-        mask = has_diverged(values_of(study.observations, self.objectives).reshape(-1, len(self.parts)))
-        return with_failed(study, mask) if mask.any() else study
-
-    def order(self, values: np.ndarray) -> np.ndarray:
-        """Returns the places f64[n] in the front of trials of values f64[n, M]."""
-        return order_by_front(unit_values(values))
-
-    def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
-        """Returns the responses: past tasks have no front."""
-        return responses
-
     def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:
         """Returns the settings of the candidates."""
         strategy = "none" if pending_strategy == "none" else "mean"  # the method imputes by objective
         return replace(default_candidates(self.method, layout, strategy), parents=_PARENTS)
-
-    def params_for(
-        self,
-        params: Any,
-        observations: Sequence[Trial],
-        responses: np.ndarray,
-        rows: np.ndarray,
-        capacity: int,
-        dtype: Dtype,
-    ) -> ObjectiveParams:
-        """Returns the method's parameters for a history of some rows of the trials, from `past.params`."""
-        values = values_of(observations, self.objectives)
-        scaled_values = unit_values(values)
-        feasible = np.array([trial.is_feasible for trial in observations])
-        reference = None if self._reference is None else unit_reference(values, self._reference)
-        empty = (0, capacity - len(rows))
-        arrays = (
-            np.stack([np.pad(column, empty) for column in self._ranked_like_past(observations, scaled_values)[rows].T]),
-            np.stack([np.pad(tie_levels(a), empty) for a in self._ranked_like_past(observations, values)[rows].T]),
-            np.arange(capacity) < len(rows),
-            boxes_above(scaled_values, responses, feasible, capacity, reference),
-        )
-        arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
-        return ObjectiveParams(params or (None,) * len(self.parts), *jax.device_put(arrays))
-
-    def _ranked_like_past(self, observations: Sequence[Trial], values: np.ndarray) -> np.ndarray:
-        """Returns values f64[n, M] with infeasible trials ranked like the past trials of each objective."""
-        columns = zip(self.parts.values(), values.T, strict=True)
-        return np.stack([part.rank_like_past(observations, column) for part, column in columns], axis=1)
 
 
 def _posterior_method(name: str, part: SingleObjective) -> PosteriorMethod:
     if isinstance(part.method, PosteriorMethod):
         return part.method
     if part.past is None:
-        raise ConfigError(f"a study of several objectives needs gp-mixture or gp, but the method is {part.alone}")
+        raise ConfigError(f"a study of several objectives needs gp-mixture or gp, but the method is {part.method_name}")
     rule = "a study of several objectives needs surrogates of hedged-prior or gp"
     raise ConfigError(f"{rule}, but that of {name!r} is of {part.past.name}")
 

@@ -1,11 +1,9 @@
 """What an engine needs to know of a single objective, with or without past tasks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods import Entry, find
@@ -14,9 +12,6 @@ from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig, default_candidates
 from dre_jax.suggest.weighting import gives_improvement
 from dre_jax.tuning.surrogates.surrogate import Surrogate
-from dre_jax.tuning.trials.encoding import EncodedTrials
-from dre_jax.tuning.trials.responses import rank_infeasible_last, violation_of
-from dre_jax.tuning.trials.trial import Trial
 
 DEFAULT_METHOD = "gp-mixture"
 """The method without past tasks: on live functions it has less regret than `gp` and TPE (docs/results/live.md)."""
@@ -42,17 +37,29 @@ class SingleObjective:
     past: Surrogate | None = None
     """What is known of past tasks."""
     direction: str = "minimize"
-    alone: str = DEFAULT_METHOD
-    """The method without a surrogate."""
+    alone: str | Method = DEFAULT_METHOD
+    """The method without a surrogate, or its name."""
+    reference: None = None
+    """There is no hypervolume."""
 
     @cached_property
     def method(self) -> Method:
         """The method that values candidates."""
-        return method_without_past(self.alone) if self.past is None else self.past.method
+        if self.past is not None:
+            return self.past.method
+        return method_without_past(self.alone) if isinstance(self.alone, str) else self.alone
 
     @property
-    def _method_name(self) -> str:
-        return self.alone if self.past is None else self.past.name
+    def method_name(self) -> str:
+        """The name of the method."""
+        if self.past is not None:
+            return self.past.name
+        return self.alone if isinstance(self.alone, str) else type(self.alone).__name__
+
+    @property
+    def ranks_infeasible(self) -> tuple[bool, ...]:
+        """Whether past tasks rank trials that violate constraints last."""
+        return (self.past is not None and self.past.constrained,)
 
     @property
     def values_first_trial(self) -> bool:
@@ -67,42 +74,24 @@ class SingleObjective:
         """Raises `ConfigError` if the method cannot use standard errors of responses."""
         if not capabilities_of(self.method).heteroscedastic:
             rule = "standard errors need a method that uses them, as hedged-prior and gp-mixture"
-            raise ConfigError(f"{rule}, but {self._method_name} does not: tell the value without stderr")
+            raise ConfigError(f"{rule}, but {self.method_name} does not: tell the value without stderr")
 
     def require_improvement(self) -> None:
         """Raises `ConfigError` if the method has no expected improvement of the objective's values."""
         if not gives_improvement(self.method):
             rule = "an expected gain needs hedged-prior, gp-mixture or gp, with the acquisition function 'ei'"
-            raise ConfigError(f"{rule}, but the method is {self._method_name}")
+            raise ConfigError(f"{rule}, but the method is {self.method_name}")
 
     def require_predictions(self) -> PosteriorMethod:
         """Returns the method; raises `ConfigError` if it does not predict values."""
         if not isinstance(self.method, PosteriorMethod):
             rule = "predictions need hedged-prior, gp-mixture or gp"
-            raise ConfigError(f"{rule}, but the method is {self._method_name}")
+            raise ConfigError(f"{rule}, but the method is {self.method_name}")
         return self.method
-
-    def set_diverged_apart(self, study: EncodedTrials) -> EncodedTrials:
-        """Returns the trials: the scale of the objective has a bound."""
-        return study
-
-    def order(self, values: np.ndarray) -> np.ndarray:
-        """Returns responses f64[n] that order trials of values f64[n, M], higher is better."""
-        return values.ravel()
-
-    def rank_like_past(self, observations: Sequence[Trial], responses: np.ndarray) -> np.ndarray:
-        """Returns responses f64[n], where infeasible trials are ranked as in the past tasks of the surrogate."""
-        if self.past is None or not self.past.constrained:
-            return responses
-        return rank_infeasible_last(responses, np.array([violation_of(trial) for trial in observations], np.float64))
 
     def candidates(self, layout: SpaceLayout, pending_strategy: str) -> CandidateConfig:
         """Returns the settings of the candidates."""
         return default_candidates(self.method, layout, pending_strategy)
-
-    def params_for(self, params: Any, *_: Any) -> Any:
-        """Returns the method's parameters for a history: those that it learned, on the device."""
-        return params
 
 
 def n_first_trials(n_parts: int) -> int:

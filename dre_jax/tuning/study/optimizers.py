@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dre_jax.checks import check_counts, check_seed, one_of
+from dre_jax.checks import check_counts, check_seed
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods.registry import entry_of
@@ -27,18 +26,26 @@ from dre_jax.space.space import Params, Space
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import precision_of, supports_double, with_precision
 from dre_jax.summaries import summary
-from dre_jax.tuning.compiled.designs import StudyDesigns, history_capacity, stack, study_config
+from dre_jax.tuning.compiled.designs import StudyDesigns, history_capacity, program_config, program_engine, stack
 from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
 from dre_jax.tuning.compiled.study import SharedArrays, StudyDesign
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
-from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.study_arrays import n_failed, study_state, total_cost
+from dre_jax.tuning.objectives.criterion import Surrogates
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD, method_without_past
 from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.suggestion.state import StudyState
-from dre_jax.tuning.surrogates.surrogate import Surrogate
-from dre_jax.tuning.trials.objectives import DIRECTIONS
-from dre_jax.tuning.trials.trial import Trial, objective_value
+from dre_jax.tuning.trials.encoding import EncodedTrials
+from dre_jax.tuning.trials.objectives import (
+    best_trials,
+    direction_arguments,
+    objective_values,
+    objectives_of,
+    value_or_mapping,
+)
+from dre_jax.tuning.trials.trial import Trial, checked_cost, constraint_values
 
 
 class StudyTrial(NamedTuple):
@@ -55,25 +62,37 @@ class _Study:
     seed: int
     design: StudyDesign
     """With the block of the sequence that the next trial is in."""
+    record: StudyRecord
     block: int = 0
-    params: list[Params] = field(default_factory=list)
-    """Configurations of all trials."""
-    pending: dict[int, np.ndarray] = field(default_factory=dict)
-    """Points of the trials without an outcome, by number."""
-    points: dict[int, np.ndarray] = field(default_factory=dict)
-    """Points of the trials with a value, by number."""
-    values: dict[int, float] = field(default_factory=dict)
-    failures: dict[int, np.ndarray] = field(default_factory=dict)
-    """Points of the failed trials, by number."""
-    best: tuple[float, Params] | None = None
+    points: list[np.ndarray] = field(default_factory=list)
+    """Points of all trials."""
 
     @property
     def number(self) -> int:
-        return len(self.params)
+        """Number of the next trial."""
+        return len(self.points)
 
-    @property
-    def capacity(self) -> int:
-        return history_capacity(len(self.points) + len(self.pending) + len(self.failures))
+    def encoded_trials(self) -> EncodedTrials:
+        """Returns the trials with their points."""
+        trials = self.record.trials
+
+        def points(state: str) -> np.ndarray:
+            rows = [point for trial, point in zip(trials, self.points, strict=True) if trial.state == state]
+            return np.reshape(rows, (-1, len(self.record.space)))
+
+        completed = [trial for trial in trials if trial.state == "complete"]
+        return EncodedTrials(
+            completed, points("complete"), points("running"), points("failed"), frozenset(), frozenset()
+        )
+
+
+class _Program(NamedTuple):
+    """What the program of a suggestion depends on."""
+
+    capacity: int
+    has_failures: bool
+    n_constraints: int
+    has_costs: bool
 
 
 class Optimizers:
@@ -93,11 +112,14 @@ class Optimizers:
         space: Space | Mapping[str, Any],
         n: int = 0,
         *,
-        surrogate: Surrogate | None = None,
+        surrogate: Surrogates = None,
         method: str | Method = DEFAULT_METHOD,
         direction: str = "minimize",
+        directions: Mapping[str, str] | None = None,
         pending_strategy: PendingStrategy = "mean",
         failure_model: bool = True,
+        budget: float | None = None,
+        reference_point: Any = None,
         execution: ExecutionConfig | None = None,
     ) -> None:
         """Begins n studies, with the seeds 0, 1 and so on.
@@ -105,24 +127,35 @@ class Optimizers:
         Args:
           space: a search space, or its hyperparameters by name.
           n: number of studies; `begin` adds others.
-          surrogate: knowledge of past tasks, in place of a method.
+          surrogate: knowledge of past tasks, in place of a method. With several objectives, a mapping of them to
+            surrogates or None.
           method: without past tasks.
           direction: of the values, "minimize" or "maximize".
+          directions: of two or three objectives, by name, in place of ``direction``.
           pending_strategy: as `EngineConfig.pending_strategy`.
           failure_model: as `EngineConfig.failure_model`. The model is compiled once a trial fails.
+          budget: as `EngineConfig.budget`, of each study.
+          reference_point: as `EngineConfig.reference_point`.
           execution: how devices are used.
 
         Raises:
-          ConfigError: for an unknown direction, or a method that needs past tasks.
+          ConfigError: for an unknown direction, more than three objectives, or a method that needs past tasks.
           DataError: for a surrogate of another space.
         """
-        one_of("direction", direction, DIRECTIONS)
         check_counts(0, n=n)
-        self.space = space if isinstance(space, Space) else Space(space)
-        self.direction = direction
-        self._surrogate, self._sign = surrogate, 1.0 if direction == "maximize" else -1.0
-        self._method, self._pending_strategy = method, pending_strategy
-        self._config = study_config(self.space, method, surrogate, pending_strategy, failure_model=failure_model)
+        self._method = method
+        self._engine = program_engine(
+            space,
+            objectives_of(direction, directions),
+            surrogate,
+            method,
+            pending_strategy=pending_strategy,
+            failure_model=failure_model,
+            budget=budget,
+            reference_point=reference_point,
+        )
+        self.space, self.objectives = self._engine.space, self._engine.objectives
+        self._config = program_config(self._engine)
         self._mesh = mesh_of(execution)
         self._studies: dict[int, _Study] = {}
         self._names = itertools.count()
@@ -130,15 +163,18 @@ class Optimizers:
             self.begin(seed)
 
     def __repr__(self) -> str:
-        best = [study.best[0] for study in self._studies.values() if study.best is not None]
+        records, objectives = [study.record for study in self._studies.values()], self.objectives
+        is_single = len(objectives) == 1
+        best = best_trials([trial for record in records for trial in record.trials], objectives) if is_single else []
+        methods = {name: fitted.name for name, fitted in self._engine.surrogates.items() if fitted is not None}
         return summary(
             self,
             hyperparameters=list(self.space),
-            direction=self.direction,
-            surrogate=None if self._surrogate is None else self._surrogate.name,
-            n_studies=len(self._studies),
-            n_trials=sum(study.number for study in self._studies.values()),
-            best=self._sign * max(self._sign * value for value in best) if best else None,
+            **direction_arguments(objectives),
+            surrogate=(value_or_mapping(methods) if is_single else methods) if methods else None,
+            n_studies=len(records),
+            n_trials=sum(len(record.trials) for record in records),
+            best=best[0].value if best else None,
         )
 
     @property
@@ -152,13 +188,13 @@ class Optimizers:
         name = next(self._names)
         with precision_of(self._config.method):
             designs = jax.device_get(self._designs.studies([seed], range(1)))
-        self._studies[name] = _Study(seed, _first(designs))
+        self._studies[name] = _Study(seed, _first(designs), StudyRecord(self._engine, None))
         return name
 
     @cached_property
     def _designs(self) -> StudyDesigns:
-        dtype = np.float64 if supports_double(self._config.method) else np.float32
-        return StudyDesigns(self.space, self._surrogate, self._config.candidates.even, dtype)
+        dtype, past = np.float64 if supports_double(self._config.method) else np.float32, self._engine.past
+        return StudyDesigns(self.space, None if past is None else past.start, self._config.candidates.even, dtype)
 
     def end(self, study: int) -> None:
         """Ends a study, whose trials are forgotten. Raises `DataError` for an unknown name."""
@@ -166,22 +202,30 @@ class Optimizers:
         del self._studies[study]
 
     def best(self, study: int) -> tuple[float, Params]:
-        """Returns the best value of a study, and its configuration. Raises `DataError` before there is one."""
-        best = self._study(study).best
-        if best is None:
+        """Returns the best value of the feasible trials of a study, and its configuration.
+
+        Raises `DataError` before there is one, and with several objectives.
+        """
+        record = self._study(study).record
+        if not record.directions and not any(trial.state == "complete" for trial in record.trials):
             raise DataError(f"study {study} has no trial with a value yet")
-        return best
+        best = record.best
+        return float(best.value or 0.0), best.params
+
+    def front(self, study: int) -> tuple[Trial, ...]:
+        """Returns the Pareto-optimal trials of a study, as `Optimizer.front`; raises `DataError` as `trials`."""
+        return self._study(study).record.front
+
+    def hypervolume(self, study: int) -> float:
+        """Returns the hypervolume between a study's front and the reference point, as `Optimizer.hypervolume`.
+
+        Raises `ConfigError` without a reference point, and `DataError` as `trials`.
+        """
+        return self._study(study).record.hypervolume
 
     def trials(self, study: int) -> tuple[Trial, ...]:
         """Returns all trials of a study, by their numbers. Raises `DataError` if there is no such study."""
-        state = self._study(study)
-
-        def trial(number: int, params: Params) -> Trial:
-            if number in state.values:
-                return Trial(number, params, "complete", state.values[number])
-            return Trial(number, params, "failed" if number in state.failures else "running")
-
-        return tuple(trial(number, params) for number, params in enumerate(state.params))
+        return self._study(study).record.trials
 
     def optimizer(self, study: int) -> Optimizer:
         """Returns an `Optimizer` with the trials of a study, which suggests what the study would.
@@ -199,20 +243,19 @@ class Optimizers:
           >>> [trial.state for trial in studies.optimizer(1).trials], studies.optimizer(0).best.value
           (['failed'], 0.5)
         """
-        trials = self.trials(study)
-        options: dict[str, Any] = {} if self._surrogate is not None else {"method": self._method_name()}
-        model = self._config.failure_model
-        config = EngineConfig(pending_strategy=self._pending_strategy, failure_model=model, **options)
-        seed = self._study(study).seed
-        optimizer = Optimizer(self.space, self._surrogate, direction=self.direction, seed=seed, config=config)
-        for trial in trials:
-            optimizer.enqueue(trial.params)
-        for trial in optimizer.ask(len(trials)) if trials else ():
-            outcome = trials[trial.number]
-            if outcome.state == "failed":
-                optimizer.tell_failed(trial)
-            elif outcome.value is not None:
-                optimizer.tell(trial, outcome.value)
+        surrogates, config = self._engine.surrogates, self._engine.config
+        if None in surrogates.values():
+            config = replace(config, method=self._method_name())
+        directions = direction_arguments(self.objectives)
+        seed, is_single = self._study(study).seed, len(self.objectives) == 1
+        optimizer = Optimizer(self.space, value_or_mapping(surrogates), **directions, seed=seed, config=config)
+        for trial in self.trials(study):
+            optimizer.add_running(trial.params)
+            if trial.state == "failed":
+                optimizer.tell_failed(trial.number, cost=trial.cost)
+            elif trial.state == "complete":
+                value: Any = trial.value if is_single else trial.values
+                optimizer.tell(trial.number, value, cost=trial.cost, constraints=trial.constraints)
         return optimizer
 
     def save(self, study: int, path: str | os.PathLike[str]) -> None:
@@ -241,52 +284,71 @@ class Optimizers:
         if studies is not None and not isinstance(studies, Iterable):
             raise ConfigError(f"ask needs a list of studies, but got {studies!r}: ask([{studies!r}]) asks one study")
         names = self.studies if studies is None else list(dict.fromkeys(studies))
-        points: dict[int, np.ndarray] = {}
-        groups: dict[tuple[int, bool], list[int]] = {}
+        states: dict[int, StudyState] = {}
+        groups: dict[_Program, list[int]] = {}
         for name in names:
-            # A program with the model of failures takes twice as long to compile.
-            groups.setdefault((self._study(name).capacity, bool(self._studies[name].failures)), []).append(name)
+            program, states[name] = self._encode(self._study(name))
+            groups.setdefault(program, []).append(name)
+        points: dict[int, np.ndarray] = {}
         with suggestion_runtime:
             for program, group in groups.items():
-                for block in run_blocks(self._mesh, group, [program], self._suggest):
+                for block in run_blocks(self._mesh, group, [program], partial(self._suggest, states)):
                     points |= block
         trials = []
         for name in names:
             study = self._studies[name]
-            params = self.space.params(points[name])
-            trials.append(StudyTrial(name, study.number, params))
-            study.pending[study.number] = self.space.point(params)
-            study.params.append(params)
+            trial = study.record.add_running(self.space.params(points[name]))
+            study.points.append(self.space.point(trial.params))
+            trials.append(StudyTrial(name, trial.number, trial.params))
         return trials
 
     @with_default_float_errors
-    def tell(self, trials: Sequence[StudyTrial], values: Sequence[float | None]) -> None:
+    def tell(
+        self,
+        trials: Sequence[StudyTrial],
+        values: Sequence[Any],
+        *,
+        constraints: Sequence[Mapping[str, float | None]] | None = None,
+        costs: Sequence[float | None] | None = None,
+    ) -> None:
         """Records values of trials, in any order and at any time.
 
         Args:
           trials: trials that `ask` returned. Trials of studies that have ended do not count.
-          values: the value of each trial; NaN if it failed, None if it still runs.
+          values: the value of each trial, as `Optimizer.tell` takes it; NaN if it failed, None if it still runs.
+          constraints: of each trial, as `Optimizer.tell` takes them; None without constraints.
+          costs: of each trial, as `Optimizer.tell` takes it, also of those that failed; None without costs.
 
         Raises:
-          DataError: for numbers of trials and values that differ, a value that is not a number, and a trial that has a
-            value already.
+          DataError: for numbers of trials, values, constraints and costs that differ, a trial that has a value already,
+            and as `Optimizer.tell`. All trials then stay as they are.
         """
-        if not isinstance(values, Iterable) or len(trials) != len(values):
-            raise DataError(f"each trial needs a value or None, but got {len(trials)} trials and {show(values)}")
-        numbers = [None if value is None else objective_value(value) for value in values]
-        for trial, value in zip(trials, numbers, strict=True):
-            study = self._studies.get(trial.study)
-            if value is None or study is None:
-                continue
-            point = study.pending.pop(trial.number, None)
-            if point is None:
+        n = len(trials)
+        for one, items in (("value or None", values), ("mapping of constraints", constraints), ("cost", costs)):
+            if not (items is None and one != "value or None") and (not isinstance(items, Iterable) or n != len(items)):
+                raise DataError(f"each trial needs a {one}, but got {n} trials and {show(items)}")
+        outcomes = zip(trials, values, constraints or [{}] * n, costs or [None] * n, strict=True)
+        ended = [outcome for outcome in outcomes if outcome[1] is not None and outcome[0].study in self._studies]
+        for trial, value, constraint, cost in ended:
+            record = self._studies[trial.study].record
+            objective_values(value, self.objectives)
+            constraint_values(constraint, record.trials)
+            if cost is not None:
+                checked_cost(cost)
+            if record.trials[trial.number].state != "running":
                 raise DataError(f"trial {trial.number} of study {trial.study} must be running, but is not")
-            if math.isnan(value):
-                study.failures[trial.number] = point
-                continue
-            study.points[trial.number], study.values[trial.number] = point, value
-            if study.best is None or self._sign * value > self._sign * study.best[0]:
-                study.best = value, trial.params
+        for trial, value, constraint, cost in ended:
+            self._studies[trial.study].record.tell(trial.number, value, constraints=constraint, cost=cost)
+
+    def _encode(self, study: _Study) -> tuple[_Program, StudyState]:
+        """Returns the program that suggests for a study, and its trials as arrays."""
+        encoded, capacity = study.encoded_trials(), history_capacity(study.number)
+        spent = total_cost(study.record.trials)
+        state = study_state(encoded, self.objectives, capacity, capacity, spent=spent)
+        n_constraints = 0 if state.constraints is None else state.constraints.shape[1]
+        # A program with the model of failures takes twice as long to compile.
+        has_failures = n_failed(encoded, self.objectives) > 0
+        return _Program(capacity, has_failures, n_constraints, state.costs is not None), state
 
     def _study(self, name: int) -> _Study:
         try:
@@ -302,45 +364,37 @@ class Optimizers:
             study.design, study.block = study.design._replace(sequence=sequence), block
 
     def _suggest(
-        self, names: Sequence[int], size: int, programs: Sequence[tuple[int, bool]], count: int
+        self,
+        states: Mapping[int, StudyState],
+        names: Sequence[int],
+        size: int,
+        programs: Sequence[_Program],
+        count: int,
     ) -> dict[int, np.ndarray]:
-        """Returns the next points of studies, for `run_blocks`, by the program of a capacity, with failures or not."""
-        ((capacity, has_failures),) = programs
-        config = replace(self._config, failure_model=self._config.failure_model and has_failures)
+        """Returns the next points of studies with arrays of trials by a program, for `run_blocks`."""
+        (program,) = programs
+        config = replace(self._config, failure_model=self._config.failure_model and program.has_failures)
         for name in names:
             self._continue_sequence(self._studies[name])
-        padded = [self._studies[name] for name in (*names, *[names[-1]] * (size - len(names)))]
+        padded_names = (*names, *[names[-1]] * (size - len(names)))
+        padded = [self._studies[name] for name in padded_names]
         with precision_of(config.method) as dtype:
             suggestions = StudySuggestion(
-                stack([_state(study, self._sign, capacity, dtype) for study in padded]),
+                stack([states[name] for name in padded_names]),
                 jax.tree.map(lambda *leaves: jnp.stack(leaves), *[study.design for study in padded]),
                 stack([_first(self._designs.candidates(study.seed, [study.number])) for study in padded]),
                 jnp.asarray([study.number for study in padded], jnp.int32),
             )
-            params = None if self._surrogate is None else with_precision(self._surrogate.params, dtype)
-            arrays = SharedArrays(params, self._designs.log_densities), np.int32(count)
+            past = self._engine.past
+            params = None if past is None else with_precision(past.params, dtype)
+            past_cost = self._engine.past_cost if program.has_costs else None
+            arrays = SharedArrays(params, self._designs.log_densities, past_cost), np.int32(count)
             (shared, bound), studies = put(self._mesh, arrays, suggestions)
             results = suggest_points(config, self._mesh, shared, studies, bound)
-            points, is_undefined = jax.device_get(results)
+            points, is_undefined = jax.device_get((results.point, results.is_undefined))
         if is_undefined[: len(names)].any():
             raise undefined_values(config.method)
         return dict(zip(names, np.asarray(points, np.float64), strict=False))
-
-
-def _state(study: _Study, sign: float, capacity: int, dtype: Any) -> StudyState:
-    """Returns a study as arrays, padded to a capacity."""
-    numbers, pending = sorted(study.points), list(study.pending.values())  # in the order of `Optimizer.trials`
-    completed, values = [study.points[number] for number in numbers], [study.values[number] for number in numbers]
-
-    def rows(points: Sequence[np.ndarray]) -> Any:
-        padded = np.zeros((capacity, study.design.initial.shape[-1]), dtype)
-        padded[: len(points)] = np.reshape(points, (-1, padded.shape[1]))
-        return padded
-
-    responses: Any = np.pad(sign * np.array(values, np.float64), (0, capacity - len(completed))).astype(dtype)
-    counts: Any = (np.int32(len(group)) for group in (completed, pending, study.failures))
-    n, n_pending, n_failed = counts
-    return StudyState(rows([*completed, *pending]), responses, n, n_pending, rows([*study.failures.values()]), n_failed)
 
 
 def _first(tree: Any) -> Any:

@@ -86,7 +86,7 @@ def belief_weights(table: Any, layout: SpaceLayout, state: StudyState, beta: flo
     n = xp.sum(where, dtype=table.dtype)
     responses = xp.where(where, clip_responses(xp.where(where, state.responses, 0.0), where), 0.0)
     deviation = xp.sqrt(xp.sum(xp.var(table, axis=1)))
-    densities = _standardise(log_belief(layout, table, state.points, xp), where, deviation)
+    densities = _standardise(log_belief(layout, table, state.points), where, deviation)
     spread = xp.sqrt(xp.sum(_standardise(responses, where, 1.0) ** 2) / xp.maximum(n, 1.0))
     precision = 1.0 / _SLOPE_DEVIATION**2
     products = xp.sum(densities * _standardise(responses, where, spread))

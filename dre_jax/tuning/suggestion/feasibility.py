@@ -10,8 +10,9 @@ no pattern, and the probability of success is above a half everywhere.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +31,7 @@ from dre_jax.tuning.suggestion.state import StudyConfig
 
 FITTING = GPConfig(optimiser="bfgs", steps=15, first_log_noises=(-6.0, -1.0), log_noise_prior=(-5.0, 3.0))
 """Search for the hyperparameters of constraints."""
+T = TypeVar("T")
 _CAUTION = 4.0
 """Power of a probability of success below a half."""
 
@@ -57,7 +59,7 @@ class FeasibilityModel:
 
     def log_weight(self, points: Array) -> Array:
         """Returns the log weight f[N] of configurations at points f[N, P]."""
-        return by_blocks(self._log_weight, self.layout.columns(points, jnp))
+        return by_blocks(self._log_weight, self.layout.columns(points))
 
     def _log_weight(self, new: Array) -> Array:
         def log_probability_below(process: Any, posterior: Any, bound: Array) -> Array:
@@ -76,7 +78,7 @@ class FeasibilityModel:
 @jit_with_less_effort("layout", purpose="the model of failures and constraints")
 def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes) -> FeasibilityModel:
     """Returns the model of trials, in the precision of their points."""
-    x, rows = layout.columns(outcomes.points, jnp), outcomes.fit_slots
+    x, rows = layout.columns(outcomes.points), outcomes.fit_slots
 
     def fit(constraint: tuple[Array, Array]) -> tuple[GPParams, PreparedGP]:
         values, where = constraint
@@ -95,22 +97,19 @@ def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes) -> FeasibilityModel
     )
 
 
-def _fit_where_needed(config: StudyConfig, outcomes: Outcomes) -> FeasibilityModel:
-    """Returns the model; one of zeros if it does not apply."""
+def fit_where_needed(applies: Any, fit: Callable[[], T]) -> T:
+    """Returns a model; one of zeros, which is not fitted, if it does not apply."""
 
-    def fit() -> FeasibilityModel:
-        return fit_feasibility(config.layout, outcomes)
-
-    def zeros() -> FeasibilityModel:
-        model: FeasibilityModel = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(fit))
+    def zeros() -> T:
+        model: T = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(fit))
         return model
 
-    return branch(outcomes.applies, fit, zeros)
+    return branch(applies, fit, zeros)
 
 
 def propose_feasible(config: StudyConfig, outcomes: Outcomes | None, inputs: SuggestionInputs, n: int) -> Proposals:
     """Returns the n best candidates by a method and the model of failures, as `dre_jax.suggest.proposals.propose`."""
     if outcomes is not None:
-        model = _fit_where_needed(config, outcomes)
+        model = fit_where_needed(outcomes.applies, lambda: fit_feasibility(config.layout, outcomes))
         inputs = inputs._replace(weights=inputs.weights._replace(feasibility=model))
     return propose(config.method, config.encoding, config.candidates, inputs, n)

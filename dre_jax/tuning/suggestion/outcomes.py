@@ -2,13 +2,13 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from dre_jax.data.tasks import spaced_rows
 from dre_jax.runtime.arrays import namespace
 from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
-from dre_jax.tuning.trials.selection import select_rows, slots
+from dre_jax.tuning.trials.responses import medians
+from dre_jax.tuning.trials.selection import select_slots, slots
 
 FIT_TRIALS = 64
 """Maximum number of trials that hyperparameters are fitted to; the processes are conditioned on all."""
@@ -65,9 +65,7 @@ def outcomes_of(config: StudyConfig, state: StudyState, n_trials: int) -> Outcom
     capacity = min(coarse_capacity_for(n_trials), max(config.max_history, FIT_TRIALS))  # each is another program
     decides = xp.zeros((), bool) if state.constraints is None else ~xp.any(feasible_trials(state))
     trials = _ended_trials(state, decides, learns_failures=learns_failures)
-    rows, n = select_rows(-_distance_from_best(state, trials.points), trials.counts, capacity)
-    rows = xp.pad(rows, (0, max(capacity - len(rows), 0)))[:capacity]
-    rows, filled = xp.minimum(rows, len(trials.points) - 1), slots(capacity) < n
+    rows, filled, n = select_slots(-_distance_from_best(state, trials.points), trials.counts, capacity, capacity)
     values, bounds = _standardise(xp.where(filled[:, None], trials.constraints[rows], xp.nan))
     finite = xp.isfinite(values)
     labels = xp.where(filled & trials.failed[rows], -1.0, 1.0).astype(dtype)
@@ -78,7 +76,7 @@ def outcomes_of(config: StudyConfig, state: StudyState, n_trials: int) -> Outcom
         xp.where(finite, values, 0.0).T,
         finite.T,
         bounds,
-        fit_slots(n, xp),
+        spaced_rows(n, FIT_TRIALS, FIT_TRIALS),
         decides,
         applies=(state.n_failed > 0) | xp.asarray(state.constraints is not None),
     )
@@ -93,8 +91,8 @@ def _ended_trials(state: StudyState, decides: Any, *, learns_failures: bool) -> 
     xp, numbers = namespace(state.points), slots(len(state.points))
     counts, constraints = numbers < state.n, xp.zeros((len(numbers), 0), state.points.dtype)
     if state.constraints is not None:
-        medians = _medians(state.constraints, counts)
-        constraints = xp.where(counts[:, None], state.constraints, medians[None, :])
+        typical = medians(state.constraints, counts)
+        constraints = xp.where(counts[:, None], state.constraints, typical[None, :])
     counts = counts | (decides & (numbers < state.n + state.n_pending))
     if not learns_failures:
         return _EndedTrials(state.points, counts, xp.zeros(len(numbers), bool), constraints)
@@ -115,24 +113,6 @@ def _distance_from_best(state: StudyState, points: Any) -> Any:
     return xp.max(xp.abs(points - xp.where(state.n > 0, best, 0.5)[None, :]), axis=1)
 
 
-def fit_slots(n: Any, xp: Any = np) -> Any:
-    """Returns the slots i32[`FIT_TRIALS`] that hyperparameters are fitted to: all of a few, or evenly spaced ones."""
-    spacing = xp.maximum((n - 1) / (FIT_TRIALS - 1), 1.0)
-    return xp.round(slots(FIT_TRIALS).astype(spacing.dtype) * spacing).astype(np.int32)
-
-
-def _medians(values: Any, where: Any) -> Any:
-    """Returns the medians f[K] of the finite values f[n, K] in slots bool[n]; NaN without any."""
-    xp = namespace(values)
-    finite = where[:, None] & xp.isfinite(values)
-    n = xp.sum(finite, axis=0, dtype=np.int32)
-    ordered = xp.sort(xp.where(finite, values, xp.inf), axis=0)
-    ends = [
-        xp.take_along_axis(ordered, xp.clip(i, 0, len(values) - 1)[None, :], axis=0)[0] for i in ((n - 1) // 2, n // 2)
-    ]
-    return xp.where(n > 0, 0.5 * (ends[0] + ends[1]), xp.nan)
-
-
 def _standardise(constraints: Any) -> tuple[Any, Any]:
     """Returns constraints f[n, K] without far outliers, standardised, and where 0 is on that scale, f[K].
 
@@ -142,7 +122,7 @@ def _standardise(constraints: Any) -> tuple[Any, Any]:
     finite = xp.isfinite(constraints)
     sizes = xp.where(finite, xp.abs(constraints), 0.0)
     largest = xp.max(sizes, axis=0, initial=0.0)
-    typical = _medians(xp.where(finite, sizes, xp.nan), xp.ones(len(sizes), bool))
+    typical = medians(xp.where(finite, sizes, xp.nan), xp.ones(len(sizes), bool))
     unit = xp.where(typical > 0, typical, xp.where(largest > 0, largest, 1.0))
     values = xp.arcsinh(xp.clip(constraints / unit[None, :], -_MAX_RATIO, _MAX_RATIO))
     finite = xp.isfinite(values)

@@ -70,6 +70,6 @@ def study_history(
     xp = namespace(points)
     above = where[None, :] & (responses[None, :] > responses[:, None])
     level = xp.where(where, xp.sum(above, axis=1, dtype=np.int32), 0)
-    columns = xp.where(where[:, None], encoding.columns(points, xp), 0.0)
+    columns = xp.where(where[:, None], encoding.columns(points), 0.0)
     noise_var = None if errors is None else relative_errors(errors, scaled, where) ** 2
     return History(columns, min_max_scale(scaled, None, level, where), level, where, noise_var)

@@ -44,13 +44,13 @@ def space_filling_point(
         xp.concatenate([feasible, xp.zeros_like(has_failed)]),
         xp.concatenate([violates, has_failed]),
     )
-    order = order_by_outcome(canonicalize(config.layout, points, xp), *outcomes, config.failed_radius)
+    order = order_by_outcome(canonicalize(config.layout, points), *outcomes, config.failed_radius)
     points = xp.where(avoids_failures, points[order], points)
     if config.layout.size <= _MAX_ENUMERATION:
         points = xp.concatenate([points, xp.asarray(config.layout.all_points(), points.dtype)])
     if fixed is not None:
         points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
-    points = config.layout.round_to_values(points, xp)
+    points = config.layout.round_to_values(points)
     # The first of all that are new, else of those that are not pending, else of all.
     is_pending = _is_near(points, state.points, (numbers >= state.n) & (numbers < state.n + state.n_pending))
     is_known = is_known_point(state, points)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dre_jax.runtime.arrays import namespace
 from dre_jax.search.method import Method
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig
@@ -45,6 +46,12 @@ class StudyConfig:
     """Whether the probability of success is learned from failed trials."""
     belief_weight: float = 0.0
     """Weight of likely values before the first trial; see `dre_jax.tuning.suggestion.beliefs`."""
+    budget: float | None = None
+    """Total cost of a study; None without one."""
+    reference: tuple[float, ...] | None = None
+    """The worst values of several objectives that count, higher is better; None for the worst so far."""
+    ranks_infeasible: tuple[bool, ...] = (False,)
+    """By objective: whether its past tasks have trials that violate constraints, and rank these last."""
     reports: bool = False
     """Whether a trial that fills the space has the improvement that the method expects of its own best candidate."""
 
@@ -73,6 +80,34 @@ class StudyState(NamedTuple):
     """f[C, K]: at most 0 where satisfied, NaN where unknown; None without constraints."""
     errors: Any = None
     """f[C]: standard errors of the responses; None without any."""
+    costs: Any = None
+    """f[C]: costs of the trials with a value, NaN where unknown; None without any."""
+    spent: Any = None
+    """f: cost of all trials, also of the failed ones; None without costs."""
+
+    @property
+    def where(self) -> Any:
+        """bool[C]: the slots of the trials with a value."""
+        return slots(len(self.points)) < self.n
+
+
+class OutcomeShape(NamedTuple):
+    """What the trials of a study have."""
+
+    n_objectives: int = 1
+    n_constraints: int = 0
+    has_costs: bool = False
+
+
+class TrialOutcomes(NamedTuple):
+    """What a program knows of q trials that have ended."""
+
+    responses: Array
+    """f[q, M], values in the objectives, higher is better, NaN for a trial that failed."""
+    constraints: Array | None = None
+    """f[q, K], NaN where unknown; None without constraints."""
+    costs: Array | None = None
+    """f[q], NaN where unknown; None without costs."""
 
 
 def state_capacity(n: int, max_history: int) -> int:
@@ -85,11 +120,30 @@ def state_capacity(n: int, max_history: int) -> int:
     return min(max(capacity_for(n), FIRST_CAPACITY), max_history) if n <= max_history else coarse_capacity_for(n)
 
 
-def empty_state(capacity: int, n_failures: int, n_parts: int, dtype: Any) -> StudyState:
+def empty_state(capacity: int, n_failures: int, n_parts: int, dtype: Any, *, shape: OutcomeShape) -> StudyState:
     """Returns a study without trials, with room for ``capacity`` of them and for failures."""
-    none = jnp.int32(0)
+    none, (_, constraints, costs) = jnp.int32(0), no_outcomes(shape, capacity, dtype)
     points, failures = jnp.zeros((capacity, n_parts), dtype), jnp.zeros((n_failures, n_parts), dtype)
-    return StudyState(points, jnp.zeros(capacity, dtype), none, none, failures, none)
+    objectives = jnp.zeros((capacity, shape.n_objectives), dtype) if shape.n_objectives > 1 else None
+    spent = jnp.zeros((), dtype) if shape.has_costs else None
+    counts = none, none, failures, none
+    return StudyState(points, jnp.zeros(capacity, dtype), *counts, objectives, constraints, None, costs, spent)
+
+
+def no_outcomes(shape: OutcomeShape, n: int, dtype: Any) -> TrialOutcomes:
+    """Returns the outcomes of n trials, all unknown."""
+    return TrialOutcomes(
+        jnp.full((n, shape.n_objectives), jnp.nan, dtype),
+        jnp.full((n, shape.n_constraints), jnp.nan, dtype) if shape.n_constraints else None,
+        jnp.full(n, jnp.nan, dtype) if shape.has_costs else None,
+    )
+
+
+def with_capacity(state: StudyState, capacity: int) -> StudyState:
+    """Returns a study with the first slots of its trials alone."""
+    fields = ("points", "responses", "objectives", "constraints", "errors", "costs")
+    arrays = {name: getattr(state, name) for name in fields}
+    return state._replace(**{name: array[:capacity] for name, array in arrays.items() if array is not None})
 
 
 def add_pending(state: StudyState, point: Array) -> StudyState:
@@ -98,16 +152,55 @@ def add_pending(state: StudyState, point: Array) -> StudyState:
     return state._replace(points=points, n_pending=state.n_pending + 1)
 
 
-def tell_pending(state: StudyState, points: Array, responses: Array) -> StudyState:
-    """Returns the study with the outcomes f[q] of its pending trials f[q, P]; NaN is a failure."""
-    numbers, failed = slots(len(responses)), jnp.isnan(responses)
+def tell_pending(state: StudyState, points: Array, outcomes: TrialOutcomes) -> StudyState:
+    """Returns the study with the outcomes of its q pending trials f[q, P]; a response that is NaN is a failure."""
+    responses, constraints, costs = outcomes
+    numbers, failed = slots(len(responses)), jnp.any(jnp.isnan(responses), axis=1)
     order, count = jnp.argsort(failed, stable=True), jnp.sum(failed, dtype=jnp.int32)
     new, last = state.n + numbers, jnp.argsort(~failed, stable=True)
+
+    def added(array: Array | None, values: Array | None) -> Array | None:
+        return None if array is None or values is None else array.at[new].set(values[order], mode="drop")
+
+    known_responses = jnp.where(failed[:, None], 0.0, responses)
     return state._replace(
-        points=state.points.at[new].set(points[order], mode="drop"),
-        responses=state.responses.at[new].set(jnp.nan_to_num(responses[order]), mode="drop"),
+        points=added(state.points, points),
+        responses=added(state.responses, known_responses[:, 0]),
         n=state.n + len(responses) - count,
         n_pending=jnp.zeros_like(state.n_pending),
         failures=state.failures.at[state.n_failed + numbers].set(points[last], mode="drop"),
         n_failed=state.n_failed + count,
+        objectives=added(state.objectives, known_responses),
+        constraints=added(state.constraints, constraints),
+        costs=added(state.costs, costs),
+        spent=None if costs is None else state.spent + jnp.sum(jnp.nan_to_num(costs)),
+    )
+
+
+def set_failed(state: StudyState, mask: Any) -> StudyState:
+    """Returns the study where trials of a mask bool[C] have failed.
+
+    There must be room for them among the failures.
+    """
+    xp, numbers = namespace(state.points), slots(len(state.points))
+    count, n_trials = xp.sum(mask, dtype=np.int32), state.n + state.n_pending
+    order = xp.argsort(mask | (numbers >= n_trials), stable=True)
+    failed = state.points[xp.argsort(~mask, stable=True)]
+    room = slots(len(state.failures))
+    is_new = (room >= state.n_failed) & (room < state.n_failed + count)
+    added = failed[xp.clip(room - state.n_failed, 0, len(failed) - 1)]
+
+    def kept(array: Any) -> Any:
+        return None if array is None else array[order]
+
+    return state._replace(
+        points=kept(state.points),
+        responses=kept(state.responses),
+        n=state.n - count,
+        failures=xp.where(is_new[:, None], added, state.failures),
+        n_failed=state.n_failed + count,
+        objectives=kept(state.objectives),
+        constraints=kept(state.constraints),
+        errors=kept(state.errors),
+        costs=kept(state.costs),
     )

@@ -83,7 +83,7 @@ def suggest_point(
         points = proposals.points
         if fixed is not None:
             points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
-        points = config.layout.round_to_values(points, xp)
+        points = config.layout.round_to_values(points)
         is_new = (proposals.values > -xp.inf) & ~is_known_point(state, points) & is_allowed(points)
         details = proposals._replace(points=points, values=xp.where(is_new, proposals.values, -xp.inf))
         best = points[xp.argmax(is_new)]

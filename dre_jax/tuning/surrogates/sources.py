@@ -294,6 +294,6 @@ def _past_weights(
         history = make_history(x, responses, min(max(capacity_for(n), 32), _MAX_TRIALS), dtype)
         params = jax.device_put(with_precision(params, dtype))
         counts = spaced_rows(n + 1, _MAX_WEIGHTS)
-        weights = [float(weigh_past(method, params, history, count)) for count in counts]
+        weights = [float(weigh_past(method, params, history, count)) for count in counts.tolist()]
     numbers = np.concatenate([[0], rows + 1])[counts]
     return dict(zip(numbers.tolist(), weights, strict=True))

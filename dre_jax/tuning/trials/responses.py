@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dre_jax.runtime.arrays import namespace
 
@@ -33,7 +32,7 @@ def clip_responses(responses: Any, where: Any = None) -> Any:
         return responses
     xp = namespace(responses)
     finite = xp.isfinite(responses) if where is None else xp.isfinite(responses) & where
-    n, limit = xp.sum(finite), _MAX if responses.dtype == np.float64 else _MAX_SINGLE
+    n, limit = xp.sum(finite), _limit(responses)
     bounded_responses = xp.clip(responses, -limit, limit)
     values = xp.sort(xp.where(finite, bounded_responses, limit))
     middle = 0.5 * (values[xp.maximum(n - 1, 0) // 2] + values[xp.minimum(n // 2, len(values) - 1)])
@@ -74,31 +73,66 @@ def violation_of(trial: Any) -> float:
     return float(sum(value for value in (getattr(trial, "constraints", None) or {}).values() if value > 0))
 
 
-def capped_responses(responses: npt.NDArray[np.float64], feasible: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Returns responses f64[n], higher is better; the best one is that of the best feasible trial.
+def capped_responses(responses: Any, feasible: Any) -> Any:
+    """Returns responses f[n], higher is better; the best one is that of the best feasible trial, bool[n].
 
     The improvement is then one on this trial for every method. Better responses of infeasible trials become the next
     lower number. Without a feasible trial, the responses are unchanged.
     """
-    mask = np.asarray(feasible, bool)
-    if mask.all() or not mask.any():
-        return responses
-    best = responses[mask].max()
-    return np.where(mask, responses, np.minimum(responses, np.nextafter(best, -np.inf)))
+    xp = namespace(responses)
+    best = xp.max(xp.where(feasible, responses, -xp.inf), initial=-xp.inf)
+    capped = xp.where(feasible, responses, xp.minimum(responses, xp.nextafter(best, -xp.inf)))
+    return xp.where(xp.any(feasible), capped, responses)
 
 
-def rank_infeasible_last(
-    responses: npt.NDArray[np.float64], violations: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def rank_infeasible_last(responses: Any, violations: Any, where: Any = None) -> Any:
     """Returns responses with those that violate constraints below all others, the larger the violation the lower.
 
-    Both are f64[n]; violations are sums of violated constraints, 0 where all are satisfied.
+    Both are f[n]; violations are sums of violated constraints, 0 where all are satisfied. ``where`` bool[n] are the
+    trials that count, by default all.
     """
-    feasible = violations <= 0
-    if feasible.all():
-        return responses
-    finite = responses[feasible & np.isfinite(responses)].clip(-_MAX, _MAX)
-    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-    span = max(high - low, 1e-9 * max(abs(low), abs(high))) or 1.0
-    rank = np.unique(violations, return_inverse=True)[1] - int(feasible.any())
-    return np.where(feasible, np.clip(responses, low - span, high + span), low - span * (2.0 + rank / len(responses)))
+    xp = namespace(responses)
+    where = xp.ones(len(responses), bool) if where is None else where
+    feasible, n = where & (violations <= 0), xp.maximum(xp.sum(where, dtype=responses.dtype), 1.0)
+    finite, limit = feasible & xp.isfinite(responses), _limit(responses)
+    bounded = xp.clip(responses, -limit, limit)
+    any_finite = xp.any(finite)
+    low = xp.where(any_finite, xp.min(xp.where(finite, bounded, xp.inf), initial=xp.inf), 0.0)
+    high = xp.where(any_finite, xp.max(xp.where(finite, bounded, -xp.inf), initial=-xp.inf), 0.0)
+    span = xp.maximum(high - low, 1e-9 * xp.maximum(xp.abs(low), xp.abs(high)))
+    span = xp.where(span > 0, span, 1.0)
+    rank = (dense_ranks(violations, where) - xp.any(feasible).astype(np.int32)).astype(responses.dtype)
+    last = low - span * (2.0 + rank / n)
+    ranked = xp.where(feasible, xp.clip(responses, low - span, high + span), last)
+    return xp.where(xp.any(where & ~feasible), ranked, responses)
+
+
+def dense_ranks(values: Any, where: Any) -> Any:
+    """Returns the ranks i32[n] of values f[n] in slots bool[n], 0 the least, equal ones alike.
+
+    Example:
+      >>> dense_ranks(np.array([3.0, 1.0, 3.0, 0.0]), np.array([True, True, True, False]))[:3].tolist()
+      [1, 0, 1]
+    """
+    xp = namespace(values)
+    keys = xp.where(where, values, xp.inf)
+    order = xp.argsort(keys, stable=True)
+    ordered = keys[order]
+    begins = xp.concatenate([xp.zeros(1, bool), ordered[1:] != ordered[:-1]])
+    return xp.cumsum(begins, dtype=np.int32)[xp.argsort(order, stable=True)]
+
+
+def medians(values: Any, where: Any) -> Any:
+    """Returns the medians f[K] of the finite values f[n, K] in slots bool[n]; NaN without any."""
+    xp = namespace(values)
+    finite = where[:, None] & xp.isfinite(values)
+    n = xp.sum(finite, axis=0, dtype=np.int32)
+    ordered = xp.sort(xp.where(finite, values, xp.inf), axis=0)
+    ends = [
+        xp.take_along_axis(ordered, xp.clip(i, 0, len(values) - 1)[None, :], axis=0)[0] for i in ((n - 1) // 2, n // 2)
+    ]
+    return xp.where(n > 0, 0.5 * (ends[0] + ends[1]), xp.nan)
+
+
+def _limit(responses: Any) -> float:
+    return _MAX if responses.dtype == np.float64 else _MAX_SINGLE

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.data.tasks import spaced_rows
 from dre_jax.errors import DataError
 from dre_jax.runtime.arrays import namespace
 
@@ -24,10 +25,8 @@ def spaced_slots(where: Any, most: Any, size: int) -> tuple[Any, Any]:
     """
     xp = namespace(where)
     total = xp.sum(where, dtype=np.int32)
-    n = xp.minimum(total, most)
-    filled = slots(size) < n
-    spacing = (total - 1) / xp.maximum(n - 1, 1)
-    positions = xp.where(filled, xp.round(slots(size).astype(spacing.dtype) * spacing), 0.0).astype(np.int32)
+    filled = slots(size) < xp.minimum(total, most)
+    positions = xp.where(filled, spaced_rows(total, most, size), 0)
     return xp.argsort(~where, stable=True).astype(np.int32)[positions], filled
 
 
@@ -52,6 +51,14 @@ def select_rows(scores: Any, where: Any, room: Any) -> tuple[Any, Any]:
     rows = xp.sort(xp.concatenate([top, xp.where(exist, others, absent)]))[: len(scores)]
     rows = xp.where(n <= room, xp.sort(xp.where(where, numbers, absent)), rows)
     return rows, xp.minimum(n, room)
+
+
+def select_slots(scores: Any, where: Any, room: Any, size: int) -> tuple[Any, Any, Any]:
+    """Returns the slots that `select_rows` selects, in an array i32[size], which of it exist, and their number."""
+    xp = namespace(scores)
+    rows, n = select_rows(scores, where, room)
+    rows = xp.pad(rows, (0, max(size - len(rows), 0)))[:size]
+    return xp.minimum(rows, len(scores) - 1), slots(size) < n, n
 
 
 def select_trials(scores: np.ndarray, room: int) -> np.ndarray:

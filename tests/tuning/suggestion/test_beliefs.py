@@ -77,7 +77,7 @@ def test_a_weight_follows_the_responses():
     """A Bayesian linear regression with an intercept, whose slope has the prior mean and deviation 0.5."""
     table, rng = log_densities(SPACE), np.random.default_rng(3)
     points = np.array([SPACE.point(SPACE.params(point)) for point in rng.random((12, 4))])
-    densities = log_belief(SPACE.layout, table, points, np)
+    densities = log_belief(SPACE.layout, table, points)
 
     def power(points, responses):
         """The power of the densities, of a study with two empty slots."""

@@ -48,7 +48,7 @@ def test_weights_are_those_of_a_reference():
     with jax.enable_x64(True):
         counts = np.int32(20), np.int32(0), failed, np.int32(9)
         state = StudyState(points, -points[:, 0], *counts, constraints=constraints)
-        outcomes = outcomes_of(Engine(SQUARE)._study_config, state, 64)
+        outcomes = outcomes_of(Engine(SQUARE).study_config, state, 64)
         model = fit_feasibility(SQUARE.layout, jax.device_put(outcomes))
         result = np.asarray(jax.jit(type(model).log_weight)(model, jnp.asarray(new)))
     rows = np.asarray(model.x)[: len(points) + len(failed)]
@@ -113,7 +113,7 @@ def test_improvements_are_over_the_best_feasible_trial():
 def test_outcomes_of_a_padded_program_are_those_of_the_host():
     """With pending trials before any is feasible, failures, unknown constraints, and more trials than slots."""
     rng = np.random.default_rng(5)
-    config = Engine(SQUARE)._study_config
+    config = Engine(SQUARE).study_config
     compiled = jax.jit(lambda state: outcomes_of(config, state, 64))
     for n, n_pending, n_failed, violated in ((6, 0, 3, 0.5), (6, 4, 0, 2.0), (0, 0, 5, 0.5), (70, 0, 30, 0.5)):
         points, failures = rng.random((n + n_pending, 2)), rng.random((n_failed, 2))

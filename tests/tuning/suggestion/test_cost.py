@@ -8,8 +8,10 @@ import pytest
 
 from dre_jax import ConfigError, DataError, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.engine import engine as engine_module
-from dre_jax.tuning.engine.cost import learn_cost, learn_past_cost
+from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.past.studies import keep_studies
+from dre_jax.tuning.suggestion.cost import cost_record, fit_cost, learn_past_cost
+from dre_jax.tuning.suggestion.state import StudyState
 from tests.error_messages import raises_line
 from tests.known_methods import NEAREST, TaskMeans
 
@@ -20,12 +22,22 @@ def cost_at(x):
     return np.exp(3.0 * x)
 
 
+def learn_cost(points, costs, left=1.0, past=None):
+    """The model of a study that has spent all but a share of its budget; None if it does not apply."""
+    n, none = np.int32(len(points)), np.int32(0)
+    state = StudyState(points, np.zeros(n), n, none, points[:0], none, costs=costs, spent=np.float64(1.0 - left))
+    record = cost_record(
+        Engine(SPACE, config=EngineConfig(budget=1.0)).study_config, state, len(points), has_past=past is not None
+    )
+    return fit_cost(Engine(SPACE).study_config, jax.device_put(record), past) if record.applies else None
+
+
 @pytest.mark.parametrize("power", [1.0, 0.75])
 def test_a_weight_is_the_inverse_of_the_cost_to_a_power(power):
     points = np.random.default_rng(0).random((40, 2))
     costs = np.append(cost_at(points[1:, 0]), np.nan)
     points = np.roll(points, -1, axis=0)
-    model = learn_cost(SPACE.layout, points, costs, power, 192, np.float32)
+    model = learn_cost(points, costs, power)
     at = np.array([[0.1, 0.5], [0.5, 0.2], [0.9, 0.8]], np.float32)
     weights = np.asarray(model.log_weight(at))
     np.testing.assert_allclose(np.diff(weights), -power * 3.0 * np.diff(at[:, 0]), rtol=0.05, atol=0.02)
@@ -34,13 +46,20 @@ def test_a_weight_is_the_inverse_of_the_cost_to_a_power(power):
 def test_costs_without_information():
     points = np.random.default_rng(0).random((10, 2))
     for costs in (np.full(10, 2.0), np.append([1.0, 2.0], np.full(8, np.nan))):
-        assert learn_cost(SPACE.layout, points, costs, 1.0, 192, np.float32) is None
-    assert learn_cost(SPACE.layout, points, np.arange(1.0, 11.0), 0.0, 192, np.float32) is None, "all is spent"
+        assert learn_cost(points, costs) is None
+    assert learn_cost(points, np.arange(1.0, 11.0), left=0.0) is None, "all is spent"
 
 
 def test_failed_trials_spend_of_the_budget(monkeypatch, tmp_path):
     shares = []
-    monkeypatch.setattr(engine_module, "learn_cost", lambda *arrays: shares.append(arrays[3]))
+    record = engine_module.cost_record
+
+    def spy(*args, **options):
+        result = record(*args, **options)
+        shares.append(None if result is None else result.power)
+        return result
+
+    monkeypatch.setattr(engine_module, "cost_record", spy)
     surrogate = Surrogate(SPACE, "near", NEAREST, None)  # which compiles little
     optimizer = Optimizer(SPACE, surrogate, config=EngineConfig(budget=16.0, failure_model=False))
     optimizer.tell(optimizer.ask(), 1.0, cost=1.0)
@@ -104,7 +123,7 @@ def test_past_studies_teach_relative_costs(sign, n):
     past = keep_studies(past_costs(sign).search_space(), jax.random.key(0))
     model = learn_past_cost(SPACE.layout, past, np.float32)
     points = np.random.default_rng(4).random((n, 2))
-    model = learn_cost(SPACE.layout, points, 7.0 * cost_at(points[:, 0]), 1.0, 192, np.float32, model)
+    model = learn_cost(points, 7.0 * cost_at(points[:, 0]), past=model)
     at = np.array([[0.1, 0.5], [0.5, 0.2], [0.9, 0.8]], np.float32)
     np.testing.assert_allclose(np.diff(np.asarray(model.log_weight(at))), -1.2, atol=0.05)
 

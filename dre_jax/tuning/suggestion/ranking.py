@@ -1,0 +1,67 @@
+"""The responses that order the trials of a study, and the parameters of its method, from several objectives too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dre_jax.runtime.arrays import namespace
+from dre_jax.tuning.objectives.front import boxes_above, has_diverged, order_by_front, unit_reference, unit_values
+from dre_jax.tuning.objectives.hypervolume_method import ObjectiveParams
+from dre_jax.tuning.suggestion.information import feasible_trials
+from dre_jax.tuning.suggestion.record import StudyRecord
+from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, set_failed
+from dre_jax.tuning.trials.responses import capped_responses, dense_ranks, rank_infeasible_last
+from dre_jax.tuning.trials.selection import slots
+
+
+def rank_trials(config: StudyConfig, state: StudyState) -> StudyState:
+    """Returns the study with responses that order its trials; the best one is that of the best feasible trial.
+
+    Several objectives order trials by their place in the front. A trial that has diverged in one of them counts as a
+    failed one, so that the model of failures learns from it: the front cannot use it, however good the others are, and
+    the process of that objective would take the value, among good neighbours, for noise everywhere.
+    """
+    if state.objectives is not None:
+        state = set_failed(state, has_diverged(state.objectives, state.where))
+        where = state.where
+        state = state._replace(responses=order_by_front(unit_values(state.objectives, where), where))
+    if state.constraints is None:
+        return state
+    responses = capped_responses(state.responses, feasible_trials(state))
+    if state.objectives is None:  # past tasks have no front
+        responses = _rank_like_past(config, state, responses, 0)
+    return state._replace(responses=responses)
+
+
+def _rank_like_past(config: StudyConfig, state: StudyState, values: Any, objective: int) -> Any:
+    """Returns values f[C] where infeasible trials are ranked as in the past tasks of an objective."""
+    if state.constraints is None or not config.ranks_infeasible[objective]:
+        return values
+    xp = namespace(values)
+    violations = xp.sum(xp.where(state.constraints > 0, state.constraints, 0.0), axis=1)
+    return rank_infeasible_last(values, violations, state.where)
+
+
+def method_params(config: StudyConfig, state: StudyState, record: StudyRecord, params: Any) -> Any:
+    """Returns the method's parameters for some trials, from what it learned: with the values of several objectives."""
+    if state.objectives is None:
+        return params
+    xp, where = namespace(state.points), state.where
+    scaled, n_slots, n_objectives = unit_values(state.objectives, where), len(record.rows), state.objectives.shape[1]
+    exist = slots(n_slots) < record.n
+    reference = config.reference
+    if reference is not None:
+        reference = unit_reference(state.objectives, xp.asarray(reference, scaled.dtype), where)
+
+    def of_trials(values: Any, i: int) -> Any:
+        return _rank_like_past(config, state, values[:, i], i)[record.rows]
+
+    responses = [xp.where(exist, of_trials(scaled, i), 0.0) for i in range(n_objectives)]
+    levels = [xp.where(exist, dense_ranks(-of_trials(state.objectives, i), exist), 0) for i in range(n_objectives)]
+    return ObjectiveParams(
+        params or (None,) * n_objectives,
+        xp.stack(responses),
+        xp.stack(levels),
+        exist,
+        boxes_above(scaled, state.responses, feasible_trials(state), where, n_slots, reference),
+    )
