@@ -106,7 +106,6 @@ def next_point(
         min(capacity, config.max_history),
         propose=propose,
         filling_points=filling_points,
-        is_allowed=config.layout.is_allowed,
         is_start=number < jnp.maximum(design.n_initial, config.n_start),
     )
     point = suggestion.point

@@ -162,7 +162,7 @@ class Engine:
                 self._record_capacity(state),
                 propose=lambda record: self._propose(state, record, design),
                 filling_points=design.filling_points,
-                is_allowed=self._is_allowed,
+                is_exact=self._is_exact if len(self.space.rules) > 1 else None,
                 fixed=fixed_coordinates,
             )
         return self._decode(suggestion, has_further)
@@ -227,15 +227,12 @@ class Engine:
         improvement: Any = None if proposals.improvement is None or not spread else spread * proposals.improvement
         return proposals._replace(points=proposals.points.astype(np.float64), improvement=improvement)
 
-    def _is_allowed(self, points: np.ndarray) -> np.ndarray:
-        """Returns which points f[n, P] the rules allow, bool[n]; so they do for the configurations there.
+    def _is_exact(self, point: np.ndarray) -> bool:
+        """Returns whether the rules allow the configuration at a point f[P].
 
         `Space.params` meets one rule after the other to the last digit, so that another rule may be broken.
         """
-        space, mask = self.space, self.space.layout.is_allowed(points)
-        if len(space.rules) > 1:
-            mask[mask] = [space.allows(space.params(point)) for point in points[mask]]
-        return mask
+        return self.space.allows(self.space.params(point))
 
     def _decode(self, suggestion: PointSuggestion, has_further: bool) -> Suggestion:
         """Returns the configuration at the point that was chosen, and what the method says of it."""
@@ -247,7 +244,7 @@ class Engine:
             past_weight = _number(proposals.past_weight)
             is_drawn = self.config.pending_strategy == "draw"  # the values are those of a model drawn for one trial
             if has_further and not suggestion.fills_space and not is_drawn:
-                further = tuple(map(self.space.params, proposals.points[is_new][1:]))
+                further = tuple(filter(self.space.allows, map(self.space.params, proposals.points[is_new][1:])))
         if (information.is_plateau and information.is_long) or not suggestion.is_new:
             improvement = 0.0
         return Suggestion(self.space.params(suggestion.point), improvement, past_weight, further)

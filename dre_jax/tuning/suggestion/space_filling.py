@@ -17,6 +17,8 @@ SEQUENCE = 256
 """Points of a Sobol sequence that fills the space."""
 _IDENTICAL = 1e-9
 """Maximum distance of the numbers of a configuration, in every coordinate."""
+_FORBIDDEN = 3
+"""What is added to the ranks of points that the rules forbid."""
 _MAX_ENUMERATION = 4096
 """Number of configurations of a space up to which all are listed."""
 
@@ -25,7 +27,7 @@ def space_filling_point(
     config: StudyConfig,
     state: StudyState,
     points: Any,
-    is_allowed: Callable[[Any], Any],
+    is_exact: Callable[[Any], bool] | None,
     fixed: Any | None,
     *,
     avoids_failures: Any,
@@ -33,8 +35,8 @@ def space_filling_point(
     """Returns the first new one of points f[N, P], or any new point of a small space, and whether it is new.
 
     With ``avoids_failures``, points whose nearest trial failed come last. If all have been evaluated, the point is
-    one that is not pending. ``fixed`` f[P] are coordinates that all points have, NaN for the others, and
-    ``is_allowed`` returns which points the rules allow.
+    one that is not pending. ``fixed`` f[P] are coordinates that all points have, NaN for the others; for ``is_exact``
+    see `first_allowed`.
     """
     xp, feasible, numbers = namespace(state.points), feasible_trials(state), slots(len(state.points))
     has_failed = slots(len(state.failures)) < state.n_failed
@@ -54,9 +56,25 @@ def space_filling_point(
     # The first of all that are new, else of those that are not pending, else of all.
     is_pending = _is_near(points, state.points, (numbers >= state.n) & (numbers < state.n + state.n_pending))
     is_known = is_known_point(state, points)
-    rank = xp.where(is_known, xp.where(is_pending, 2, 1), 0) + xp.where(is_allowed(points), 0, 3)
-    first = xp.argmin(rank)
+    rank = xp.where(is_known, xp.where(is_pending, 2, 1), 0)
+    first, _ = first_allowed(config, rank, points, is_exact)
     return points[first], ~is_known[first]
+
+
+def first_allowed(
+    config: StudyConfig, rank: Any, points: Any, is_exact: Callable[[Any], bool] | None
+) -> tuple[Any, Any]:
+    """Returns the first point f[N, P] of the least rank among those that the rules allow, and which these are, bool[N].
+
+    ``is_exact`` returns whether the rules allow the configuration at a point, too. A configuration takes a tenth of a
+    millisecond, so only the first one is made, and others where that one is refused. None inside of programs.
+    """
+    xp, is_allowed = namespace(points), config.layout.is_allowed(points)
+    while True:
+        first = xp.argmin(xp.where(is_allowed, rank, rank + _FORBIDDEN))
+        if is_exact is None or not is_allowed[first] or is_exact(points[first]):
+            return first, is_allowed
+        is_allowed[first] = False
 
 
 def is_known_point(state: StudyState, points: Any) -> Any:

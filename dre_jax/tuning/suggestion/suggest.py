@@ -16,7 +16,7 @@ from dre_jax.runtime.arrays import branch, namespace
 from dre_jax.suggest.proposals import Proposals
 from dre_jax.tuning.suggestion.information import Information, information_of
 from dre_jax.tuning.suggestion.record import StudyRecord, study_record
-from dre_jax.tuning.suggestion.space_filling import is_known_point, space_filling_point
+from dre_jax.tuning.suggestion.space_filling import first_allowed, is_known_point, space_filling_point
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 
 
@@ -54,7 +54,7 @@ def suggest_point(
     *,
     propose: Callable[[StudyRecord], Proposals],
     filling_points: Callable[[], Any],
-    is_allowed: Callable[[Any], Any],
+    is_exact: Callable[[Any], bool] | None = None,
     fixed: Any | None = None,
     is_start: Any = False,
 ) -> PointSuggestion:
@@ -67,7 +67,7 @@ def suggest_point(
       capacity: slots of the trials that the method gets.
       propose: returns the proposals of the method for such trials, with the precision of NumPy on the host.
       filling_points: returns points f[N, P] that fill the space, the trial's first.
-      is_allowed: returns which points f[N, P] the rules of the space allow, bool[N].
+      is_exact: returns whether the rules allow the configuration at a point; see `first_allowed`.
       fixed: f[P], coordinates that are not searched, NaN for the others.
       is_start: bool, whether the trial precedes those of the method.
     """
@@ -84,10 +84,11 @@ def suggest_point(
         if fixed is not None:
             points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
         points = config.layout.round_to_values(points)
-        is_new = (proposals.values > -xp.inf) & ~is_known_point(state, points) & is_allowed(points)
+        is_new = (proposals.values > -xp.inf) & ~is_known_point(state, points)
+        best, is_allowed = first_allowed(config, xp.where(is_new, 0, 1), points, is_exact)
+        is_new = is_new & is_allowed
         details = proposals._replace(points=points, values=xp.where(is_new, proposals.values, -xp.inf))
-        best = points[xp.argmax(is_new)]
-        return _Choice(best, xp.any(is_new), proposals.is_undefined, details if config.reports else None)
+        return _Choice(points[best], is_new[best], proposals.is_undefined, details if config.reports else None)
 
     def ask_nothing() -> _Choice:
         return _Choice(state.points[0], xp.zeros((), bool), xp.zeros((), bool), None)
@@ -97,7 +98,7 @@ def suggest_point(
     def fill() -> tuple[Any, Any]:
         avoids_failures = fills & ~xp.asarray(is_start)
         points = filling_points()
-        return space_filling_point(config, state, points, is_allowed, fixed, avoids_failures=avoids_failures)
+        return space_filling_point(config, state, points, is_exact, fixed, avoids_failures=avoids_failures)
 
     point, is_new = branch(choice.is_new & ~fills, lambda: (choice.point, choice.is_new), fill)
     return PointSuggestion(point, is_new, fills, choice.is_undefined, information, choice.proposals)
