@@ -48,8 +48,9 @@ class FunctionSearches(NamedTuple):
     """f64[A, B, T, P], of the unit cube; `Space.params` has the configuration of a point."""
     values: np.ndarray
     """f64[A, B, T], NaN where a trial failed; of several objectives f64[A, B, T, M]."""
-    best: np.ndarray | None
-    """f64[A, B, T]: the best value of the feasible trials so far; NaN before the first. None for several objectives."""
+    best: np.ndarray
+    """f64[A, B, T]: the best value of the feasible trials so far, NaN before the first; of each of several objectives,
+    f64[A, B, T, M]."""
     front: np.ndarray | None = None
     """bool[A, B, T]: the Pareto-optimal trials of several objectives; None for one."""
     hypervolume: np.ndarray | None = None
@@ -204,20 +205,22 @@ def _summarise(
 ) -> FunctionSearches:
     """Returns the results of searches, whose arrays have tasks and seeds in front, with the best trials."""
     points, values, constraints, costs = searches
-    feasible = np.ones(points.shape[:3], bool) if constraints is None else np.all(constraints <= 0.0, axis=-1)
     by_name = {} if constraints is None else {name: constraints[..., i] for i, name in enumerate(names)}
+    columns = values.reshape(*points.shape[:3], len(objectives))
+    counts = ~np.isnan(columns).any(axis=-1)
+    if constraints is not None:
+        counts &= np.all(constraints <= 0.0, axis=-1)
+    columns = np.where(counts[..., None], columns, np.nan)
+    best = np.stack([best_so_far(columns[..., i], direction) for i, (_, direction) in enumerate(objectives)], axis=-1)
     if len(objectives) == 1:
-        best = best_so_far(np.where(feasible, values, np.nan), objectives[0].direction)
-        return FunctionSearches(points, values, best, constraints=by_name, costs=costs)
-    responses = np.array([objective.sign for objective in objectives]) * values
-    counts = feasible & ~np.isnan(values).any(axis=-1)
+        return FunctionSearches(points, values, best[..., 0], constraints=by_name, costs=costs)
+    responses = np.array([objective.sign for objective in objectives]) * columns
     front, volumes = np.zeros(counts.shape, bool), None if reference is None else np.zeros(counts.shape[:2])
     for i in np.ndindex(counts.shape[:2]):
-        is_dominated = (dominates(responses[i]) & counts[i][:, None]).any(axis=0)
-        front[i] = counts[i] & ~is_dominated
+        front[i] = counts[i] & ~dominates(responses[i]).any(axis=0)
         if volumes is not None:
             volumes[i] = hypervolume(responses[i][front[i]], np.array(reference))
-    return FunctionSearches(points, values, None, front, volumes, by_name, costs)
+    return FunctionSearches(points, values, best, front, volumes, by_name, costs)
 
 
 def best_so_far(values: np.ndarray, direction: str) -> np.ndarray:

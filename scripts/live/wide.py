@@ -59,7 +59,7 @@ class WideFamily:
     def draw(self, random: np.random.Generator) -> Task:
         """A task."""
         n, n_numbers = self.n_columns, self.n_floats + self.n_ints
-        snap_points = partial(canonicalize, self.space.layout, xp=np)
+        snap_points = partial(canonicalize, self.space.layout)
         shared = np.random.default_rng(zlib.crc32(self.name.encode())) if self.alike else random
         order = shared.permutation(n)[: self.active]
         weights = np.zeros(n)

@@ -54,7 +54,7 @@ DIRECTIONS = {"near": "minimize", "far": "maximize"}
 def trade_off(params):
     """What `Optimizer.tell` takes: two objectives, one of which fails or diverges in places, a constraint, a cost."""
     near, far = (params["x"] - 0.2) ** 2 + 0.1 * np.log(params["y"]), -((params["x"] - 1.0) ** 2) - np.log(params["y"])
-    far = np.nan if params["x"] > 0.8 else -np.inf if params["y"] > 40.0 else far
+    far = np.nan if params["x"] > 0.8 else -np.inf if 10.0 < params["y"] < 16.0 else far
     return {"near": near, "far": far}, {"memory": 0.4 - params["x"]}, float(np.exp(2.0 * params["x"]))
 
 

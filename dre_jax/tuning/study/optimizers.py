@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -26,18 +26,17 @@ from dre_jax.space.space import Params, Space
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import precision_of, supports_double, with_precision
 from dre_jax.summaries import summary
-from dre_jax.tuning.compiled.designs import StudyDesigns, history_capacity, program_config, program_engine, stack
+from dre_jax.tuning.compiled.designs import StudyDesigns, program_config, program_engine, stack
 from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
-from dre_jax.tuning.compiled.study import SharedArrays, StudyDesign
+from dre_jax.tuning.compiled.study import SharedArrays
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
-from dre_jax.tuning.engine.study_arrays import n_failed, study_state, total_cost
 from dre_jax.tuning.objectives.criterion import Surrogates
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD, method_without_past
+from dre_jax.tuning.study.managed_study import ManagedStudy, SuggestionProgram
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.study.study_record import StudyRecord
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.suggestion.state import StudyState
-from dre_jax.tuning.trials.encoding import EncodedTrials
 from dre_jax.tuning.trials.objectives import (
     best_trials,
     direction_arguments,
@@ -55,44 +54,6 @@ class StudyTrial(NamedTuple):
     number: int
     """Number of the trial in its study."""
     params: Params
-
-
-@dataclass
-class _Study:
-    seed: int
-    design: StudyDesign
-    """With the block of the sequence that the next trial is in."""
-    record: StudyRecord
-    block: int = 0
-    points: list[np.ndarray] = field(default_factory=list)
-    """Points of all trials."""
-
-    @property
-    def number(self) -> int:
-        """Number of the next trial."""
-        return len(self.points)
-
-    def encoded_trials(self) -> EncodedTrials:
-        """Returns the trials with their points."""
-        trials = self.record.trials
-
-        def points(state: str) -> np.ndarray:
-            rows = [point for trial, point in zip(trials, self.points, strict=True) if trial.state == state]
-            return np.reshape(rows, (-1, len(self.record.space)))
-
-        completed = [trial for trial in trials if trial.state == "complete"]
-        return EncodedTrials(
-            completed, points("complete"), points("running"), points("failed"), frozenset(), frozenset()
-        )
-
-
-class _Program(NamedTuple):
-    """What the program of a suggestion depends on."""
-
-    capacity: int
-    has_failures: bool
-    n_constraints: int
-    has_costs: bool
 
 
 class Optimizers:
@@ -157,7 +118,7 @@ class Optimizers:
         self.space, self.objectives = self._engine.space, self._engine.objectives
         self._config = program_config(self._engine)
         self._mesh = mesh_of(execution)
-        self._studies: dict[int, _Study] = {}
+        self._studies: dict[int, ManagedStudy] = {}
         self._names = itertools.count()
         for seed in range(n):
             self.begin(seed)
@@ -188,7 +149,7 @@ class Optimizers:
         name = next(self._names)
         with precision_of(self._config.method):
             designs = jax.device_get(self._designs.studies([seed], range(1)))
-        self._studies[name] = _Study(seed, _first(designs), StudyRecord(self._engine, None))
+        self._studies[name] = ManagedStudy(seed, _first(designs), StudyRecord(self._engine, None))
         return name
 
     @cached_property
@@ -285,9 +246,9 @@ class Optimizers:
             raise ConfigError(f"ask needs a list of studies, but got {studies!r}: ask([{studies!r}]) asks one study")
         names = self.studies if studies is None else list(dict.fromkeys(studies))
         states: dict[int, StudyState] = {}
-        groups: dict[_Program, list[int]] = {}
+        groups: dict[SuggestionProgram, list[int]] = {}
         for name in names:
-            program, states[name] = self._encode(self._study(name))
+            program, states[name] = self._study(name).encode()
             groups.setdefault(program, []).append(name)
         points: dict[int, np.ndarray] = {}
         with suggestion_runtime:
@@ -324,10 +285,12 @@ class Optimizers:
             and as `Optimizer.tell`. All trials then stay as they are.
         """
         n = len(trials)
-        for one, items in (("value or None", values), ("mapping of constraints", constraints), ("cost", costs)):
-            if not (items is None and one != "value or None") and (not isinstance(items, Iterable) or n != len(items)):
-                raise DataError(f"each trial needs a {one}, but got {n} trials and {show(items)}")
-        outcomes = zip(trials, values, constraints or [{}] * n, costs or [None] * n, strict=True)
+        constraints = [{}] * n if constraints is None else constraints
+        costs = [None] * n if costs is None else costs
+        for entry, entries in (("value or None", values), ("mapping of constraints", constraints), ("cost", costs)):
+            if not isinstance(entries, Iterable) or len(entries) != n:
+                raise DataError(f"each trial needs a {entry}, but got {n} trials and {show(entries)}")
+        outcomes = zip(trials, values, constraints, costs, strict=True)
         ended = [outcome for outcome in outcomes if outcome[1] is not None and outcome[0].study in self._studies]
         for trial, value, constraint, cost in ended:
             record = self._studies[trial.study].record
@@ -340,23 +303,13 @@ class Optimizers:
         for trial, value, constraint, cost in ended:
             self._studies[trial.study].record.tell(trial.number, value, constraints=constraint, cost=cost)
 
-    def _encode(self, study: _Study) -> tuple[_Program, StudyState]:
-        """Returns the program that suggests for a study, and its trials as arrays."""
-        encoded, capacity = study.encoded_trials(), history_capacity(study.number)
-        spent = total_cost(study.record.trials)
-        state = study_state(encoded, self.objectives, capacity, capacity, spent=spent)
-        n_constraints = 0 if state.constraints is None else state.constraints.shape[1]
-        # A program with the model of failures takes twice as long to compile.
-        has_failures = n_failed(encoded, self.objectives) > 0
-        return _Program(capacity, has_failures, n_constraints, state.costs is not None), state
-
-    def _study(self, name: int) -> _Study:
+    def _study(self, name: int) -> ManagedStudy:
         try:
             return self._studies[name]
         except KeyError:
             raise DataError(f"there must be a study {name!r}, but there are {len(self._studies)} others") from None
 
-    def _continue_sequence(self, study: _Study) -> None:
+    def _continue_sequence(self, study: ManagedStudy) -> None:
         """Gives a study the block of the sequence that its next trial is in."""
         block = study.number // SEQUENCE
         if block != study.block:
@@ -368,7 +321,7 @@ class Optimizers:
         states: Mapping[int, StudyState],
         names: Sequence[int],
         size: int,
-        programs: Sequence[_Program],
+        programs: Sequence[SuggestionProgram],
         count: int,
     ) -> dict[int, np.ndarray]:
         """Returns the next points of studies with arrays of trials by a program, for `run_blocks`."""
