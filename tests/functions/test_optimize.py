@@ -279,19 +279,20 @@ def programs_compiled():
 @pytest.mark.slow
 def test_constraints_and_costs_of_a_single_objective(tmp_path):
     path = tmp_path / "searches.jsonl"
-    searches = random_searches(constrained, n_trials=8, path=path)
+    options = {"n_trials": 8, "path": path, "failure_model": False}
+    searches = random_searches(constrained, **options)
     x, y = np.moveaxis(searches.points, -1, 0)
     np.testing.assert_allclose(searches.constraints["memory"], x - 0.5, atol=1e-6)
     np.testing.assert_array_equal(searches.costs, np.where(x < 0.1, np.nan, 3.0))
     feasible = np.where((x <= 0.5) & (y <= 0.9), searches.values, np.nan)
     np.testing.assert_array_equal(searches.best, np.fmin.accumulate(feasible, axis=-1))
-    optimizer = Optimizer(SQUARE, seed=SEEDS[0], config=EngineConfig(method="random"))
+    optimizer = Optimizer(SQUARE, seed=SEEDS[0], config=EngineConfig(method="random", failure_model=False))
     for point in searches.points[0, 0]:
         trial = optimizer.ask()
         np.testing.assert_allclose([trial["x0"], trial["x1"]], point, rtol=0.0, atol=1e-6)
         value, outcome = numbers_of(constrained, CENTRES[0], trial)
         optimizer.tell(trial, value, **outcome)
-    again = random_searches(constrained, n_trials=8, path=path)
+    again = random_searches(constrained, **options)
     for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(searches), strict=True):
         np.testing.assert_array_equal(one, other)
 

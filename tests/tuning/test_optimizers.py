@@ -85,6 +85,7 @@ def test_objectives_constraints_and_costs_are_those_of_an_optimizer():
         studies.best(0)
 
 
+@pytest.mark.slow
 def test_the_best_trial_is_feasible():
     studies = random_studies(2)
     for excess in (1.0, -1.0, 1.0):
