@@ -1,7 +1,7 @@
 """What every method promises; see `dre_jax.search.method`. Each check is a function of a method and what it learned."""
 
 import dataclasses
-from functools import partial
+from functools import partial, wraps
 from typing import Any, cast
 
 import jax
@@ -211,6 +211,7 @@ def check_runs(method: Method, params: Any, n_columns: int = 2) -> None:
         _require(len(set(rows)) == len(rows), method, f"a run must pick no row twice, but picks {rows}")
 
 
+@wraps(value)  # of one name with `value`, so that JAX's cache of compiled programs needs to keep one of the two
 def _traced_value(method: Method, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
     _traces.append(method)
     return value(method, params, history, candidates, key)

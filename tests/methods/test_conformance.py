@@ -33,13 +33,13 @@ def padded():
     return table(COLUMNS, N_SLOTS)
 
 
-def by_tier(name):
-    """The recommended method as users compile, "dre" in the quick tier, others thoroughly."""
-    marks = [*[pytest.mark.thorough] * (name != "dre"), *[pytest.mark.defaults] * (name == "hedged-prior")]
-    return pytest.param(name, marks=marks)
+def by_tier(names, quick, marks=()):
+    """Parameters of a test: one method in the quick tier, the others thoroughly."""
+    marks_by_name = {name: [*[pytest.mark.thorough] * (name != quick), *dict(marks).get(name, [])] for name in names}
+    return [pytest.param(name, marks=marks) for name, marks in marks_by_name.items()]
 
 
-@pytest.mark.parametrize("name", [by_tier(name) for name in COMPILED])
+@pytest.mark.parametrize("name", by_tier(COMPILED, "dre", {"hedged-prior": [pytest.mark.defaults]}))
 def test_the_scanned_run_is_the_plain_loop_of_a_padded_table(name, fitted):
     testing.check_runs(*fitted(name))
 
@@ -48,35 +48,31 @@ AS_USERS_COMPILE = {name: (pytest.mark.defaults,) for name in GOLDEN if name != 
 
 
 @pytest.mark.parametrize("name", by_class(COMPILED, AS_USERS_COMPILE))
-class TestCompiled:
-    """The checks that share a program, and those that compile more."""
+def test_all_that_one_program_can_show(name, fitted):
+    """What a method can do, what changes no value and no order, and hard histories."""
+    method, params = fitted(name)
+    assert (params is not None) == METHODS[name].transfer
+    testing.check_capabilities(METHODS[name].default)
+    testing.check_empty_slots(method, params)
+    if name not in DRAWING:
+        testing.check_candidates_in_any_order(method, params)
+    testing.check_compiled_once(method, params)
+    testing.check_degenerate_histories(method, params)
+    # HPO-B scales responses with the whole table; a quarter of it is exact in floating point.
+    history, candidates = usual_case(COLUMNS)
+    quarter = history._replace(response=0.25 * history.response)
+    orders = [
+        np.argsort(np.asarray(jitted_value(method, params, one, candidates, jax.random.key(5)))[candidates.where])
+        for one in (history, quarter)
+    ]
+    np.testing.assert_array_equal(*orders)
 
-    def test_capabilities_and_what_changes_no_value(self, name, fitted):
-        assert (fitted(name)[1] is not None) == METHODS[name].transfer
-        testing.check_capabilities(METHODS[name].default)
-        testing.check_empty_slots(*fitted(name))
-        if name not in DRAWING:
-            testing.check_candidates_in_any_order(*fitted(name))
-        testing.check_compiled_once(*fitted(name))
 
-    def test_the_scale_of_the_table_changes_no_order(self, name, fitted):
-        """HPO-B scales responses with the whole table; a quarter of it is exact in floating point."""
-        (method, params), (history, candidates) = fitted(name), usual_case(COLUMNS)
-        quarter = history._replace(response=0.25 * history.response)
-        orders = [
-            np.argsort(np.asarray(jitted_value(method, params, one, candidates, jax.random.key(5)))[candidates.where])
-            for one in (history, quarter)
-        ]
-        np.testing.assert_array_equal(*orders)
-
-    @pytest.mark.slow
-    def test_hard_histories_give_values_that_can_be_compared(self, name, fitted):
-        testing.check_degenerate_histories(*fitted(name))
-
-    @pytest.mark.thorough
-    def test_values_side_by_side_and_traced_again(self, name, fitted):
-        testing.check_keys(*fitted(name))
-        testing.check_vmap(*fitted(name))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", by_tier(COMPILED, "hedged-prior"))
+def test_values_side_by_side_and_traced_again(name, fitted):
+    testing.check_keys(*fitted(name))
+    testing.check_vmap(*fitted(name))
 
 
 @pytest.mark.defaults
