@@ -13,6 +13,7 @@ import typer
 from dre_jax.cli import app
 from dre_jax.tuning import Surrogate
 from dre_jax.tuning.sklearn import DRESearchCV
+from tests.known_methods import SIMPLE
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -36,7 +37,7 @@ def run(page):
     return names
 
 
-SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (8,), "prior.members": 1, "common.rows": 0}
+SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (8,), "prior.members": 1} | SIMPLE
 
 
 def test_the_readme_tunes_a_model(monkeypatch, capsys):

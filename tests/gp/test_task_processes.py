@@ -68,8 +68,9 @@ def test_padded_columns_change_nothing():
     wide = conditioned(config, HYPERPRIORS.pad_columns(5), padded, FREEDOM)
     np.testing.assert_allclose(wide.log_weight, narrow.log_weight, atol=0.02)  # rounding, with little noise
     new = jnp.asarray(np.random.default_rng(0).random((7, 2)), jnp.float32)
+    predict = jax.jit(jax.vmap(lambda one, trials, rows: one.predict(trials, rows, jnp.zeros(7)), (0, None, None)))
     moments = [
-        jax.vmap(lambda one, rows=rows, trials=trials: one.predict(trials, rows, jnp.zeros(7)))(result.posterior)
+        predict(result.posterior, trials, rows)
         for result, rows, trials in (
             (narrow, new, trials_of(x, trend, y)),
             (wide, jnp.pad(new, ((0, 0), (0, 3))), padded),

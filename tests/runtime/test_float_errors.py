@@ -40,16 +40,13 @@ def tiny_values():
     return points(searched(lambda i, params: (1e-310 * loss(params), {})))
 
 
-def standard_errors():
-    return points(searched(lambda i, params: (loss(params), {"stderr": [0.0, 1e-300, 1e300, 0.1][i % 4]})))
+def standard_errors_costs_and_constraints():
+    def value(i, params):
+        constraints = {"c": 1e200 * (params["x"] - 0.5)}
+        stderr, cost = [0.0, 1e-300, 1e300, 0.1][i % 4], [1e-300, 1e300, 1.0, 5.0][i % 4]
+        return loss(params), {"stderr": stderr, "cost": cost, "constraints": constraints}
 
-
-def costs():
-    return points(searched(lambda i, params: (loss(params), {"cost": [1e-300, 1e300, 1.0, 5.0][i % 4]})))
-
-
-def constraints():
-    return points(searched(lambda i, params: (loss(params), {"constraints": {"c": 1e200 * (params["x"] - 0.5)}})))
+    return points(searched(value))
 
 
 def several_objectives():
@@ -77,7 +74,7 @@ def learning_curves():
 
 
 def many_studies():
-    optimizers = Optimizers(SPACE, 2, method="gp")
+    optimizers = Optimizers(SPACE, 2, method="random")  # a method computes inside of the program
     for i in range(6):
         trials = optimizers.ask()
         optimizers.tell(trials, [EXTREMES[i] if abs(EXTREMES[i]) < 1e30 else 1e30, 1.0 + i])
@@ -89,7 +86,7 @@ def tiny_bowl(centre, x):
 
 
 def functions():
-    searches = optimize_functions(tiny_bowl, np.array([0.2]), 2, n_trials=6, method="gp")
+    searches = optimize_functions(tiny_bowl, np.array([0.2]), 2, n_trials=6, method="random")
     return [searches.points, searches.values]
 
 
@@ -107,9 +104,7 @@ def surrogate():
 CASES = [
     extreme_values,
     tiny_values,
-    standard_errors,
-    costs,
-    constraints,
+    standard_errors_costs_and_constraints,
     several_objectives,
     predictions,
     learning_curves,

@@ -9,7 +9,7 @@ import pytest
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.json_format import from_json, to_json
 from dre_jax.space.projection import move
-from dre_jax.tuning import Allowed, Categorical, Float, Int, Optimizer, Space, Surrogate, to_configspace
+from dre_jax.tuning import Allowed, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate, to_configspace
 from tests.error_messages import error_table
 from tests.known_methods import NEAREST
 
@@ -48,7 +48,7 @@ def test_each_configuration_comes_once(surrogate, tmp_path):
 
 @pytest.mark.slow
 def test_a_search_combines_the_list_with_other_hyperparameters():
-    optimizer = Optimizer(WITH_RATE, seed=0)
+    optimizer = Optimizer(WITH_RATE, seed=0, config=EngineConfig(method="gp"))
     optimizer.optimize(lambda p: (p["rate"] - 0.3) ** 2 + abs(p["memory"] - 4) + abs(p.params.get("disks", 0) - 4), 14)
     assert all({k: v for k, v in t.params.items() if k != "rate"} in STOCK for t in optimizer.trials)
     assert (optimizer.best["memory"], optimizer.best["disks"]) == (4.0, 5)

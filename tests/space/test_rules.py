@@ -10,7 +10,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.space.json_format import from_json, to_json
 from dre_jax.space.projection import move
 from dre_jax.space.sobol import sobol_points
-from dre_jax.tuning import Categorical, Float, Forbidden, Int, Interval, Less, Optimizer, Space, Surrogate
+from dre_jax.tuning import Categorical, EngineConfig, Float, Forbidden, Int, Interval, Less, Optimizer, Space, Surrogate
 from tests.error_messages import error_table
 from tests.known_methods import NEAREST
 
@@ -58,7 +58,7 @@ def test_points_are_allowed_as_their_configurations_are():
 @pytest.mark.slow
 def test_a_search_obeys_its_rules():
     """The optimum without rules is forbidden: l1, four layers, and numbers in the wrong order."""
-    optimizer = Optimizer(SPACE, direction="minimize", seed=0)
+    optimizer = Optimizer(SPACE, direction="minimize", seed=0, config=EngineConfig(method="gp"))
     optimizer.optimize(lambda p: (p["penalty"] == "l2") + 4 - p["layers"] + (p["low"] - p["high"] + 1.0) ** 2, 16)
     assert all(is_allowed(trial.params) for trial in optimizer.trials)
     assert (optimizer.best.params["solver"], optimizer.best.params["layers"]) == ("saga", 3)

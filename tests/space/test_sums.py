@@ -10,7 +10,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.json_format import from_json, to_json
 from dre_jax.space.projection import allowed_points, move
 from dre_jax.space.sobol import sobol_points
-from dre_jax.tuning import Bool, Float, Int, Less, Optimizer, Space, Sum, to_configspace
+from dre_jax.tuning import Bool, EngineConfig, Float, Int, Less, Optimizer, Space, Sum, to_configspace
 from tests.error_messages import error_table
 
 WHOLE = Space(
@@ -82,7 +82,7 @@ def test_a_compiled_program_moves_points_alike(space):
 @pytest.mark.slow
 def test_a_search_stays_on_its_rules_and_finds_the_best():
     """The optimum without rules is far outside; with them it is on a boundary, a = b = 0.4 with c = 0.2."""
-    optimizer = Optimizer(MIXTURE, seed=0)
+    optimizer = Optimizer(MIXTURE, seed=0, config=EngineConfig(method="gp"))
     optimizer.enqueue({"a": 0.2, "b": 0.5})
     optimizer.optimize(lambda p: (p["a"] - 0.9) ** 2 + (p.params.get("c", 0.5) - 0.2) ** 2, 20)
     assert (optimizer.trials[0]["a"], optimizer.trials[0]["b"]) == (0.2, 0.5)

@@ -26,7 +26,7 @@ def losses(number, x, y):
 
 def by_optimizer(seed):
     optimizer = Optimizer(SQUARE, directions={"a": "minimize", "b": "minimize"}, seed=seed)
-    optimizer.optimize(lambda trial: losses(trial.number, trial["x"], trial["y"]), 30)
+    optimizer.optimize(lambda trial: losses(trial.number, trial["x"], trial["y"]), 20)
     assert all(trial.state == "complete" for trial in optimizer.trials)
     return [trial["y"] for trial in optimizer.trials]
 
@@ -37,7 +37,7 @@ def by_sampler(seed):
     def objective(trial):
         return losses(trial.number, trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("y", 0.0, 1.0))
 
-    study.optimize(objective, 30)
+    study.optimize(objective, 20)
     return [trial.params["y"] for trial in study.trials]
 
 
@@ -45,8 +45,8 @@ def by_sampler(seed):
 @pytest.mark.usefixtures("quiet_optuna")
 @pytest.mark.parametrize("search", [by_optimizer, by_sampler])
 def test_diverged_trials_are_not_modelled(search):
-    """Of the second half, a random search has a mean y of 0.5, and this one 0.00 without diverged trials."""
-    assert np.mean(search(0)[15:]) < 0.1
+    """Of the last trials, a random search has a mean y of 0.5, and this one 0.00 without diverged trials."""
+    assert np.mean(search(0)[13:]) < 0.1
 
 
 def test_values_have_diverged_far_below_the_others_or_at_infinity():

@@ -20,6 +20,7 @@ def points(trials):
     return np.array([[trial.params["x"], np.log10(trial.params["y"]) / 2.0] for trial in trials])
 
 
+@pytest.mark.slow
 def test_studies_begin_and_end_at_any_time_and_values_may_be_late():
     """Three studies of which one is asked late, one waits for a value, and one ends."""
     studies = Optimizers(SQUARE, 2)
@@ -120,8 +121,14 @@ def test_studies_of_ruled_spaces_are_those_of_an_optimizer(n):
     assert len({tuple(trial.params.values()) for trial in studies.trials(0)}) == n
 
 
+def gp_studies(n):
+    """Each test that compiles them with a model of failures shares these programs."""
+    return Optimizers(SQUARE, n, method="gp", direction="maximize", pending_strategy="max")
+
+
+@pytest.mark.slow
 def test_failures_are_not_repeated_nearby():
-    studies = random_studies()
+    studies = gp_studies(1)
     for _ in range(12):
         trials = studies.ask()
         studies.tell(trials, [float("nan")] * len(trials))
@@ -131,9 +138,10 @@ def test_failures_are_not_repeated_nearby():
     assert np.abs(failed - SQUARE.point(last.params)).max(axis=1).min() > 0.02
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_as_an_optimizer(tmp_path):
     """With a failed and a running trial; both suggest the same next."""
-    studies = Optimizers(SQUARE, 2, direction="maximize", pending_strategy="max")
+    studies = gp_studies(2)
     told = {}
     for i in range(8):
         trials = studies.ask()

@@ -18,6 +18,7 @@ METHOD = HedgedPrior(
     prior=LearnedPriorConfig(trend=(16,), layers=(8, 8), members=2),
     training=PriorTraining(steps=200, tasks=4, rows=12, learning_rate=0.01),
     common=CommonProcessConfig(rows=0),  # of few tasks, which alone would do
+    alone_every=3,
 )
 DESIGNS, TRIALS, CAPACITY = 6, 12, 14
 
@@ -48,7 +49,7 @@ def test_similar_tasks_help_at_once_and_reversed_tasks_are_rejected(learned, hil
     assert reversed_past[-1] < 0.002
 
 
-def test_every_fifth_trial_is_without_the_past(learned, hills, make_candidates):
+def test_every_third_trial_after_the_ninth_is_without_the_past(learned, hills, make_candidates):
     task, rows = hills.test["new"], make_candidates(hills.test["new"].X)
     turned = learned._replace(priors=learned.priors._replace(trend=jax.tree.map(np.negative, learned.priors.trend)))
 
@@ -58,8 +59,7 @@ def test_every_fifth_trial_is_without_the_past(learned, hills, make_candidates):
         on = np.asarray(rows.where)
         return not np.allclose(*(np.asarray(each)[on] for each in pair), rtol=1e-4, atol=1e-4)
 
-    method = replace(METHOD, alone_every=3)
-    assert [n for n in (2, 5, 8, 10, 11, 12) if not changes(method, n)] == [11]
+    assert [n for n in (2, 5, 8, 10, 11, 12) if not changes(METHOD, n)] == [11]
     assert changes(replace(METHOD, alone_every=0), 11)
 
 

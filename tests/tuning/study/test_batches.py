@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space
+from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine.engine import Engine
+from tests.known_methods import RISING
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0), "n": Int(1, 100)})
 
@@ -63,10 +64,10 @@ def test_a_batch_after_enqueued_values_and_before_any_value(proposals):
     assert proposals == [0, *range(2, 20)]
 
 
-@pytest.mark.slow
 def test_draws_are_of_single_trials(proposals):
     """Thompson sampling draws a function for each trial."""
-    optimizer = Optimizer(SPACE, config=EngineConfig(pending_strategy="draw"))
+    surrogate = Surrogate(SPACE, "rising", RISING, None)  # whose draws are its values
+    optimizer = Optimizer(SPACE, surrogate, config=EngineConfig(pending_strategy="draw"))
     for trial in optimizer.ask(5):
         optimizer.tell(trial, float(trial.number))
     proposals.clear()

@@ -44,7 +44,7 @@ def past():
 
 
 def studies():
-    result = Optimizers(SPACE, 3, method="random", direction="maximize")
+    result = Optimizers({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, 3, method="random", direction="maximize")
     result.tell(result.ask(), [1.0, 3.0, float("nan")])
     return result
 
@@ -60,7 +60,7 @@ NAMES = "hyperparameters=['x', 'y', 'k']"
             lambda: Optimizer(SPACE, Surrogate(SPACE, "dre", None, None)),
             f"Optimizer({NAMES}, direction='minimize', surrogate='dre', n_trials=0)",
         ),
-        (studies, f"Optimizers({NAMES}, direction='maximize', n_studies=3, n_trials=3, best=3.0)"),
+        (studies, "Optimizers(hyperparameters=['x', 'y'], direction='maximize', n_studies=3, n_trials=3, best=3.0)"),
         (past, f"Past({NAMES}, tasks=['a'], n_trials=5, direction='minimize')"),
         (lambda: past().tasks["a"], "Task(name='a', n_rows=5, n_columns=4)"),
         (lambda: past().search_space(), "SearchSpace(name='past', train=['a'])"),
