@@ -21,11 +21,13 @@ from tests.error_messages import raises_line
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/fd/1"), reason="this system has no paths of open files")
 PRINT = """
+import sys
 from dre_jax.data.files import check_target, write_text
-print("before")
-check_target("{0}")
-write_text("{0}", "page\\n")
-print("after")
+for path in sys.argv[1:]:
+    print("before", path)
+    check_target(path)
+    write_text(path, "page\\n")
+    print("after")
 """
 
 
@@ -64,16 +66,15 @@ def test_a_device_stays_one(tmp_path):
     assert stat.S_ISCHR(os.stat(path).st_mode)
 
 
-@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 @pytest.mark.parametrize("is_pipe", [True, False])
-def test_standard_output_in_order(tmp_path, path, is_pipe):
+def test_standard_output_in_order(tmp_path, is_pipe):
     """Also where it is a file: nothing that was printed before or is printed after gets lost."""
-    if not os.path.exists(path):
-        pytest.skip(f"this system has no {path}")
-    command = [sys.executable, "-c", PRINT.format(path)]
+    paths = [path for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1") if os.path.exists(path)]
+    command = [sys.executable, "-c", PRINT, *paths]
     with (tmp_path / "out").open("wb") as file:
         output = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE if is_pipe else file, check=True).stdout
-    assert (output if is_pipe else (tmp_path / "out").read_bytes()) == b"before\npage\nafter\n"
+    expected = "".join(f"before {path}\npage\nafter\n" for path in paths)
+    assert (output if is_pipe else (tmp_path / "out").read_bytes()).decode() == expected
 
 
 def test_an_open_file_of_this_process(tmp_path):

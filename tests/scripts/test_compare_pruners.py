@@ -45,7 +45,7 @@ def test_table_of_generated_curves(pruners, capsys):
     ]
 
 
-@pytest.mark.parametrize("name", ["alexnet-imagenet", "deberta-base-mnli"])
+@pytest.mark.parametrize("name", ["alexnet-imagenet", pytest.param("deberta-base-mnli", marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_past_curves_of_a_network_save_most_steps_and_keep_the_best(pruners, shared_data, name):
     curves = pruners.read_curves(shared_data / "deep" / f"curves-{name}.json.gz")

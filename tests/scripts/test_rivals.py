@@ -33,6 +33,16 @@ PACKAGES = {
     "syne-box-cqr": ("syne_tune", "huggingface_hub"),
 }
 SLOW = ("hedged-prior", "smac", "baybe", "ax", "botorch")
+ONE_KIND = {"hedged-prior": "", "gp-mixture": "table", "smac": "live"}
+"""Rivals that take seconds, with the one kind of task, if any, that is not left to the thorough tests."""
+
+
+def marks_of(name, kind):
+    is_more = ONE_KIND.get(name, kind) != kind
+    return [*[pytest.mark.slow] * (name in SLOW), *[pytest.mark.thorough] * is_more]
+
+
+CASES = [pytest.param(name, kind, marks=marks_of(name, kind)) for name in PACKAGES for kind in ("table", "live")]
 
 
 def value(params: Mapping[str, Any], shift: float = 0.0) -> float:
@@ -66,8 +76,7 @@ def test_each_rival_names_its_packages(part):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["table", "live"])
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in PACKAGES])
+@pytest.mark.parametrize(("name", "kind"), CASES)
 def test_a_rival_searches(part, name, kind):
     """Its configurations are valid, and the design comes first; no row of a table comes twice."""
     missing = [package for package in PACKAGES[name] if importlib.util.find_spec(package) is None]

@@ -49,13 +49,12 @@ host = jax.tree.map(np.asarray, trained)
 params = {"first": host, "trained": trained}
 params |= {"second": jax.device_put(host, second), "third": jax.device_put(host, first)}
 method, tasks = DRE(model=model, fine_tuning=FineTuneConfig(epochs=2)), dict(list(space.test.items())[:2])
-for used in (1, 2):
-    for side_by_side in (False, True):
-        execution = ExecutionConfig(devices=used, side_by_side=side_by_side)
-        for name, one in params.items():
-            one_key = jax.device_put(key, second) if name == "second" else key
-            call = lambda: list(run_tasks(method, one, tasks, space.designs, n_trials=2, key=one_key, config=execution))
-            count(f"run {used} {side_by_side} {name}", call)
+for used, side_by_side in ((1, False), (2, True)):
+    execution = ExecutionConfig(devices=used, side_by_side=side_by_side)
+    for name, one in params.items():
+        one_key = jax.device_put(key, second) if name == "second" else key
+        call = lambda: list(run_tasks(method, one, tasks, space.designs, n_trials=2, key=one_key, config=execution))
+        count(f"run {used} {side_by_side} {name}", call)
 
 task = next(iter(space.test.values()))
 for name, one in params.items():

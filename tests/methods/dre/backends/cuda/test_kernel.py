@@ -99,7 +99,7 @@ def assert_same_gradients(result, expected, tolerance=2e-5):
 @pytest.mark.parametrize(
     ("name", "n", "columns", "capacity", "device"),
     [
-        ("papers", 53, 16, 60, {}),  # 8 warps
+        pytest.param("papers", 53, 16, 60, {}, marks=thorough),  # 8 warps
         pytest.param("papers", 105, 6, 105, {"multiprocessors": 1}, marks=thorough),  # 4 warps, two tiles each
         pytest.param("papers", 30, 17, 32, {"multiprocessors": 1}, marks=thorough),
         pytest.param("papers", 105, 16, 105, {"shared_bytes": 101_376}, marks=thorough),  # activations in L2
@@ -131,7 +131,7 @@ def centred_scores(model, params, x):
 
 @pytest.mark.parametrize(
     ("own", "n_lists", "multiprocessors"),
-    [(True, 2, 1), (True, 5, 6), pytest.param(False, 2, 132, marks=thorough)],
+    [pytest.param(True, 2, 1, marks=thorough), (True, 5, 6), pytest.param(False, 2, 132, marks=thorough)],
     ids=["one block a member", "two blocks share five lists", "two blocks, shared lists"],
 )
 @pytest.mark.slow

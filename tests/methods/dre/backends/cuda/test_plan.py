@@ -117,7 +117,7 @@ SEVERAL = LONG._replace(lists=4)
 @pytest.mark.parametrize(
     ("device", "model", "sizes", "blocks"),
     [
-        ("H100", ModelConfig(), LONG, MANY),
+        pytest.param("H100", ModelConfig(), LONG, MANY, marks=pytest.mark.thorough),
         ("H100", ModelConfig(), SHORT, 10),
         pytest.param("H100", ModelConfig(), SEVERAL, 10, marks=pytest.mark.thorough),
         pytest.param("A100", ModelConfig(), LONG, MANY, marks=pytest.mark.thorough),
