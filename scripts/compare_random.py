@@ -11,7 +11,8 @@ expectation. Rerun the command to resume. The exit status is 1 if a method is be
 ``--yahpo DIR --spaces rbv2_rpart iaml_glmnet`` adds live functions: DIR is a checkout of the public repository
 `slds-lmu/yahpo_data`, and the expectation is that of random search in 20,000 random configurations.
 
-``--functions branin hartmann-6 mixed-5`` adds tasks of families of test functions, for methods that do not learn.
+``--functions branin hartmann-6 mixed-5`` adds tasks of families of test functions, for methods that do not learn. Those
+that are not in JAX search tables of 800 random configurations.
 
 A second table compares methods with a past with `gp-mixture`, the tuner's method without one, on the same tasks and
 designs, from 40 trials on: the difference, pairs of a task and a past that are behind, and the trials that reach what
@@ -49,8 +50,9 @@ MIN_TASKS = 8
 """Number of training tasks from which validation tasks are searched."""
 DESIGNS = ("test0", "test1", "test2")
 LEVEL = 0.05
-N_SAMPLE = 20_000
-"""Number of random configurations of a function, which decide what random search is expected to reach."""
+N_SAMPLE, N_TABLE = 20_000, 800
+"""Numbers of random configurations of a function: which decide what random search is expected to reach, and of a table
+that methods on the host search."""
 BUDGET, MARGIN = 40, 0.05
 """Number of trials, and the regret beyond which a search with a past is behind going alone."""
 
@@ -94,11 +96,14 @@ def main(arguments: list[str] | None = None) -> int:
     if not args.data and args.yahpo is None and not args.functions:
         raise ConfigError("methods are compared on --data, --yahpo or --functions, but got none")
     spaces = [load_space(folder(data), name) for data in args.data for name in list_spaces(folder(data))]
+    families = [bench.find_family(name) for name in args.functions]
+    tables = [function_table(family, args.live_tasks) for family in families]
     gaps, failures = list[Gap](), list[str]()
     for past in args.pasts:
         for method in args.methods:
             transfers = find(method).transfer
             searched = [space for space in spaces if not transfers or has_past(space)]
+            searched += tables if is_on_host(method) else []
             if searched and (transfers or past == args.pasts[0]):
                 folders = list(write_folders(searched, past, args.out / "data" / past, args.test_rows))
                 options = {"designs": DESIGNS, "trials": max(args.at), "split": "test"}
@@ -107,8 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
                 gaps += gaps_of(jobs, method, past)
             if args.yahpo is not None and (transfers or past == args.pasts[0]):
                 gaps += live_gaps(args, method, past)
-    families = [bench.find_family(name) for name in args.functions]
-    for method in [method for method in args.methods if not find(method).transfer]:
+    for method in [method for method in args.methods if not (find(method).transfer or is_on_host(method))]:
         for family in families:
             gaps += function_gaps(family, method, args.live_tasks, max(args.at), args.out / "functions")
     gaps = [gap._replace(family=family_of(gap.family, args.together)) for gap in gaps]
@@ -213,6 +217,22 @@ def function_gaps(family: Family, method: str, n_tasks: int, n_trials: int, out:
         points = bench.random(family.name, "sample", i).random((N_SAMPLE, family.n_columns))
         regret, expected = live_regrets(-family.losses(task, points), -values)
         yield Gap(method, family.name, str(i), regret - expected, expected)
+
+
+def is_on_host(method: str) -> bool:
+    """Returns whether a method is not in JAX, so that it chooses from the rows of a table."""
+    return find(method).host is not None
+
+
+def function_table(family: Family, n_tasks: int) -> SearchSpace:
+    """Returns tasks of a family as tables of random configurations."""
+    tasks = {}
+    for i in range(n_tasks):
+        task = family.draw(bench.random(family.name, "task", i))
+        points = bench.random(family.name, "table", i).random((N_TABLE, family.n_columns))
+        columns = np.asarray(family.space.layout.columns(points), np.float32)
+        tasks[str(i)] = Task(str(i), columns, -family.losses(task, points))
+    return SearchSpace(family.name, test=tasks)
 
 
 def live_regrets(sample: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -118,6 +118,29 @@ def test_the_gap_of_a_live_function_is_to_random_draws(part):
         np.testing.assert_allclose(regrets, (best - trace) / (0.9 - 0.5), rtol=1e-9, atol=1e-12)
 
 
+def test_a_table_of_a_function_has_its_losses_at_its_rows(part):
+    """The columns of a box are its coordinates; a choice has a column for each of its levels."""
+    script = part("compare_random")
+    family = script.bench.find_family("branin")
+    table = script.function_table(family, 2)
+    assert [*table.test] == ["0", "1"]
+    for i, task in enumerate(table.test.values()):
+        losses = family.losses(family.draw(script.bench.random("branin", "task", i)), task.X.astype(np.float64))
+        np.testing.assert_allclose(task.y, -losses, rtol=1e-4, atol=1e-4)  # rows are in float32
+        assert task.X.shape == (script.N_TABLE, 2)
+    mixed = script.function_table(script.bench.find_family("mixed-5"), 1).test["0"].X
+    assert mixed.shape[1] > 5
+    assert (mixed.min(), mixed.max()) == (0.0, 1.0)
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_functions_are_searched_by_methods_on_the_host(part, tmp_path, capsys):
+    arguments = ["--functions", "branin", "--methods", "tpe", "--at", "3", "--live-tasks", "2", "--workers", "1"]
+    assert part("compare_random").main([*arguments, "--out", str(tmp_path)]) == 0
+    assert "| tpe | branin | 2 |" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_functions_are_searched_by_methods_that_do_not_learn(part, tmp_path, capsys):
     """Random search is not behind; what stays at the regret of its design, and a little above it, is."""
