@@ -119,8 +119,9 @@ class HedgedPrior(MixtureMethod):
         def params() -> HedgedPriorParams:
             number, real = jnp.int32(0), jnp.float32(0.0)
             keys = jax.random.split(jax.random.key(0), self.prior.members)
-            lengths, slopes, row = generic_prior(n_columns), jnp.zeros((n_columns, 1)), jnp.zeros((1, 1))
-            trials = MultiTaskTrials(jnp.zeros((1, n_columns)), row[0], jnp.zeros(1, jnp.int32), row)
+            lengths, row = generic_prior(n_columns), jnp.zeros((1, 1), jnp.float32)
+            slopes, x = jnp.zeros((n_columns, 1), jnp.float32), jnp.zeros((1, n_columns), jnp.float32)
+            trials = MultiTaskTrials(x, row[0], jnp.zeros(1, jnp.int32), row)
             hyperparameters = lengths.mean, lengths.mean, real, real, real, FeatureParams(slopes, row[0])
             common = CommonFit(trials, MultiTaskParams(*hyperparameters))
             return HedgedPriorParams(

@@ -55,6 +55,19 @@ def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) ->
     return jnp.where((number % period == 0) & (number > 3 * period), alone_log_weight, log_weight)
 
 
+def select_leading(posterior: MixturePosterior, log_weight: Array) -> Array:
+    """Returns the log weights, or after a single trial those of the leading model of the past tasks with its trend.
+
+    One response has no scale and changes no weight. The components without the trend then expect the largest
+    improvement far from the trial, at configurations that are often the worst of all.
+    """
+    has_trend = jnp.concatenate([(group.hypotheses.slope_mean > 0.0).ravel() for group in posterior.past])
+    of_tasks = jnp.zeros(len(log_weight) - posterior.n_past, bool)
+    is_leading = (posterior.leading_weights() > 0.0) & jnp.concatenate([has_trend, of_tasks])
+    leading_log_weight = jax.nn.log_softmax(jnp.where(is_leading, posterior.log_weight, -jnp.inf))
+    return jnp.where(jnp.sum(posterior.trials.where) == 1, leading_log_weight, log_weight)
+
+
 def _give_share(log_weight: Array, first: int, last: int, share: Array) -> Array:
     """Returns log weights after components ``first`` to ``last - 1`` got a share of all weights, each by its weight."""
     lower, receivers, upper = jnp.split(log_weight, [first, last])

@@ -11,7 +11,7 @@ from jax import Array
 from dre_jax.checks import Checked
 from dre_jax.gp.response_scale import ResponseTransform, best_response
 from dre_jax.gp.task_processes import TaskProcessConfig
-from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise
+from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, select_leading
 from dre_jax.methods.hedged_prior.mixture import MixturePosterior
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
@@ -64,6 +64,8 @@ class MixtureMethod(Checked):
             y, _ = posterior.predict(posterior.trials.x)
         log_weight = self.improvement_log_weights(params, posterior)
         log_weight = interpolate_noise(self.processes, log_weight, posterior.noise_deviations(), posterior.n_past)
+        if posterior.past:
+            log_weight = select_leading(posterior, log_weight)
         return ConditionedMixture(posterior, best_response(y, history.where), log_weight, transform)
 
     def score_candidates(self, fitted_params: ConditionedMixture, history: History, candidates: Candidates) -> Array:
