@@ -1,0 +1,132 @@
+"""Methods side by side on a table of trainings whose tasks have features, such as the size of the model.
+
+``python scripts/compare_scales.py --out searches.jsonl --csv FILE --task moe_name D --features N Na D --parameters lr bs
+--log lr bs N Na D --value "smooth loss" [--formula "lr=1.79*N**-0.713*D**0.307" "bs=0.58*D**0.571/2048"]``
+
+Each row of the file is a training: columns name its task, have the features of the task, its hyperparameters, and its
+value. Two protocols decide what is new: `leave-one-out` takes each task in turn, with all others as its past;
+`small-to-large` takes the largest third of the tasks. A search starts from no trial. If a suggested configuration is not
+in the table, the nearest row that is left is evaluated. Regret is 0 at the best row of a task and 1 at its median row;
+that of random search is its expectation. Finished searches are in ``--out``: rerun the command to resume.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from command_line import errors_in_one_line
+from compare_random import expected_random
+from rivals.jobs import Study, read_searches
+from rivals.outcomes import regrets
+from rivals.problems import Problem, Table, Task
+from rivals.scale_methods import METHODS, make_rival
+from rivals.scale_tables import PROTOCOLS, Columns, ScaleTables, parse_formula, read_tables
+from rivals.search import search
+
+from dre_jax.errors import ConfigError
+from dre_jax.runtime.setup import prepare
+from dre_jax.tuning.trials.objectives import DIRECTIONS
+
+AT = (0, 1, 3, 5, 10)
+"""Numbers of trials after the first suggestion that the tables show."""
+_N_TRIALS = max(AT) + 1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the searches that are missing, prints a table of each protocol, and returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="finished searches, one JSON line each")
+    parser.add_argument("--csv", type=Path, required=True, help="a row for each training")
+    parser.add_argument("--task", nargs="+", required=True, help="columns that name a task together")
+    parser.add_argument("--features", nargs="+", required=True, help="columns of features of the tasks")
+    parser.add_argument("--parameters", nargs="+", required=True, help="columns of hyperparameters")
+    parser.add_argument("--log", nargs="+", default=[], help="features and hyperparameters on a log scale")
+    parser.add_argument("--value", required=True, help="the column of values")
+    parser.add_argument("--direction", choices=DIRECTIONS, default="minimize")
+    parser.add_argument("--protocols", nargs="+", choices=PROTOCOLS, default=list(PROTOCOLS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--formula", nargs="+", default=[], help="an expression in the features by hyperparameter")
+    parser.add_argument("--size", help="an expression in the features that orders the tasks; by default their product")
+    parser.add_argument("--tasks", type=int, default=1000, help="maximum number of new tasks of a protocol")
+    args = parser.parse_args(arguments)
+    prepare()
+    if args.tasks < 1:
+        raise ConfigError(f"--tasks must be 1 or more, but got {args.tasks}")
+    columns = Columns(args.task, args.features, args.parameters, args.log, args.value, args.direction)
+    tables = read_tables(args.csv, columns)
+    formula = parse_formula(args.formula, args.parameters) if args.formula else None
+    methods = [method for method in METHODS if method in args.methods and (method != "formula" or formula)]
+    for protocol in args.protocols:
+        splits = dict(tables.splits(protocol, args.size or " * ".join(args.features), args.tasks))
+        for task, past in splits.items():
+            run_searches(args.out, protocol, tables, task, past, methods, formula)
+        print(f"\n{protocol}\n\n{table(args.out, protocol, {task: tables.table(task) for task in splits}, methods)}")
+    return 0
+
+
+def run_searches(
+    out: Path,
+    protocol: str,
+    tables: ScaleTables,
+    task: str,
+    past: list[str],
+    methods: list[str],
+    formula: Mapping[str, str] | None,
+) -> None:
+    """Searches a new task by each method that has not done so, and appends the searches to a file."""
+    done = read_searches(out, _N_TRIALS)
+    of_table = tables.table(task)
+    searched = Task(task, Problem(tables.space, {}), design=[], table=of_table)
+    for method in methods:
+        study = Study(method, protocol, task, 0)
+        if study not in done:
+            rival = make_rival(method, tables, task, past, formula, study.seed)
+            found = search(searched, lambda *_, rival=rival: rival, study.seed, _N_TRIALS)
+            with out.open("a") as file:
+                file.write(json.dumps([*study, *found]) + "\n")
+            print(f"{protocol}, {task}: {method}", file=sys.stderr, flush=True)
+
+
+def table(out: Path, protocol: str, tables: Mapping[str, Table], methods: list[str]) -> str:
+    """Returns the mean regret of each method ± standard error over tasks, in Markdown."""
+    searches = read_searches(out, _N_TRIALS)
+    curves = {
+        METHODS[method]: [
+            curve(each, searches[Study(method, protocol, task, 0)].values) for task, each in tables.items()
+        ]
+        for method in methods
+    }
+    curves["random search"] = [random_curve(each) for each in tables.values()]
+    heads = ["method", "tasks", "first suggestion", *(f"after {t} more" for t in AT[1:])]
+    lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    for title, of_tasks in curves.items():
+        mean, error = np.mean(of_tasks, axis=0), standard_error(np.array(of_tasks))
+        cells = [f"{mean[t]:.3f} ± {error[t]:.3f}" for t in AT]
+        lines.append(f"| {title} | {len(of_tasks)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def curve(table: Table, values: list[float]) -> np.ndarray:
+    """Returns the regret f64[T] after each trial."""
+    return regrets(values, float(table.values.max()), float(np.median(table.values)), 1, _N_TRIALS - 1)
+
+
+def random_curve(table: Table) -> np.ndarray:
+    """Returns the expected regret f64[T] of random search after each trial."""
+    rows = np.append(table.values, table.values.min())  # the last row is a first trial that is never better
+    expected = expected_random(rows, np.array([len(table.values)]), _N_TRIALS)[1:]
+    return curve(table, list(expected))
+
+
+def standard_error(curves: np.ndarray) -> np.ndarray:
+    """Returns the standard error f64[T] of the mean over tasks; 0 for one task."""
+    n = len(curves)
+    return np.asarray(curves.std(axis=0, ddof=1) / n**0.5) if n > 1 else np.zeros(curves.shape[1])
+
+
+if __name__ == "__main__":
+    with errors_in_one_line():
+        sys.exit(main())

@@ -1,0 +1,117 @@
+"""Tables of trainings whose tasks have features: one CSV file, and the tasks that are new with their past."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dre_jax.errors import DataError
+from dre_jax.tuning import Float, Linear, Log, Past, Space, from_frame
+from rivals.formulas import evaluate
+from rivals.problems import Table
+
+PROTOCOLS = ("leave-one-out", "small-to-large")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a file are."""
+
+    task: Sequence[str]
+    """Those that name a task together."""
+    features: Sequence[str]
+    """Numbers, constant within a task."""
+    parameters: Sequence[str]
+    """Hyperparameters, all of them numbers."""
+    log: Sequence[str]
+    """Hyperparameters and features on a log scale."""
+    value: str
+    direction: str
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleTables:
+    """Tasks of one search space with features. Values are maximised."""
+
+    columns: Columns
+    frame: pd.DataFrame
+    """The columns ``task``, ``value``, features and hyperparameters, a row for each configuration of a task."""
+
+    @cached_property
+    def space(self) -> Space:
+        """The search space, with the range of all tasks."""
+        rows = self.frame[list(self.columns.parameters)]
+        ranges = {name: (float(column.min()), float(column.max())) for name, column in rows.items()}
+        return Space({name: Float(*limits, log=name in self.columns.log) for name, limits in ranges.items()})
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of the tasks."""
+        return list(dict.fromkeys(self.frame["task"]))
+
+    def features(self, task: str) -> dict[str, float]:
+        """Returns the features of a task."""
+        row = self.frame[self.frame["task"] == task].iloc[0]
+        return {name: float(row[name]) for name in self.columns.features}
+
+    def table(self, task: str) -> Table:
+        """Returns the configurations of a task with their values."""
+        part = self.frame[self.frame["task"] == task]
+        rows = part[list(self.columns.parameters)].to_dict("records")
+        return Table(self.space, rows, part["value"].to_numpy(np.float64))
+
+    def past(self, tasks: Sequence[str], *, features: bool) -> Past:
+        """Returns tasks as past tasks, with or without their features."""
+        names = list(self.columns.features) if features else []
+        types = {name: Log() if name in self.columns.log else Linear() for name in names}
+        part = self.frame[self.frame["task"].isin(tasks)]
+        return from_frame(part, self.space, direction="maximize", features=names, feature_types=types)
+
+    def splits(self, protocol: str, size: str, n_tasks: int) -> Iterator[tuple[str, list[str]]]:
+        """Yields new tasks with their past tasks, at most so many, spread evenly over the sizes.
+
+        Args:
+          protocol: "leave-one-out": all others are the past; "small-to-large": the largest third is new.
+          size: an expression in the features.
+          n_tasks: maximum number of new tasks.
+        """
+        by_size = sorted(self.tasks, key=lambda task: evaluate(size, self.features(task)))
+        n_new = max(1, len(by_size) // 3) if protocol == "small-to-large" else len(by_size)
+        new = by_size[-n_new:]
+        for i in np.linspace(0, n_new - 1, min(n_tasks, n_new)).round().astype(int):
+            others = by_size[:-n_new] if protocol == "small-to-large" else [each for each in by_size if each != new[i]]
+            yield new[i], others
+
+
+def read_tables(path: Path, columns: Columns) -> ScaleTables:
+    """Returns the tasks of a CSV file; of trials of the same configuration, the best. Trials without a value are out.
+
+    Raises:
+      DataError: for columns that are missing, and features that are not constant within a task.
+    """
+    table = pd.read_csv(path)
+    names = [*columns.features, *columns.parameters]
+    if missing := [name for name in (*columns.task, *names, columns.value) if name not in table]:
+        raise DataError(f"{path} has no column {missing[0]!r}")
+    frame = table[names].astype(float)
+    frame.insert(0, "task", table[list(columns.task)].astype(str).agg(" ".join, axis=1))
+    frame["value"] = table[columns.value].astype(float) * (1.0 if columns.direction == "maximize" else -1.0)
+    frame = frame[np.isfinite(frame["value"])]
+    for name in columns.features:
+        if (frame.groupby("task")[name].nunique() != 1).any():
+            raise DataError(f"{path}: a feature must be known and constant within a task, but {name!r} is not")
+    return ScaleTables(columns, frame.groupby(["task", *names], sort=False, as_index=False)["value"].max())
+
+
+def parse_formula(texts: Sequence[str], parameters: Sequence[str]) -> Mapping[str, str]:
+    """Returns expressions by hyperparameter, from texts such as ``lr=0.1*N**-0.5``.
+
+    Raises `DataError` if they are not one for each hyperparameter.
+    """
+    formula = {name.strip(): text for name, _, text in (each.partition("=") for each in texts)}
+    if sorted(formula) != sorted(parameters) or len(texts) != len(formula):
+        raise DataError(f"a formula must have one expression for each of {', '.join(parameters)}, but has {texts}")
+    return formula
