@@ -1,17 +1,17 @@
 """Methods side by side on a table of trainings whose tasks have features, such as the size of the model.
 
-``python scripts/compare_scales.py --out searches.jsonl --csv FILE --task moe_name D --features N Na D --parameters lr bs
---log lr bs N Na D --value "smooth loss" [--formula "lr=1.79*N**-0.713*D**0.307" "bs=0.58*D**0.571/2048"]``
+``python scripts/compare_scales.py --out searches.jsonl --csv FILE --task moe_name D --features N Na D
+--parameters lr bs --log lr bs N Na D --value "smooth loss"
+[--formula "lr=1.79*N**-0.713*D**0.307" "bs=0.58*D**0.571/2048"]``
 
-Each row of the file is a training: columns name its task, have the features of the task, its hyperparameters, and its
-value. Two protocols decide what is new: `leave-one-out` takes each task in turn, with all others as its past;
-`small-to-large` takes the largest third of the tasks. A search starts from no trial. If a suggested configuration is not
-in the table, the nearest row that is left is evaluated. Regret is 0 at the best row of a task and 1 at its median row;
-that of random search is its expectation. Finished searches are in ``--out``: rerun the command to resume.
+Each row of the file is a training, with the name of its task, the features of the task, hyperparameters, and a value.
+Two protocols decide which tasks are new: each task in turn, with all others as its past (`leave-one-out`), or the
+largest third (`small-to-large`). A search starts from no trial. If a suggested configuration is not in the table, the
+nearest row that is left is evaluated. Regret is 0 at the best row of a task and 1 at its median row; that of random
+search is its expectation. Finished searches are in ``--out``: rerun the command to resume.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from command_line import errors_in_one_line
 from compare_random import expected_random
-from rivals.jobs import Study, read_searches
+from rivals.jobs import Study, append_searches, read_searches
 from rivals.outcomes import regrets
 from rivals.problems import Problem, Table, Task
 from rivals.scale_methods import METHODS, make_rival
@@ -85,8 +85,7 @@ def run_searches(
         if study not in done:
             rival = make_rival(method, tables, task, past, formula, study.seed)
             found = search(searched, lambda *_, rival=rival: rival, study.seed, _N_TRIALS)
-            with out.open("a") as file:
-                file.write(json.dumps([*study, *found]) + "\n")
+            append_searches(out, {study: found})
             print(f"{protocol}, {task}: {method}", file=sys.stderr, flush=True)
 
 

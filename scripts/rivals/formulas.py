@@ -3,16 +3,16 @@
 import ast
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from dre_jax.errors import ConfigError
 
-_BINARY = {
+_BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
+    ast.Pow: math.pow,
 }
 
 
@@ -28,9 +28,9 @@ def evaluate(expression: str, names: Mapping[str, float]) -> float:
     """
     try:
         value = _value(ast.parse(expression.strip(), mode="eval").body, names)
-    except (SyntaxError, ArithmeticError) as error:
+    except (SyntaxError, ArithmeticError, ValueError) as error:
         raise ConfigError(f"{expression!r} is not an expression with a value: {error}") from None
-    if isinstance(value, complex) or not math.isfinite(value):
+    if not math.isfinite(value):
         raise ConfigError(f"{expression!r} must be a finite number, but is {value}")
     return value
 
@@ -44,6 +44,6 @@ def _value(node: ast.expr, names: Mapping[str, float]) -> float:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, names)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return float(_BINARY[type(op)](_value(left, names), _value(right, names)))
+            return _BINARY[type(op)](_value(left, names), _value(right, names))
     rule = f"an expression has numbers, {', '.join(names)}, brackets, + - * / and **"
     raise ConfigError(f"{rule}, but got {ast.unparse(node)!r}")

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -62,8 +62,7 @@ def run_jobs(jobs: Sequence[Job], out: Path, workers: int) -> bool:
     # Hundreds of compiled programs in one process end in a crash inside XLA.
     with multiprocessing.get_context("spawn").Pool(workers, end_with_parent, maxtasksperchild=1) as pool:
         for i, (job, results, error) in enumerate(pool.imap_unordered(work, jobs), start=1):
-            with out.open("a") as file:
-                file.writelines(json.dumps([*study, *found]) + "\n" for study, found in results.items())
+            append_searches(out, results)
             print(f"{i} of {len(jobs)}: {job.rival}, {job.family.name}", flush=True)
             if error:
                 has_failed = True
@@ -96,3 +95,12 @@ def read_searches(path: Path, trials: int) -> dict[Study, Search]:
     rows = [json.loads(line) for line in lines if line.endswith("]]")]
     searches = {Study(*row[:4]): Search(*row[4:]) for row in rows}
     return {study: found for study, found in searches.items() if found.trials >= trials}
+
+
+def append_searches(path: Path, searches: Mapping[Study, Search]) -> None:
+    """Appends searches to a file, each a line of its own, also after a line that was cut short."""
+    with path.open("a+") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(end - 1, 0))
+        is_cut = file.read() not in ("", "\n")
+        file.write("\n" * is_cut + "".join(json.dumps([*study, *found]) + "\n" for study, found in searches.items()))

@@ -1,5 +1,6 @@
 """Methods for a new task among tasks with features. Each returns a rival; on a table, the nearest row is evaluated."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.space.space import Params
-from dre_jax.tuning import Allowed, Evaluated, Optimizer, Past, Space, Surrogate
+from dre_jax.tuning import Allowed, Evaluated, Float, Optimizer, Past, Space, Surrogate
 from rivals.formulas import evaluate
 from rivals.optuna_study import OptunaStudy
 from rivals.ours import DreJax
@@ -79,7 +80,9 @@ def make_rival(
         assert formula is not None
         return Target(formula_target(tables.space, formula, features))
     studies = {name: trials_of(tables.table(name)) for name in past}
-    return OptunaStudy(Problem(tables.space, studies), table.rows, seed, sampler="tpe", enqueue=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an option of the sampler is experimental
+        return OptunaStudy(Problem(tables.space, studies), table.rows, seed, sampler="tpe", enqueue=True)
 
 
 @lru_cache(maxsize=2)
@@ -120,5 +123,5 @@ def line_target(past: Past, features: Mapping[str, Any]) -> Params:
 
 def formula_target(space: Space, formula: Mapping[str, str], features: Mapping[str, float]) -> Params:
     """Returns the configuration of a formula, within the ranges of the space."""
-    values = {name: evaluate(formula[name], features) for name in space}
-    return {name: float(np.clip(value, space[name].low, space[name].high)) for name, value in values.items()}
+    ranges = {name: (kind.low, kind.high) for name, kind in space.items() if isinstance(kind, Float)}
+    return {name: float(np.clip(evaluate(formula[name], features), *limits)) for name, limits in ranges.items()}

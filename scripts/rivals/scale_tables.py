@@ -87,23 +87,33 @@ class ScaleTables:
 
 
 def read_tables(path: Path, columns: Columns) -> ScaleTables:
-    """Returns the tasks of a CSV file; of trials of the same configuration, the best. Trials without a value are out.
+    """Returns the tasks of a CSV file; of trainings of the same configuration, the best. Those that diverged are out.
 
     Raises:
-      DataError: for columns that are missing, and features that are not constant within a task.
+      DataError: for columns that are missing, hyperparameters and features that are not numbers, and features that are
+        not constant within a task.
     """
     table = pd.read_csv(path)
     names = [*columns.features, *columns.parameters]
     if missing := [name for name in (*columns.task, *names, columns.value) if name not in table]:
         raise DataError(f"{path} has no column {missing[0]!r}")
-    frame = table[names].astype(float)
+    frame = pd.DataFrame({name: _numbers(path, table, name) for name in names})
     frame.insert(0, "task", table[list(columns.task)].astype(str).agg(" ".join, axis=1))
-    frame["value"] = table[columns.value].astype(float) * (1.0 if columns.direction == "maximize" else -1.0)
+    frame["value"] = _numbers(path, table, columns.value) * (1.0 if columns.direction == "maximize" else -1.0)
     frame = frame[np.isfinite(frame["value"])]
+    if empty := [name for name in names if not np.isfinite(frame[name]).all()]:
+        raise DataError(f"{path}: each training must have a finite number of {empty[0]!r}")
     for name in columns.features:
         if (frame.groupby("task")[name].nunique() != 1).any():
-            raise DataError(f"{path}: a feature must be known and constant within a task, but {name!r} is not")
+            raise DataError(f"{path}: a feature must be constant within a task, but {name!r} is not")
     return ScaleTables(columns, frame.groupby(["task", *names], sort=False, as_index=False)["value"].max())
+
+
+def _numbers(path: Path, table: pd.DataFrame, name: str) -> pd.Series:
+    try:
+        return table[name].astype(float)
+    except ValueError as error:
+        raise DataError(f"{path}: {name!r} must be a number: {error}") from None
 
 
 def parse_formula(texts: Sequence[str], parameters: Sequence[str]) -> Mapping[str, str]:
