@@ -36,7 +36,7 @@ _N_TRIALS = max(AT) + 1
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the searches that are missing, prints a table of each protocol, and returns the exit status."""
+    """Runs the searches that are missing, prints two tables for each protocol, and returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="finished searches, one JSON line each")
     parser.add_argument("--csv", type=Path, required=True, help="a row for each training")
@@ -63,7 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
         splits = dict(tables.splits(protocol, args.size or " * ".join(args.features), args.tasks))
         for task, past in splits.items():
             run_searches(args.out, protocol, tables, task, past, methods, formula)
-        print(f"\n{protocol}\n\n{table(args.out, protocol, {task: tables.table(task) for task in splits}, methods)}")
+        print(f"\n{protocol}\n")
+        print_tables(read_curves(args.out, protocol, {task: tables.table(task) for task in splits}, methods))
     return 0
 
 
@@ -89,21 +90,33 @@ def run_searches(
             print(f"{protocol}, {task}: {method}", file=sys.stderr, flush=True)
 
 
-def table(out: Path, protocol: str, tables: Mapping[str, Table], methods: list[str]) -> str:
-    """Returns the mean regret of each method ± standard error over tasks, in Markdown."""
+def read_curves(out: Path, protocol: str, tables: Mapping[str, Table], methods: list[str]) -> dict[str, np.ndarray]:
+    """Returns the regrets f64[tasks, T] after each trial of each method, and of random search, by title."""
     searches = read_searches(out, _N_TRIALS)
     curves = {
-        METHODS[method]: [
-            curve(each, searches[Study(method, protocol, task, 0)].values) for task, each in tables.items()
-        ]
+        METHODS[method]: np.array(
+            [curve(each, searches[Study(method, protocol, task, 0)].values) for task, each in tables.items()]
+        )
         for method in methods
     }
-    curves["random search"] = [random_curve(each) for each in tables.values()]
+    return {**curves, "random search": np.array([random_curve(each) for each in tables.values()])}
+
+
+def print_tables(curves: Mapping[str, np.ndarray]) -> None:
+    """Prints the mean regret of each method, and the mean difference to the first one on the same tasks."""
+    first, *others = curves
+    print(table(curves))
+    print(f"\nRegret minus that of {first} on the same tasks:\n")
+    print(table({title: curves[title] - curves[first] for title in others}, sign="+"))
+
+
+def table(curves: Mapping[str, np.ndarray], sign: str = "") -> str:
+    """Returns means ± standard errors over tasks, in Markdown."""
     heads = ["method", "tasks", "first suggestion", *(f"after {t} more" for t in AT[1:])]
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for title, of_tasks in curves.items():
-        mean, error = np.mean(of_tasks, axis=0), standard_error(np.array(of_tasks))
-        cells = [f"{mean[t]:.3f} ± {error[t]:.3f}" for t in AT]
+        mean, error = of_tasks.mean(axis=0), standard_error(of_tasks)
+        cells = [f"{mean[t]:{sign}.3f} ± {error[t]:.3f}" for t in AT]
         lines.append(f"| {title} | {len(of_tasks)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

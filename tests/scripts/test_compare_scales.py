@@ -130,6 +130,16 @@ def test_random_search_has_its_expectation(part):
     np.testing.assert_allclose(curve[4:], 0.0, atol=1e-12)
 
 
+def test_the_tables_have_means_and_paired_differences(part, capsys):
+    """Two tasks by hand: the errors are half of the difference between the tasks."""
+    first, other = np.linspace(1.0, 0.0, 11), np.linspace(0.5, 0.0, 11)
+    part("compare_scales").print_tables({"a": np.array([first, other]), "b": np.array([first, first])})
+    text = capsys.readouterr().out
+    assert "| a | 2 | 0.750 ± 0.250 | 0.675 ± 0.225 | 0.525 ± 0.175 | 0.375 ± 0.125 | 0.000 ± 0.000 |" in text
+    assert "| b | 2 | 1.000 ± 0.000 |" in text
+    assert "| b | 2 | +0.250 ± 0.250 | +0.225 ± 0.225 | +0.175 ± 0.175 | +0.125 ± 0.125 | +0.000 ± 0.000 |" in text
+
+
 def test_the_tuner_knows_the_features_of_the_new_task(part, tables, tmp_path, registries, monkeypatch):
     """A method that suggests the line through the best of the past: the row nearest to the law at the new size."""
     methods = part("rivals.scale_methods")
