@@ -111,3 +111,14 @@ def test_methods_without_features_ignore_them():
     params = METHOD.fit(SearchSpace("without", train=tasks), KEY)
     assert METHOD.for_task(params, jnp.float32([3.0])) is params
     assert METHOD.scaling_slopes(params) is None
+
+
+def test_the_second_suggestion_stays_where_the_past_promises_most(params, first_suggestion):
+    of_task = METHOD.for_task(params, jnp.float32([4.5]))
+    first = first_suggestion(of_task)
+    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 21, dtype=np.float32)] * 2), axis=-1).reshape(-1, 2)
+    is_new = (grid != first).any(axis=1)
+    history = make_history(first[None], np.zeros(1), capacity=4)
+    values = jax.jit(METHOD.acquire)(of_task, history, Candidates(jnp.asarray(grid), jnp.asarray(is_new)), KEY)
+    second = grid[int(jnp.argmax(jnp.where(is_new, values, -jnp.inf)))]
+    assert np.abs(second - first).max() < 0.5, "one response has no scale, so the far corner is no better"
