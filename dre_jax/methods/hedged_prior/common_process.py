@@ -38,6 +38,7 @@ from dre_jax.methods.hedged_prior.task_features import (
     first_slopes,
     jackknife_errors,
     slopes_of,
+    trust_slopes,
 )
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
@@ -255,7 +256,9 @@ def feature_scale(fit: CommonFit) -> FeatureScale | None:
         return None
     values, mean, deviation = fit.features
     errors = jackknife_errors(np.asarray(slopes_of(fit.fold_params)), len(values))
-    return FeatureScale(*(jnp.asarray(a, jnp.float32) for a in (mean, deviation, errors)))
+    trust = trust_slopes(np.asarray(slopes_of(fit.params), np.float64), errors)
+    arrays = mean, deviation, errors, values.min(axis=0), values.max(axis=0), trust
+    return FeatureScale(*(jnp.asarray(a, jnp.float32) for a in arrays))
 
 
 def common_prior(

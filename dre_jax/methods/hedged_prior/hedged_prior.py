@@ -133,7 +133,7 @@ class HedgedPrior(MixtureMethod):
                 HeldOutEvidence(number, number, jnp.bool_(False), real, real),
                 common_prior(self.common, common, np.zeros(n_columns, bool), 0.5),
                 real,
-                FeatureScale(row[0], row[0], slopes),
+                FeatureScale(row[0], row[0], slopes, row[0], row[0], row[0]),
             )
 
         return jax.eval_shape(params)

@@ -45,11 +45,23 @@ class FeatureScale(NamedTuple):
     """f[P]: their standard deviations."""
     slope_errors: Array
     """f[D, P]: standard errors of the slopes, columns by standardised features."""
+    low: Array
+    """f[P]: the smallest standardised features of the past tasks."""
+    high: Array
+    """f[P]: the largest ones."""
+    trust: Array
+    """f[P]: how far a feature is extrapolated, from 0, not at all, to 1; see `trust_slopes`."""
 
     def standardise(self, features: Array) -> Array:
-        """Returns standardised features f[P] of a new task; unknown ones, NaN, are those of the mean past task."""
+        """Returns standardised features f[P] of a new task; unknown ones, NaN, are those of the mean past task.
+
+        Beyond the past tasks, a feature without a clear slope stays at its bound: one that hardly varies among them
+        would otherwise be hundreds of standard deviations away.
+        """
         standardised = (jnp.asarray(features, self.mean.dtype) - self.mean) / self.deviation
-        return jnp.where(jnp.isnan(standardised), 0.0, standardised)
+        standardised = jnp.where(jnp.isnan(standardised), 0.0, standardised)
+        inside = jnp.clip(standardised, self.low, self.high)
+        return inside + self.trust * (standardised - inside)
 
     def slopes(self, process: MultiTaskParams) -> tuple[Array, Array]:
         """Returns the slopes of a process, columns by features, and their standard errors, two f[D, P]."""
@@ -109,3 +121,12 @@ def jackknife_errors(of_folds: npt.NDArray[np.float32], n_tasks: int) -> Floats:
     count = min(len(of_folds), n_tasks)
     of_folds = of_folds[:count].astype(np.float64)
     return np.sqrt((count - 1) * np.mean((of_folds - of_folds.mean(axis=0)) ** 2, axis=0))
+
+
+def trust_slopes(slopes: Floats, errors: Floats) -> Floats:
+    """Returns how much of the clearest slope of each feature is more than its error, f64[P] in [0, 1].
+
+    This is the positive part of the estimate of James and Stein (1961) for a single slope, given slopes f[D, P].
+    """
+    ratios = np.divide(errors, np.abs(slopes), out=np.full(slopes.shape, np.inf), where=slopes != 0.0)
+    return np.maximum(1.0 - np.min(ratios, axis=0) ** 2, 0.0)

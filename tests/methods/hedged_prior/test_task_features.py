@@ -11,7 +11,12 @@ from sklearn.linear_model import Ridge
 from dre_jax.data import SearchSpace, Task
 from dre_jax.methods.hedged_prior.hedged_prior import HedgedPrior
 from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig
-from dre_jax.methods.hedged_prior.task_features import first_slopes, jackknife_errors, standardise_features
+from dre_jax.methods.hedged_prior.task_features import (
+    first_slopes,
+    jackknife_errors,
+    standardise_features,
+    trust_slopes,
+)
 from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.search import make_history
 from dre_jax.search.history import Candidates
@@ -98,6 +103,20 @@ def test_the_first_suggestion_moves_with_the_features_beyond_those_of_past_tasks
     for decade in (2.2, 4.5, 5.0):
         suggestion = first_suggestion(METHOD.for_task(params, jnp.float32([decade])))
         assert abs(suggestion[0] - 0.1 - SLOPE * decade) < 0.11, decade
+
+
+def test_a_feature_without_a_clear_slope_is_not_extrapolated(params):
+    wide = jax.tree.map(lambda a: jnp.concatenate([a, a], axis=-1), params.features)
+    scale = wide._replace(trust=jnp.float32([0.0, 1.0]))
+    far, bound = scale.standardise(jnp.float32([900.0, 900.0])), scale.standardise(jnp.float32([3.5, 3.5]))
+    np.testing.assert_allclose(far, [bound[0], (900.0 - DECADES.mean()) / DECADES.std()], rtol=1e-5)
+    inside = scale.standardise(jnp.float32([2.0, 2.0]))
+    np.testing.assert_allclose(inside, (2.0 - DECADES.mean()) / DECADES.std(), rtol=1e-5)
+
+
+def test_trust_is_that_of_the_clearest_slope():
+    slopes, errors = np.array([[0.2, 0.1], [0.0, -0.1]]), np.array([[0.1, 0.2], [0.0, 0.5]])
+    np.testing.assert_allclose(trust_slopes(slopes, errors), [0.75, 0.0])
 
 
 def test_a_task_of_unknown_features_is_the_mean_past_task(params, first_suggestion):
