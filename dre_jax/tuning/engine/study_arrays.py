@@ -29,7 +29,7 @@ def study_state(
     for a value that is NaN.
     """
     trials, n, n_pending = study.observations, len(study.observations), len(study.pending_points)
-    values = values_of(trials, objectives).reshape(n, len(objectives))
+    values = values_of(trials, objectives)
     check_numbers(values)
     constraints, costs = _constraints(trials), _costs(trials)
 

@@ -159,7 +159,8 @@ def responses_of(trial: Trial, objectives: Objectives) -> tuple[float, ...]:
 
 def values_of(trials: Sequence[Trial], objectives: Objectives) -> npt.NDArray[np.float64]:
     """Returns the values f64[n, M] of complete trials in M objectives, higher is better."""
-    return np.array([responses_of(trial, objectives) for trial in trials], np.float64)
+    values = np.array([responses_of(trial, objectives) for trial in trials], np.float64)
+    return values.reshape(len(trials), len(objectives))
 
 
 def front_of(trials: Sequence[Trial], objectives: Objectives) -> tuple[Trial, ...]:
