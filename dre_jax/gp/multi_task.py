@@ -49,6 +49,11 @@ class MultiTaskTrials(NamedTuple):
     features: Array | None = None
     """f[R, P]: standardised features of the task of each trial; None if tasks have none."""
 
+    @property
+    def responses(self) -> Array:
+        """The responses f[R], 0 in empty slots."""
+        return jnp.where(self.task >= 0, self.y, 0.0)
+
 
 class FeatureParams(NamedTuple):
     """How the common process depends on the features of a task."""
@@ -98,15 +103,13 @@ class MultiTaskParams(NamedTuple):
 
     def log_density(self, trials: MultiTaskTrials) -> Array:
         """Returns the log-density of the responses, a scalar."""
-        is_filled = trials.task >= 0
-        return log_gaussian_density(self.covariance(trials), jnp.where(is_filled, trials.y, 0.0), is_filled)
+        return log_gaussian_density(self.covariance(trials), trials.responses, trials.task >= 0)
 
     def condition(self, trials: MultiTaskTrials) -> tuple[Array, Array]:
         """Returns K^-1 y, f[R], and L^-1, f[R, R], of the covariance K = L L^T of the responses f[R]."""
         lower, _ = safe_cholesky(self.covariance(trials))
         inverse_factor = invert_factor(lower)
-        y = jnp.where(trials.task >= 0, trials.y, 0.0)
-        return matmul(inverse_factor.T, matmul(inverse_factor, y)), inverse_factor
+        return matmul(inverse_factor.T, matmul(inverse_factor, trials.responses)), inverse_factor
 
 
 def _scale(x: Array, log_lengthscale: Array) -> Array:

@@ -25,6 +25,7 @@ CONFIG = LearnedPriorConfig(trend=(8,), layers=(4, 4), members=1)
 TRAINING = PriorTraining(tasks=4, rows=8, folds=3, learning_rate=0.01, patience=1)
 METHOD = HedgedPrior(prior=CONFIG, training=TRAINING)
 KEY = jax.random.key(0)
+GRID = np.stack(np.meshgrid(*[np.linspace(0, 1, 21, dtype=np.float32)] * 2), axis=-1).reshape(-1, 2)
 DECADES, SLOPE = np.array([1.0, 1.5, 2.0, 2.5, 3.0, 3.5]), 0.15
 
 
@@ -86,11 +87,10 @@ def params():
 
 @pytest.fixture(scope="module")
 def first_suggestion():
-    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 21, dtype=np.float32)] * 2), axis=-1).reshape(-1, 2)
-    candidates = Candidates(jnp.asarray(grid), jnp.ones(len(grid), bool))
+    candidates = Candidates(jnp.asarray(GRID), jnp.ones(len(GRID), bool))
     history = make_history(np.zeros((0, 2), np.float32), np.zeros(0), capacity=4)
     acquire = jax.jit(METHOD.acquire)
-    return lambda params: grid[int(jnp.argmax(acquire(params, history, candidates, KEY)))]
+    return lambda params: GRID[int(jnp.argmax(acquire(params, history, candidates, KEY)))]
 
 
 def test_slopes_are_those_of_the_peaks(params):
@@ -135,9 +135,8 @@ def test_methods_without_features_ignore_them():
 def test_the_second_suggestion_stays_where_the_past_promises_most(params, first_suggestion):
     of_task = METHOD.for_task(params, jnp.float32([4.5]))
     first = first_suggestion(of_task)
-    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 21, dtype=np.float32)] * 2), axis=-1).reshape(-1, 2)
-    is_new = (grid != first).any(axis=1)
+    is_new = (first != GRID).any(axis=1)
     history = make_history(first[None], np.zeros(1), capacity=4)
-    values = jax.jit(METHOD.acquire)(of_task, history, Candidates(jnp.asarray(grid), jnp.asarray(is_new)), KEY)
-    second = grid[int(jnp.argmax(jnp.where(is_new, values, -jnp.inf)))]
+    values = jax.jit(METHOD.acquire)(of_task, history, Candidates(jnp.asarray(GRID), jnp.asarray(is_new)), KEY)
+    second = GRID[int(jnp.argmax(jnp.where(is_new, values, -jnp.inf)))]
     assert np.abs(second - first).max() < 0.5, "one response has no scale, so the far corner is no better"
