@@ -11,6 +11,7 @@ from dre_jax.space.rules import Forbidden, Less
 from dre_jax.space.space import Params, Space
 from dre_jax.space.sums import Sum
 from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv, from_frame
@@ -33,6 +34,7 @@ __all__ = [
     "Evaluated",
     "Exclusion",
     "FeatureSpace",
+    "Fidelity",
     "Float",
     "Forbidden",
     "Int",

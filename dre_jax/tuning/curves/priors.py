@@ -16,6 +16,7 @@ _TASK_WEIGHT = 30.0
 """Number of curves that a past task is worth, at most."""
 _GAIN_POWER = 5.0
 _DECAY, _NOISE, _ASYMPTOTE, _TRANSIENT = 0.3, 0.02, 0.6, 1.2
+_START, _WANDERING, _WANDERING_MEAN_COUNT = 1.5, 2.5, 3.0
 
 
 class PastPriors(NamedTuple):
@@ -43,6 +44,20 @@ def generic_prior(steps: np.ndarray) -> CurvePrior:
     return CurvePrior(mean, covariance, 1.0, _GENERIC_COUNT)
 
 
+def wandering_prior(steps: np.ndarray) -> CurvePrior:
+    """Returns the prior at steps f64[G] of curves that cross: increments over log(step) are independent.
+
+    The values of random configurations at the first step have the variance 1.5, and wander from there (Brownian motion)
+    by a variance of 2.5 until the last step. Forecasts from few curves of very different trainings then have about the
+    errors that they state.
+    """
+    logs = np.log(steps / steps[0])
+    shares = logs / logs[-1] if logs[-1] > 0.0 else logs
+    wandering = _START + _WANDERING * np.minimum(shares[:, None], shares)
+    covariance = wandering + _NOISE * np.eye(len(steps))
+    return CurvePrior(shares - shares[-1], covariance, _WANDERING_MEAN_COUNT, _GENERIC_COUNT)
+
+
 def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
     """Returns priors learned from the responses f64[n, G] of past studies, each with at least two different curves."""
     warped_curves = [fit_warp(curves).forward(curves) for curves in tasks]
@@ -50,18 +65,22 @@ def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
         return PastPriors((), np.zeros(0), np.zeros((0, 2)))
     held_out: list[float] = []
     for i, curves in enumerate(warped_curves[: len(warped_curves) * (len(warped_curves) > 1)]):
-        priors = _learn(steps, warped_curves[:i] + warped_curves[i + 1 :])
+        priors = learn_priors(generic_prior(steps), warped_curves[:i] + warped_curves[i + 1 :])
         bars, weights = next_lower(curves[:, -1])[:, None], top_weights(curves[:, -1])
         tails = np.mean([upper_tail(predict_last(prior, curves), bars) for prior in priors], 0)
         held_out.append(np.average(surprises(tails, stopping_gains(steps)), weights=weights))
     tops = [top_weights(curves[:, -1]) for curves in tasks]
     rises = [(top.sum(), top @ rank_rises(curves)) for top, curves in zip(tops, tasks, strict=True)]
-    return PastPriors(_learn(steps, warped_curves), np.array(held_out), np.array(rises))
+    return PastPriors(learn_priors(generic_prior(steps), warped_curves), np.array(held_out), np.array(rises))
 
 
-def _learn(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> tuple[CurvePrior, ...]:
+def learn_priors(base: CurvePrior, tasks: Sequence[np.ndarray]) -> tuple[CurvePrior, ...]:
+    """Returns a prior learned from the curves f64[n, G] of past tasks for each of `COUNTS`, by way of a prior of them.
+
+    Each task is worth a number of curves at most.
+    """
     weights = np.concatenate([np.full(len(task), min(1.0, _TASK_WEIGHT / len(task))) for task in tasks])
-    prior = condition(generic_prior(steps), np.concatenate(tasks), weights)
+    prior = condition(base, np.concatenate(tasks), weights)
     return tuple(prior._replace(mean_count=count / 2, covariance_count=count) for count in COUNTS)
 
 

@@ -17,7 +17,7 @@ PARAMS = "params_"
 _CONSTRAINTS = ("constraints_", "system_attrs_constraints:")
 _CONSTRAINT_LIST = "system_attrs_constraints"  # of Optuna before 5
 _STATE, _COSTS = "state", ("cost", "duration")
-_OUTCOMES = {"complete", "running", "stopped", "failed", "pruned", "fail", "waiting"}
+_OUTCOMES = {"complete", "running", "paused", "stopped", "failed", "pruned", "fail", "waiting"}
 _DURATION = re.compile(r"(-?\d+) days? (\d+):(\d+):(\d+(?:\.\d+)?)")
 
 

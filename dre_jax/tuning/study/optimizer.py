@@ -23,6 +23,8 @@ from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.predictions import Prediction, check_configurations, check_quantiles
+from dre_jax.tuning.fidelity.fidelity import Fidelity
+from dre_jax.tuning.fidelity.next_trial import FidelitySearch, NextTrial
 from dre_jax.tuning.objectives.criterion import surrogates_by_objective
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.study.batches import suggest_batch
@@ -36,7 +38,7 @@ from dre_jax.tuning.study.study_file import (
     write_study,
 )
 from dre_jax.tuning.study.study_record import StudyRecord
-from dre_jax.tuning.study.trial_loop import Callback, evaluate_trials
+from dre_jax.tuning.study.trial_loop import Callback, Limits, evaluate_trials
 from dre_jax.tuning.surrogates.by_objective import surrogates_for_task
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
@@ -84,6 +86,7 @@ class Optimizer(StudyRecord):
         config: EngineConfig | None = None,
         past_curves: PastCurves | None = None,
         features: Mapping[str, Any] | None = None,
+        fidelity: Fidelity | None = None,
     ) -> None:
         """Creates a study without trials.
 
@@ -95,14 +98,17 @@ class Optimizer(StudyRecord):
           directions: of several objectives, by name, in place of ``direction``.
           seed: seed of all suggestions.
           config: treatment of pending and failed trials.
-          past_curves: learning curves of past studies, for `should_stop`.
+          past_curves: learning curves of past studies, for `should_stop`, and for the forecasts of paused trials.
           features: what is known of the task before its first trial, such as ``{"parameters": 7e9, "tokens": 1.4e11}``,
             for a surrogate whose past tasks have features (`Surrogate.for_task`); None is an unknown value. The study
             keeps them in its file for later surrogates, see `past_of`.
+          fidelity: the budgets of trials, which then pause and are resumed: `Trial.budget` says until where a trial
+            trains, `Trial.resumes` whose checkpoint it continues, and `tell` gives the value there. One objective.
 
         Raises:
-          ConfigError: for an unknown direction, a seed that is not a whole number from 0, a missing space, or a
-            surrogate of several objectives whose method does not predict values, as `dre` does not.
+          ConfigError: for an unknown direction, a seed that is not a whole number from 0, a missing space, a surrogate
+            of several objectives whose method does not predict values, as `dre` does not, or a fidelity with several
+            objectives.
           DataError: for a surrogate of another space or direction; the message says what differs. For features that no
             surrogate knows, if one knows others, and as `Surrogate.for_task`.
 
@@ -117,7 +123,10 @@ class Optimizer(StudyRecord):
         surrogates = surrogates_by_objective(surrogate, objectives)
         surrogates, task_features = surrogates_for_task(surrogates, features)
         engine = Engine(space, objectives, surrogates, seed=self.seed, config=config)
-        super().__init__(engine, past_curves, task_features)
+        if fidelity is not None and len(objectives) > 1:
+            raise ConfigError("a fidelity needs a study of one objective, but got several")
+        super().__init__(engine, past_curves, task_features, fidelity)
+        self._fidelity_search = None if fidelity is None else FidelitySearch(engine, fidelity, past_curves)
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
@@ -176,13 +185,24 @@ class Optimizer(StudyRecord):
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
             self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
-            batch, improvements = suggest_batch(self.space, self._suggest, self._enqueued, self._running_params, n)
+            steps, n_enqueued = self._next_trials(n)
             if is_late():
                 return []
             with self._lock:
-                del self._enqueued[: len(batch)]
-                self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
-                return [self._append(params).with_fields(study=self) for params in batch]
+                del self._enqueued[:n_enqueued]
+                improvements = [step.improvement for step in steps if step.resumes is None]
+                known = [math.inf if improvement is None else improvement for improvement in improvements]
+                self._improvements = [*self._improvements, *known][-_PATIENCE:]
+                return [self._append(*step[:3]).with_fields(study=self) for step in steps]
+
+    def _next_trials(self, n: int | None) -> tuple[list[NextTrial], int]:
+        """Returns the next trials, and how many of the enqueued values are theirs."""
+        enqueued = list(self._enqueued)
+        if self._fidelity_search is not None:
+            return self._fidelity_search.next_trials(self.trials, enqueued, n or 1), min(len(enqueued), n or 1)
+        batch, improvements = suggest_batch(self.space, self._suggest, enqueued, self._running_params, n)
+        steps = zip(batch, improvements, strict=True)
+        return [NextTrial(params, improvement=improvement) for params, improvement in steps], len(batch)
 
     def _running_params(self) -> list[Mapping[str, Any]]:
         return [trial._params for trial in self.trials if trial.state == "running"]
@@ -240,8 +260,12 @@ class Optimizer(StudyRecord):
         name, _ = find_objective(self.objectives, objective)
         points = [self.space.point(self.space.check(params)) for params in check_configurations(configurations)]
         arrays = np.reshape(points, (len(points), len(self.space))), check_quantiles(quantiles)
-        trials = [trial.with_objective(name) for trial in self.trials]
+        trials = [trial.with_objective(name) for trial in self._observations()]
         return self._engine.of_objective(name).predict(trials, *arrays, noise=noise)
+
+    def _observations(self) -> Sequence[Trial]:
+        """Returns the trials as the method reads them: of a training, the latest one with a forecast of its value."""
+        return self.trials if self._fidelity_search is None else self._fidelity_search.observations(self.trials)
 
     def best_by_prediction(self) -> Trial:
         """Returns the complete, feasible trial of the best predicted value, for objectives with noise.
@@ -315,6 +339,8 @@ class Optimizer(StudyRecord):
         f: Callable[[Trial], float | Mapping[str, float] | Sequence[float]],
         n_trials: int | None = None,
         *,
+        total_budget: float | None = None,
+        checkpoints: str | os.PathLike[str] | None = None,
         timeout: float | None = None,
         stop_when_gain_below: float | None = None,
         callbacks: Callback | Iterable[Callback] = (),
@@ -326,7 +352,10 @@ class Optimizer(StudyRecord):
         Args:
           f: the objective. It returns the value of a trial as `tell` takes it, or NaN if the trial failed. `trial["x"]`
             is a value, `trial.params` has all.
-          n_trials: number of further trials; by default as many as the time allows.
+          n_trials: number of further trials; by default as many as the time or the budget allows.
+          total_budget: of a study with a fidelity, in its units: no trial starts once the trials of the study have
+            trained for as much (`total_budget`).
+          checkpoints: folder, in which each training gets one of its own, `Trial.checkpoint`, to save its state in.
           timeout: seconds after which no trial starts; those that run are completed. The time of suggestions counts.
           stop_when_gain_below: no trial starts once `gain_is_below` is true of this number.
           callbacks: functions of the optimizer and a trial that has ended; or one function.
@@ -334,14 +363,18 @@ class Optimizer(StudyRecord):
           n_jobs: number of threads that call the objective; -1 for one per core.
 
         Raises:
-          ConfigError: without a number of trials or a time-out, for a number that is not positive, a callback that is
-            not a function, or a class to catch that is not an `Exception`.
+          ConfigError: without a number of trials, a time-out or a total budget, for a number that is not positive, a
+            total budget without a fidelity, a callback that is not a function, or a class to catch that is not an
+            `Exception`.
+          DataError: for checkpoints that are no folder.
           Exception: of a callback, or of the objective unless it is caught; the trial then counts as failed.
 
         Warns:
           DataWarning: for each exception that is caught.
         """
-        evaluate_trials(self, f, n_trials, timeout, stop_when_gain_below, callbacks, catch, n_jobs)
+        limits = Limits(n_trials, timeout, stop_when_gain_below, total_budget)
+        folder = None if checkpoints is None else Path(checkpoints)
+        evaluate_trials(self, f, limits, callbacks, catch, n_jobs, folder)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the study to a file, completely or not at all, or to a stream such as a pipe.
@@ -352,7 +385,7 @@ class Optimizer(StudyRecord):
         """
         with self._lock:
             origins = {name: origin_of(surrogate) for name, surrogate in self.named_surrogates.items()}
-            state = (self._trials, self._enqueued, self._engine.config, origins, self.features)
+            state = (self._trials, self._enqueued, self._engine.config, origins, self.features, self.fidelity)
             study = Study(self.space, self.objectives, self.seed, *state)
             file = os.path.realpath(path)
             self._stamps[file] = write_study(Path(path), study, known_stamp=self._stamps.get(file))
@@ -392,7 +425,7 @@ class Optimizer(StudyRecord):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
         options: dict[str, Any] = {**direction_arguments(study.objectives), "seed": study.seed, "config": config}
-        options["features"] = resume_features(path, study, features)
+        options |= {"features": resume_features(path, study, features), "fidelity": study.fidelity}
         optimizer = cls(study.space, value_or_mapping(surrogates), **options)
         optimizer._trials = list(study.trials)
         for values in study.enqueued:
@@ -415,8 +448,8 @@ class Optimizer(StudyRecord):
         if fixed is not None:
             with contextlib.suppress(DataError):  # a part of a configuration
                 return Suggestion(self.space.check(fixed))
-        trials = self.trials
-        number = len(trials) + len(batch)
+        trials = self._observations()
+        number = len(self.trials) + len(batch)
         suggestion = self._engine.propose(trials, number=number, pending=batch, fixed=fixed, has_further=has_further)
         params = suggestion.params
         params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit

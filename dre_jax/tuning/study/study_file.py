@@ -19,13 +19,15 @@ from dre_jax.runtime.locks import folder_lock
 from dre_jax.space.json_format import from_json, to_json
 from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.objectives.criterion import surrogates_by_objective
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objectives, objectives_of, value_or_mapping
 from dre_jax.tuning.trials.trial import VALUE, Trial, constraint_values, objective_value
 
 FORMAT = 1
-_STATES = ("running", "complete", "stopped", "failed")
+_STATES = ("running", "complete", "paused", "stopped", "failed")
+_WITH_VALUE = ("complete", "paused", "stopped")
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -62,6 +64,8 @@ class Study(NamedTuple):
     """Descriptions of the surrogates by objective; None without a surrogate."""
     features: Mapping[str, FeatureValue] = MappingProxyType({})
     """Features of the task, by name."""
+    fidelity: Fidelity | None = None
+    """The budgets of trials; None without one."""
 
 
 def origin_of(surrogate: Surrogate | None) -> Origin | None:
@@ -121,6 +125,7 @@ def write_study(path: Path, study: Study, known_stamp: Stamp | None = None) -> S
         "space": to_json(study.space),
         "trials": [_trial(trial) for trial in study.trials],
     }
+    content |= {"fidelity": study.fidelity.to_json()} if study.fidelity is not None else {}
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
     content |= {"features": dict(study.features)} if study.features else {}
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
@@ -166,9 +171,10 @@ def read_study(path: Path) -> Study:
         is_named = isinstance(direction, dict)
         objectives = objectives_of(directions=direction) if is_named else objectives_of(direction)
         check_seed(seed)
+        fidelity = None if content.get("fidelity") is None else Fidelity(**content["fidelity"])
         trials: list[Trial] = []
         for record in content["trials"]:
-            trials.append(_read_trial(record, space, objectives, trials))
+            trials.append(_read_trial(record, space, objectives, fidelity, trials))
         queue = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
         features = plain_features(content.get("features", {}))
@@ -178,10 +184,16 @@ def read_study(path: Path) -> Study:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
         raise DataError(f"{path} must hold a whole study, but: {reason}") from error
-    return Study(space, objectives, seed, trials, queue, config, origins, features)
+    return Study(space, objectives, seed, trials, queue, config, origins, features, fidelity)
 
 
-def _read_trial(record: Mapping[str, Any], space: Space, objectives: Objectives, earlier: Sequence[Trial]) -> Trial:
+def _read_trial(
+    record: Mapping[str, Any],
+    space: Space,
+    objectives: Objectives,
+    fidelity: Fidelity | None,
+    earlier: Sequence[Trial],
+) -> Trial:
     """Returns the trial of a record after earlier ones."""
     number, state, is_single = len(earlier), record["state"], len(objectives) == 1
     contents = record.get("values", {}) if record.get("value") is None else {VALUE: record["value"]}
@@ -195,7 +207,7 @@ def _read_trial(record: Mapping[str, Any], space: Space, objectives: Objectives,
     is_whole = values.keys() == dict(objectives).keys() and None not in values.values()
     is_of_kind = is_single != bool(record.get("values"))
     require((is_whole and is_of_kind) or not values, "values are numbers of all objectives")
-    is_valid = state in _STATES and has_value == (state in ("complete", "stopped"))
+    is_valid = state in _STATES and has_value == (state in _WITH_VALUE)
     require(is_valid, "a trial is running, failed or complete with a value")
     stderr, cost = (None if record.get(name) is None else float(record[name]) for name in ("stderr", "cost"))
     is_error = stderr is None or (has_value and 0 <= stderr < math.inf)
@@ -206,7 +218,23 @@ def _read_trial(record: Mapping[str, Any], space: Space, objectives: Objectives,
     constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
     require(not constraints or has_value, "a trial with constraints is complete")
     params, value = space.check(record["params"]), values.pop(VALUE, None) if is_single else None
-    return Trial(number, params, state, value, stderr, constraints, reports, values, cost)
+    trial = Trial(number, params, state, value, stderr, constraints, reports, values, cost)
+    return trial if fidelity is None else _with_budget(trial, record, fidelity, earlier)
+
+
+def _with_budget(trial: Trial, record: Mapping[str, Any], fidelity: Fidelity, earlier: Sequence[Trial]) -> Trial:
+    """Returns a trial of a study with a fidelity. Raises `ConfigError` if it does not resume a paused trial."""
+    budget, resumes = fidelity.check(record["budget"]), record.get("resumes")
+    if (trial.state == "paused") != (trial.value is not None and budget < fidelity.highest):
+        rule = "a trial is paused with a value below the highest budget"
+        raise ConfigError(f"{rule}, but trial {trial.number} is {record!r}")
+    if resumes is not None:
+        is_earlier = isinstance(resumes, int) and 0 <= resumes < len(earlier)
+        is_own = is_earlier and earlier[resumes].state == "paused" and earlier[resumes].params == trial.params
+        if not is_own or any(other.resumes == resumes for other in earlier):
+            rule = "a trial resumes an earlier paused one of its configuration, once"
+            raise ConfigError(f"{rule}, but trial {trial.number} is {record!r}")
+    return trial.with_fields(budget=budget, resumes=resumes, restarts=bool(record.get("restarts")))
 
 
 def _origin_of_content(content: Any) -> Origin | None:
@@ -233,7 +261,10 @@ def _trial(trial: Trial) -> dict[str, Any]:
     if trial._reports:
         record["reports"] = [[step, _plain_number(number)] for step, number in trial._reports.items()]
     record |= {} if trial.cost is None else {"cost": trial.cost}
-    if trial.state in ("complete", "stopped"):
+    record |= {} if trial.budget is None else {"budget": trial.budget}
+    record |= {} if trial.resumes is None else {"resumes": trial.resumes}
+    record |= {"restarts": True} if trial.restarts else {}
+    if trial.state in _WITH_VALUE:
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}
         constraints = {name: None if math.isnan(value) else value for name, value in trial._constraints.items()}
         record |= {"constraints": constraints} if constraints else {}

@@ -15,6 +15,8 @@ from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.summaries import summary
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.fidelity.fidelity import Fidelity
+from dre_jax.tuning.fidelity.trainings import spent_by
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import (
@@ -45,6 +47,7 @@ class StudyRecord:
         engine: Engine,
         past_curves: PastCurves | None,
         features: Mapping[str, FeatureValue] = MappingProxyType({}),
+        fidelity: Fidelity | None = None,
     ) -> None:
         """Creates a record without trials.
 
@@ -52,6 +55,7 @@ class StudyRecord:
           engine: makes suggestions, and decides which standard errors can be used.
           past_curves: learning curves of past studies.
           features: features of the task.
+          fidelity: the budgets of trials.
         """
         self.space = engine.space
         self._engine = engine
@@ -61,6 +65,8 @@ class StudyRecord:
         """Knowledge of past tasks by the name of the objective."""
         self.features: dict[str, FeatureValue] = dict(features)
         """What is known of the task before its first trial, by name; empty if nothing is."""
+        self.fidelity = fidelity
+        """The budgets of trials; None if every trial gives the final value."""
         self._trials: list[Trial] = []
         self._enqueued: list[Params] = []
         self._curves = StudyCurves(past_curves, engine.config.stopping_error)
@@ -149,6 +155,25 @@ class StudyRecord:
         return best_trials(complete, self.objectives)[0]
 
     @property
+    def best_so_far(self) -> Trial:
+        """The feasible trial with the best value at any budget, which `Trial.budget` says; `best` without a fidelity.
+
+        Raises `DataError` before a trial has a value, and with several objectives.
+        """
+        if self.fidelity is None:
+            return self.best
+        valued = [trial for trial in self.trials if trial.state in ("complete", "paused") and trial.is_feasible]
+        if not valued:
+            raise DataError("there is a best trial so far once a feasible one has a value, but none has")
+        return max(valued, key=lambda trial: responses_of(trial, self.objectives))
+
+    @property
+    def total_budget(self) -> float:
+        """The budget that all trials have trained for, in units of the fidelity; running ones count to their end."""
+        trials = self.trials
+        return sum(spent_by(trial, trials) for trial in trials)
+
+    @property
     def front(self) -> tuple[Trial, ...]:
         """The Pareto-optimal trials among the complete, feasible ones."""
         return front_of(self.trials, self.objectives)
@@ -190,7 +215,7 @@ class StudyRecord:
         cost: float | None = None,
         constraints: Mapping[str, float | None] = MappingProxyType({}),
     ) -> Trial:
-        """Reports the value of a trial.
+        """Reports the value of a trial. Below the highest budget of a study with a fidelity, the trial is then paused.
 
         Args:
           trial: as `ask` returned it, or its number.
@@ -233,7 +258,12 @@ class StudyRecord:
             if forecast is not None:
                 response = self._sign * forecast.response
                 return self._finish(trial, "stopped", response, stderr=forecast.stderr, **fields)
-            return self._finish(trial, "complete", number, stderr=stderr, values=values, **fields)
+            state: State = "paused" if self._is_below_highest(trial) else "complete"
+            return self._finish(trial, state, number, stderr=stderr, values=values, **fields)
+
+    def _is_below_highest(self, trial: Trial | int) -> bool:
+        budget = find_trial(self._trials, trial).budget
+        return self.fidelity is not None and budget is not None and budget < self.fidelity.highest
 
     def report(self, trial: Trial | int, value: float, step: float) -> None:
         """Reports an intermediate value of a running trial, for example the validation loss after an epoch.
@@ -275,8 +305,29 @@ class StudyRecord:
         """
         if self.directions:
             raise DataError("should_stop needs a study of one objective")
+        if self.fidelity is not None:
+            raise DataError("a study with a fidelity pauses trials by itself, so that should_stop has nothing to stop")
         with self._lock:
             return self._curves.should_stop(self._running(trial), self._trials, self._sign)
+
+    def restart(self, trial: Trial | int) -> Trial:
+        """Says that the checkpoint that a running trial was to resume is lost: it trains from nothing to its budget.
+
+        Args:
+          trial: as `ask` returned it, or its number. One that resumes none stays as it is.
+
+        Returns:
+          The trial as it is now.
+
+        Raises:
+          DataError: if the trial is of another study or has ended already.
+        """
+        with self._lock:
+            current_trial = self._running(trial)
+            if current_trial.resumes is not None:
+                current_trial = current_trial.with_fields(restarts=True, reports={})
+            self._trials[current_trial.number] = current_trial
+            return current_trial
 
     def tell_failed(self, trial: Trial | int, *, cost: float | None = None) -> Trial:
         """Reports that a trial failed. Later trials avoid its configuration, and prefer those where success is likely.
@@ -303,15 +354,19 @@ class StudyRecord:
         stderr: float | None = None,
         cost: float | None = None,
         constraints: Mapping[str, float | None] = MappingProxyType({}),
+        budget: float | None = None,
     ) -> Trial:
         """Adds an external evaluation; the value is None if it failed. The other arguments are those of `tell`.
 
+        Below the highest ``budget`` of a study with a fidelity, which is the default, the evaluation is a paused trial,
+        which may be resumed.
+
         Raises:
           ConfigError: for a standard error that the surrogate's method does not use.
-          DataError: for a configuration of another space; and as `tell`.
+          DataError: for a configuration of another space, or a budget that the fidelity does not have; and as `tell`.
         """
         with self._lock:
-            trial = self.add_running(params)
+            trial = self.add_running(params, budget=budget)
             try:
                 if value is None:
                     return self.tell_failed(trial, cost=cost)
@@ -320,22 +375,26 @@ class StudyRecord:
                 self._trials.pop()
                 raise
 
-    def add_running(self, params: Mapping[str, Any]) -> Trial:
+    def add_running(self, params: Mapping[str, Any], *, budget: float | None = None) -> Trial:
         """Adds an external evaluation that is running; `tell` reports its value later.
 
         Raises:
-          DataError: for a configuration of another space.
+          DataError: for a configuration of another space, or a budget that the fidelity does not have.
         """
+        if self.fidelity is not None:
+            budget = self.fidelity.highest if budget is None else self.fidelity.check(budget)
+        elif budget is not None:
+            raise DataError(f"a budget needs a study with a fidelity, but got {budget!r}")
         with self._lock:
-            return self._append(self.space.check(params))
+            return self._append(self.space.check(params), budget)
 
     def to_frame(self) -> Any:
         """Returns the trials as a data frame of pandas: number, state, value, constraints, and hyperparameters.
 
-        The frame has columns of standard errors and costs if a trial has them. A constraint's column has the prefix
-        `constraints_`. A cell of a hyperparameter that is inactive is empty. A hyperparameter with the name of another
-        column, or `task`, has the prefix `params_`. `from_frame` reads the frame, with a column of task names or
-        `task=None`.
+        The frame has columns of standard errors, costs and budgets if a trial has them. A constraint's column has the
+        prefix `constraints_`. A cell of a hyperparameter that is inactive is empty. A hyperparameter with the name of
+        another column, or `task`, has the prefix `params_`. `from_frame` reads the frame, with a column of task names
+        or `task=None`.
 
         Raises:
           MissingExtraError: without pandas.
@@ -344,7 +403,11 @@ class StudyRecord:
         pandas = import_extra("pandas", "pandas", "pandas")
         constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
         values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
-        optional = [name for name in ("stderr", "cost") if any(getattr(trial, name) is not None for trial in trials)]
+        optional = [
+            name
+            for name in ("stderr", "cost", "budget", "resumes")
+            if any(getattr(trial, name) is not None for trial in trials)
+        ]
         reserved_names = ("number", "state", *values, *optional, *constraints, "task")
         columns = {name: f"params_{name}" if name in reserved_names else name for name in self.space}
         rows = [
@@ -365,8 +428,8 @@ class StudyRecord:
             raise DataError(f"a trial is told once, but trial {current_trial.number} {outcome} already")
         return current_trial
 
-    def _append(self, params: Params) -> Trial:
-        self._trials.append(Trial(len(self._trials), params))
+    def _append(self, params: Params, budget: float | None = None, resumes: int | None = None) -> Trial:
+        self._trials.append(Trial(len(self._trials), params, budget=budget, resumes=resumes))
         return self._trials[-1]
 
     @property

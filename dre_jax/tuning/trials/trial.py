@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from dre_jax.space.space import Params
 
 VALUE = "value"
 """Name of the objective of a study that has one."""
-State = Literal["running", "complete", "stopped", "failed"]
+State = Literal["running", "complete", "paused", "stopped", "failed"]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -33,14 +34,23 @@ class Trial:
     number: int
     """Number from 0, in the order of `ask`."""
     state: State
-    """Running, complete, stopped early or failed."""
+    """Running, complete, paused below the highest budget, stopped early or failed."""
     value: float | None
-    """The objective's value if the trial is complete, its posterior mean if the trial was stopped; None with several
-    objectives."""
+    """The objective's value if the trial is complete or paused, its posterior mean if the trial was stopped; None with
+    several objectives."""
     stderr: float | None
     """The value's standard error; None without one."""
     cost: float | None
     """The cost that `Optimizer.tell` got, if any."""
+    budget: float | None
+    """The budget to train until, as `Fidelity` has it; None in a study without one."""
+    resumes: int | None
+    """The number of the trial whose training this one continues, from its checkpoint; None to start from nothing."""
+    restarts: bool
+    """Whether that checkpoint was lost, so that the trial starts from nothing; see `restart`."""
+    checkpoint: Path | None = field(compare=False)
+    """The folder of the training's checkpoints, the same for all trials of a training, in a study of `optimize` with
+    ``checkpoints``; None otherwise."""
     _params: Mapping[str, Choice]
     _constraints: Mapping[str, float]
     _reports: Mapping[float, float]
@@ -59,6 +69,10 @@ class Trial:
         values: Mapping[str, float] | None = None,
         cost: float | None = None,
         study: Any = None,
+        budget: float | None = None,
+        resumes: int | None = None,
+        restarts: bool = False,
+        checkpoint: Path | None = None,
     ) -> None:
         """Creates a trial. It keeps the mappings as they are, so they must not change.
 
@@ -72,9 +86,14 @@ class Trial:
           reports: intermediate values by step.
           values: of several objectives, by name.
           cost: of the trial.
-          study: the study that `report` and `should_stop` call.
+          study: the study that `report`, `should_stop` and `restart` call.
+          budget: to train until.
+          resumes: the number of the trial that it continues.
+          restarts: whether it starts from nothing all the same.
+          checkpoint: the folder of the training's checkpoints.
         """
         self.__dict__.update(number=number, state=state, value=value, stderr=stderr, cost=cost)
+        self.__dict__.update(budget=budget, resumes=resumes, restarts=restarts, checkpoint=checkpoint)
         self.__dict__.update(_params=params, _constraints=constraints or {}, _reports=reports or {})
         self.__dict__.update(_values=values or {}, _study=study)
 
@@ -120,6 +139,10 @@ class Trial:
         """Returns whether this trial will hardly become the best; see `Optimizer.should_stop`."""
         return bool(self._require_study().should_stop(self))
 
+    def restart(self) -> None:
+        """Says that the checkpoint of a running trial was lost: it starts from nothing; see `Optimizer.restart`."""
+        self._require_study().restart(self)
+
     def _require_study(self) -> Any:
         if self._study is None:
             raise DataError(f"trial {self.number} must be as `ask` returned it, to report values, but is a copy")
@@ -157,6 +180,8 @@ class Trial:
     def __repr__(self) -> str:
         optional_fields = "" if self.stderr is None else f", stderr={self.stderr!r}"
         optional_fields += "" if self.cost is None else f", cost={self.cost!r}"
+        optional_fields += "" if self.budget is None else f", budget={self.budget!r}"
+        optional_fields += "" if self.resumes is None else f", resumes={self.resumes}"
         optional_fields += f", constraints={self.constraints}" if self._constraints else ""
         value = f"values={self.values}" if self._values else f"value={self.value!r}"
         return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{optional_fields})"

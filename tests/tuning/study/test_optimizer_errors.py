@@ -38,7 +38,7 @@ test_configurations = error_table(
         lambda: Optimizer(LINE, NEAR).tell(0, 0.5, stderr=1),
         "as hedged-prior and gp-mixture, but near does not: tell the value",
     ),
-    (lambda: Optimizer(LINE).optimize(len), "optimize needs n_trials, timeout or both"),
+    (lambda: Optimizer(LINE).optimize(len), "optimize needs n_trials, timeout or total_budget"),
     (lambda: Optimizer(LINE).optimize(len, 1, n_jobs=0), "n_jobs must be a whole number from 1, but got 0"),
     (lambda: Optimizer(LINE, direction="up"), "direction must be one of minimize, maximize, but got 'up'"),
     (lambda: Optimizer(LINE, seed=-1), "seed must be a whole number"),

@@ -1,0 +1,1 @@
+"""Trials that pause: budgets, which configuration to train next, and how far."""

@@ -1,0 +1,120 @@
+"""The next trial of a study with a fidelity: a paused configuration or a new one, and the budget to train it to.
+
+A paused training goes on if it is among the best half at its budget (`promotion`); otherwise a new configuration
+starts at the lowest budget. The method suggests it, from the final values of all trainings: known ones, and forecasts
+from lower budgets with their errors (`forecasts`).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dre_jax.runtime.float_errors import with_default_float_errors
+from dre_jax.space.space import Params
+from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.fidelity.fidelity import Fidelity
+from dre_jax.tuning.fidelity.forecasts import FinalForecasts, has_scale, rung_responses
+from dre_jax.tuning.fidelity.promotion import training_to_promote
+from dre_jax.tuning.fidelity.trainings import Training, trainings_of
+from dre_jax.tuning.past.curves import PastCurves
+from dre_jax.tuning.trials.trial import Trial
+
+
+class NextTrial(NamedTuple):
+    """What a trial is to do."""
+
+    params: Params
+    budget: float | None = None
+    """To train until; None without a fidelity."""
+    resumes: int | None = None
+    """The number of the paused trial that it continues; None for a new configuration."""
+    improvement: float | None = None
+    """Expected improvement of a new configuration, in units of the values; None if unknown."""
+
+
+class FidelitySearch:
+    """Decides on the trials of a study with a fidelity. It has no state: the same trials give the same next one."""
+
+    def __init__(self, engine: Engine, fidelity: Fidelity, past: PastCurves | None) -> None:
+        """Creates a search of a study with one objective; ``past`` are learning curves of past studies."""
+        self._engine, self._fidelity, self._past = engine, fidelity, past or PastCurves()
+        self._sign = 1.0 if engine.objectives[0].direction == "maximize" else -1.0
+
+    def next_trials(self, trials: Sequence[Trial], enqueued: Sequence[Params], n: int) -> list[NextTrial]:
+        """Returns the next n trials, of different trainings; the first new ones have enqueued values."""
+        queue, batch = list(enqueued), list[NextTrial]()
+        all_trials = list(trials)
+        for _ in range(n):
+            step = self._next_trial(all_trials, queue.pop(0) if queue else None)
+            batch.append(step)
+            all_trials.append(Trial(len(all_trials), step.params, budget=step.budget, resumes=step.resumes))
+        return batch
+
+    def _next_trial(self, trials: Sequence[Trial], fixed: Params | None) -> NextTrial:
+        trainings = trainings_of(trials)
+        promoted = None if fixed is not None else self._promoted(trainings)
+        if promoted is not None:
+            return self._resume(promoted)
+        observations = self.observations(trials)
+        suggestion = self._engine.propose(observations, number=len(trials), fixed=fixed)
+        params = suggestion.params
+        params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
+        is_repeated = fixed is None and any(params == training.last.params for training in trainings)
+        paused = self._best_paused(trainings) if is_repeated else None
+        if paused is not None:
+            return self._resume(paused)
+        return NextTrial(params, self._fidelity.budgets[0], None, suggestion.improvement)
+
+    def observations(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Returns a trial for each training, as suggestions and predictions read it.
+
+        A trial below the highest budget has the forecast of its final value, as a trial that was stopped. Before two
+        trainings have different values, it is a running one.
+        """
+        trainings = trainings_of(trials)
+        valued = [training for training in trainings if training.values]
+        forecasts = self._forecasts(tuple(valued)) if has_scale(valued) else None
+        indices = {training.trials[0].number: i for i, training in enumerate(valued)}
+        observations = []
+        for training in trainings:
+            trial, i = training.latest_valued, indices.get(training.trials[0].number)
+            if training.state in ("complete", "failed") or trial is None or i is None:
+                observations.append(training.last)
+            elif forecasts is None:
+                observations.append(trial.with_fields(state="running", value=None))
+            else:
+                observations.append(forecasts.observation(i, trial))
+        return observations
+
+    @with_default_float_errors
+    def _forecasts(self, trainings: Sequence[Training]) -> FinalForecasts:
+        return FinalForecasts(trainings, self._fidelity, self._sign, self._past)
+
+    def _promoted(self, trainings: Sequence[Training]) -> Training | None:
+        """Returns the training that is to go on; None if a new one is to start."""
+        valued = [training for training in trainings if training.values]
+        if not valued:
+            return None
+        responses, lengths = rung_responses(valued, self._fidelity, self._sign)
+        may_resume = np.array([_may_resume(training) for training in valued])
+        # What past studies suggest is worth a whole training at once; a random configuration is not.
+        i = training_to_promote(responses, lengths, may_resume, is_eager=self._engine.past is not None)
+        return None if i is None else valued[i]
+
+    def _best_paused(self, trainings: Sequence[Training]) -> Training | None:
+        """Returns the paused training of the best value among those of the highest budget; None without any."""
+        paused = [training for training in trainings if _may_resume(training)]
+        return max(
+            paused,
+            key=lambda training: (training.reached, self._sign * training.values[training.reached]),
+            default=None,
+        )
+
+    def _resume(self, training: Training) -> NextTrial:
+        budget = next(budget for budget in self._fidelity.budgets if budget > training.reached)
+        return NextTrial(training.last.params, budget, training.last.number)
+
+
+def _may_resume(training: Training) -> bool:
+    return training.state == "paused" and training.last.is_feasible

@@ -1,0 +1,91 @@
+"""Trainings: the trials of one configuration, each of which resumes the one before it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dre_jax.tuning.trials.trial import State, Trial
+
+
+class Training(NamedTuple):
+    """The training of a configuration from nothing, in the trials that paused and resumed it."""
+
+    trials: tuple[Trial, ...]
+    """In the order of their budgets."""
+
+    @property
+    def last(self) -> Trial:
+        """The latest trial, whose state is that of the training."""
+        return self.trials[-1]
+
+    @property
+    def state(self) -> State:
+        """Running, paused, complete or failed."""
+        return self.last.state
+
+    @property
+    def values(self) -> dict[float, float]:
+        """The values by budget, as `tell` got them."""
+        return {trial.budget: trial.value for trial in self.trials if trial.budget and trial.value is not None}
+
+    @property
+    def latest_valued(self) -> Trial | None:
+        """The latest trial with a value; None without any."""
+        return next((trial for trial in reversed(self.trials) if trial.value is not None), None)
+
+    @property
+    def reached(self) -> float:
+        """The highest budget of a trial that has ended, 0 of none."""
+        return max(self.values, default=0.0)
+
+    @property
+    def spent(self) -> float:
+        """The budget that the trials trained for, with what was lost with checkpoints; running ones to their end."""
+        return sum(spent_by(trial, self.trials) for trial in self.trials)
+
+    @property
+    def cost(self) -> float:
+        """The sum of the trials' costs, as `tell` got them."""
+        return sum(trial.cost or 0.0 for trial in self.trials)
+
+
+def trainings_of(trials: Sequence[Trial]) -> list[Training]:
+    """Returns the trainings of a study's trials, in the order of their first trials.
+
+    Example:
+      >>> first = Trial(0, {"x": 0.5}, "paused", 2.0, budget=1)
+      >>> [training.values for training in trainings_of([first, Trial(1, {"x": 0.5}, budget=3, resumes=0)])]
+      [{1: 2.0}]
+    """
+    groups: dict[int, list[Trial]] = {}
+    first_of: dict[int, int] = {}
+    for trial in trials:
+        first = first_of[trial.number] = trial.number if trial.resumes is None else first_of[trial.resumes]
+        groups.setdefault(first, []).append(trial)
+    return [Training(tuple(group)) for group in groups.values()]
+
+
+def first_number(trial: Trial, trials: Sequence[Trial]) -> int:
+    """Returns the number of the first trial of a trial's training.
+
+    Example:
+      >>> first = Trial(0, {"x": 0.5}, "paused", 2.0, budget=1)
+      >>> first_number(Trial(1, {"x": 0.5}, budget=3, resumes=0), [first])
+      0
+    """
+    while trial.resumes is not None:
+        trial = trials[trial.resumes]
+    return trial.number
+
+
+def spent_by(trial: Trial, trials: Sequence[Trial]) -> float:
+    """Returns the budget that a trial trains for, beyond that of the trial that it resumes; 0 without a budget.
+
+    Example:
+      >>> first = Trial(0, {"x": 0.5}, "paused", 2.0, budget=1)
+      >>> spent_by(Trial(1, {"x": 0.5}, budget=3, resumes=0), [first])
+      2
+    """
+    if trial.resumes is None or trial.restarts:
+        return trial.budget or 0
+    resumed = next(other for other in trials if other.number == trial.resumes)
+    return (trial.budget or 0) - (resumed.budget or 0)
