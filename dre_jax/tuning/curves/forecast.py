@@ -34,7 +34,7 @@ from dre_jax.tuning.curves.priors import (
     upper_tail,
 )
 from dre_jax.tuning.curves.ranks import lags
-from dre_jax.tuning.curves.steps import curve_responses, last_step, past_responses, relative_curve, step_grid
+from dre_jax.tuning.curves.steps import last_step, relative_curve, step_grid
 from dre_jax.tuning.curves.warp import fit_warp
 from dre_jax.tuning.past.curves import Curve, PastCurves
 
@@ -87,7 +87,7 @@ class CurveModel:
         self._horizon = last_step(curves)
         curves = [relative_curve(curve, self._horizon) for curve in curves]
         self._steps = step_grid(curves)
-        responses, self._floor = curve_responses(curves, self._steps)
+        responses, self._floor = _responses(curves, self._steps)
         if len(self._steps) > 1 and np.unique(responses[:, -1]).size > 1:
             self.is_ready = True
             self._fit(responses, _past_priors(past, tuple(self._steps)), error)
@@ -128,7 +128,7 @@ class CurveModel:
         n_reached = int(np.searchsorted(self._steps, max(curve), side="right"))
         if not 0 < n_reached < len(self._steps):
             return None
-        values = self._warp.forward(curve_responses([curve], self._steps, self._floor)[0][0])
+        values = self._warp.forward(_responses([curve], self._steps, self._floor)[0][0])
         predictions = [predict_last(posterior, values) for posterior in self._posteriors]
         probability = self._weights @ [upper_tail(prediction, self._best)[n_reached - 1] for prediction in predictions]
         means, scales, degrees = np.array(
@@ -153,10 +153,29 @@ def _quantile(count: float, total: float, shape: float, error: float) -> float:
     return float(total * fraction / (1.0 - fraction))
 
 
+def _responses(curves: Sequence[Curve], steps: np.ndarray, floor: float | None = None) -> tuple[np.ndarray, float]:
+    """Returns f64[n, G], curves at steps, and the worst finite response, which replaces NaN and infinite ones.
+
+    Curves are linear between reports, and constant before the first and after the last.
+    """
+    values = [np.fromiter(curve.values(), float) for curve in curves]
+    finite = np.concatenate([value[np.isfinite(value)] for value in values])
+    floor = (float(finite.min()) if len(finite) else 0.0) if floor is None else floor
+    clean = [np.where(np.isfinite(value), value, floor) for value in values]
+    return np.array(
+        [np.interp(steps, list(curve), clean_curve) for curve, clean_curve in zip(curves, clean, strict=True)]
+    ), floor
+
+
 @lru_cache(maxsize=8)
 def _past_priors(past: PastCurves, steps: tuple[float, ...]) -> PastPriors:
     """Returns priors of curves, learned from past studies, at steps relative to the last one."""
     grid = np.array(steps)
-    tasks = [past_responses(curves, grid) for curves in past.tasks.values()]
+    tasks = [_past_responses(curves, grid) for curves in past.tasks.values()]
     priors = past_priors(grid, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])
     return priors if past.same_kind else priors._replace(rises=priors.rises[:0])
+
+
+def _past_responses(curves: Sequence[Curve], steps: np.ndarray) -> np.ndarray:
+    horizon = last_step(curves)
+    return _responses([relative_curve(curve, horizon) for curve in curves], steps)[0]

@@ -16,18 +16,17 @@ from dre_jax.tuning.curves.gaussian_processes import CurvePrior
 _JITTER = 1e-9
 
 
-class Forecasts(NamedTuple):
-    """Normal distributions of the last values of n curves of G steps."""
+class LastValues(NamedTuple):
+    """Normal distributions of the last values of n curves."""
 
     mean: np.ndarray
-    """f64[n], given the known values."""
-    variances: np.ndarray
-    """f64[n, G + 1]: variance of the last value once the first 0, ..., G values are known; what is not known is at its
-    mean. Entries before the length of a curve do not mean anything."""
+    """f64[n]"""
+    deviation: np.ndarray
+    """f64[n], 0 of whole curves."""
 
 
 class _Regression(NamedTuple):
-    """Posterior of one regression of the value of a step on the g values before it."""
+    """Posterior of the regression of the value of a step on the g values before it."""
 
     coefficients: np.ndarray
     """f64[1 + g], the intercept first."""
@@ -37,53 +36,47 @@ class _Regression(NamedTuple):
     """f64[1 + g, 1 + g], the inverse of the Cholesky factor of the second moments."""
 
 
-class PartialCurves:
-    """Posterior of curves, given curves of any lengths, under several priors that the curves weigh."""
+def forecast_last_values(prior: CurvePrior, curves: np.ndarray, lengths: np.ndarray) -> LastValues:
+    """Returns the last values of curves f64[n, G], of which the first ``lengths`` i[n] values are known.
 
-    def __init__(self, priors: Sequence[CurvePrior], curves: np.ndarray, lengths: np.ndarray) -> None:
-        """Learns from curves f64[n, G], of which the first ``lengths`` i[n] values are known."""
-        fits = [_fit(prior, curves, lengths) for prior in priors]
-        evidence = np.array([log_evidence for _, log_evidence in fits])
-        weights = np.exp(evidence - evidence.max())
-        self.weights: np.ndarray = weights / weights.sum()
-        """f64[K]: posterior probabilities of the priors."""
-        self._regressions = [regressions for regressions, _ in fits]
+    All curves inform the forecasts of each. Values that are not known are replaced by their means one after the other;
+    the variance is that of the errors of all steps to come, with the uncertainty of the regressions.
 
-    def forecast(self, curves: np.ndarray, lengths: np.ndarray) -> Forecasts:
-        """Returns the last values of curves f64[n, G], of which the first ``lengths`` i[n] values are known.
+    Example:
+      >>> prior = CurvePrior(np.array([-1.0, 0.0]), np.array([[1.0, 1.0], [1.0, 2.0]]), 1.0, 4.0)
+      >>> values = forecast_last_values(prior, np.array([[0.0, 1.0], [0.5, 1.5], [1.0, np.nan]]), np.array([2, 2, 1]))
+      >>> values.mean.round(2).tolist(), values.deviation.round(2).tolist()
+      ([1.0, 1.5, 2.0], [0.0, 0.0, 0.96])
+    """
+    regressions = _fit(prior, curves, lengths)
+    n, size = curves.shape
+    path, errors = np.ones((n, 1 + size)), np.zeros((n, size))
+    for g, (coefficients, variance, whitener) in enumerate(regressions):
+        before = path[:, : g + 1]
+        is_known = lengths > g
+        errors[:, g] = np.where(is_known, 0.0, variance * (1.0 + ((before @ whitener.T) ** 2).sum(1)))
+        path[:, g + 1] = np.where(is_known, curves[:, g], before @ coefficients)
+    effects = np.zeros(size)
+    effects[-1] = 1.0  # of an error at each step on the last value
+    for g in range(size - 2, -1, -1):
+        effects[g] = sum(regressions[j].coefficients[g + 1] * effects[j] for j in range(g + 1, size))
+    return LastValues(path[:, -1], np.sqrt(errors @ effects**2))
 
-        Where the priors disagree, the variance is that of their mixture.
-        """
-        forecasts = [_forecast(regressions, curves, lengths) for regressions in self._regressions]
-        means = np.array([forecast.mean for forecast in forecasts])
-        mean = self.weights @ means
-        variances = np.tensordot(self.weights, [forecast.variances for forecast in forecasts], 1)
-        present = variances[np.arange(len(lengths)), lengths]
-        disagreement = self.weights @ (means - mean) ** 2
-        return Forecasts(mean, variances * (1.0 + disagreement / np.maximum(present, 1e-12))[:, None])
 
-
-def _fit(prior: CurvePrior, curves: np.ndarray, lengths: np.ndarray) -> tuple[list[_Regression], float]:
-    """Returns the regressions of all steps, and the logarithm of the marginal likelihood of the curves."""
-    from scipy.special import gammaln  # importing it takes a tenth of a second
-
-    moments, regressions, log_evidence = _second_moments(prior), list[_Regression](), 0.0
+def _fit(prior: CurvePrior, curves: np.ndarray, lengths: np.ndarray) -> Sequence[_Regression]:
+    """Returns the regressions of all steps."""
+    moments, regressions = _second_moments(prior), list[_Regression]()
     for g in range(len(prior.mean)):
         known = curves[lengths > g, : g + 1]
-        rows, n = np.column_stack([np.ones(len(known)), known]), len(known)
-        before = moments[: g + 2, : g + 2]
-        jitter = _JITTER * np.trace(before) / (g + 1) * np.eye(g + 2)
-        first, last = np.linalg.cholesky(before + jitter), np.linalg.cholesky(before + rows.T @ rows + jitter)
+        rows = np.column_stack([np.ones(len(known)), known])
+        total = moments[: g + 2, : g + 2] + rows.T @ rows
+        factor = np.linalg.cholesky(total + _JITTER * np.trace(total) / (g + 2) * np.eye(g + 2))
+        whitener = np.linalg.inv(factor[:-1, :-1])
         # The first g + 1 steps have count + g + 2 degrees of freedom if all G steps have count + G + 1.
-        degrees = float(prior.covariance_count) + 2 + g
-        whitener = np.linalg.inv(last[:-1, :-1])
-        coefficients = whitener.T @ last[-1, :-1]
-        residual = last[-1, -1] ** 2
-        regressions.append(_Regression(coefficients, residual / (degrees + n - 2), whitener))
-        log_evidence += gammaln((degrees + n) / 2) - gammaln(degrees / 2) - n / 2 * np.log(np.pi)
-        log_evidence += np.log(np.diag(first)[:-1]).sum() - np.log(np.diag(last)[:-1]).sum()
-        log_evidence += degrees * np.log(first[-1, -1]) - (degrees + n) / 2 * np.log(residual)
-    return regressions, float(log_evidence)
+        degrees = float(prior.covariance_count) + 2 + g + len(known)
+        variance = float(factor[-1, -1] ** 2 / (degrees - 2))
+        regressions.append(_Regression(whitener.T @ factor[-1, :-1], variance, whitener))
+    return regressions
 
 
 def _second_moments(prior: CurvePrior) -> np.ndarray:
@@ -92,21 +85,3 @@ def _second_moments(prior: CurvePrior) -> np.ndarray:
     moments = np.asarray(prior.mean_count) * np.outer(point, point)
     moments[1:, 1:] += np.asarray(prior.covariance_count) * prior.covariance
     return moments
-
-
-def _forecast(regressions: Sequence[_Regression], curves: np.ndarray, lengths: np.ndarray) -> Forecasts:
-    """Returns forecasts under one prior: each unknown value follows from the means of those before it."""
-    n, size = curves.shape
-    path, uncertainty = np.ones((n, 1 + size)), np.zeros((n, size))
-    for g, (coefficients, _, whitener) in enumerate(regressions):
-        known = path[:, : g + 1]
-        uncertainty[:, g] = ((known @ whitener.T) ** 2).sum(1)
-        path[:, g + 1] = np.where(lengths > g, curves[:, g], known @ coefficients)
-    effects = np.zeros(size)
-    effects[-1] = 1.0  # of an error at each step on the last value
-    for g in range(size - 2, -1, -1):
-        effects[g] = sum(regressions[j].coefficients[g + 1] * effects[j] for j in range(g + 1, size))
-    noise = np.array([regression.variance for regression in regressions])
-    parts = effects**2 * noise * (1.0 + uncertainty)
-    variances = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]
-    return Forecasts(path[:, -1], np.column_stack([variances, np.zeros(n)]))

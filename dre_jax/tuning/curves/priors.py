@@ -65,22 +65,18 @@ def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
         return PastPriors((), np.zeros(0), np.zeros((0, 2)))
     held_out: list[float] = []
     for i, curves in enumerate(warped_curves[: len(warped_curves) * (len(warped_curves) > 1)]):
-        priors = learn_priors(generic_prior(steps), warped_curves[:i] + warped_curves[i + 1 :])
+        priors = _learn(steps, warped_curves[:i] + warped_curves[i + 1 :])
         bars, weights = next_lower(curves[:, -1])[:, None], top_weights(curves[:, -1])
         tails = np.mean([upper_tail(predict_last(prior, curves), bars) for prior in priors], 0)
         held_out.append(np.average(surprises(tails, stopping_gains(steps)), weights=weights))
     tops = [top_weights(curves[:, -1]) for curves in tasks]
     rises = [(top.sum(), top @ rank_rises(curves)) for top, curves in zip(tops, tasks, strict=True)]
-    return PastPriors(learn_priors(generic_prior(steps), warped_curves), np.array(held_out), np.array(rises))
+    return PastPriors(_learn(steps, warped_curves), np.array(held_out), np.array(rises))
 
 
-def learn_priors(base: CurvePrior, tasks: Sequence[np.ndarray]) -> tuple[CurvePrior, ...]:
-    """Returns a prior learned from the curves f64[n, G] of past tasks for each of `COUNTS`, by way of a prior of them.
-
-    Each task is worth a number of curves at most.
-    """
+def _learn(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> tuple[CurvePrior, ...]:
     weights = np.concatenate([np.full(len(task), min(1.0, _TASK_WEIGHT / len(task))) for task in tasks])
-    prior = condition(base, np.concatenate(tasks), weights)
+    prior = condition(generic_prior(steps), np.concatenate(tasks), weights)
     return tuple(prior._replace(mean_count=count / 2, covariance_count=count) for count in COUNTS)
 
 

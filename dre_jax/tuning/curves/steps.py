@@ -1,4 +1,4 @@
-"""Steps of learning curves as shares of the horizon, so that their unit does not matter, and the responses there."""
+"""Steps of learning curves as shares of the horizon, so that their unit does not matter."""
 
 from collections.abc import Sequence
 
@@ -42,23 +42,3 @@ def step_grid(curves: Sequence[Curve]) -> np.ndarray:
     positions = steps[-1] * (np.arange(1, _STEPS + 1) / _STEPS) ** 1.5
     middles = (steps[1:] + steps[:-1]) / 2
     return np.unique(steps[np.searchsorted(middles, positions)])
-
-
-def curve_responses(curves: Sequence[Curve], steps: np.ndarray, floor: float | None = None) -> tuple[np.ndarray, float]:
-    """Returns f64[n, G], curves at steps, and the worst finite response, which replaces NaN and infinite ones.
-
-    Curves are linear between reports, and constant before the first and after the last.
-    """
-    values = [np.fromiter(curve.values(), float) for curve in curves]
-    finite = np.concatenate([value[np.isfinite(value)] for value in values])
-    floor = (float(finite.min()) if len(finite) else 0.0) if floor is None else floor
-    clean = [np.where(np.isfinite(value), value, floor) for value in values]
-    return np.array(
-        [np.interp(steps, list(curve), clean_curve) for curve, clean_curve in zip(curves, clean, strict=True)]
-    ), floor
-
-
-def past_responses(curves: Sequence[Curve], steps: np.ndarray) -> np.ndarray:
-    """Returns f64[n, G], the curves of a past study at steps relative to the last one."""
-    horizon = last_step(curves)
-    return curve_responses([relative_curve(curve, horizon) for curve in curves], steps)[0]

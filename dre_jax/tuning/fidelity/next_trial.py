@@ -17,7 +17,6 @@ from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.forecasts import FinalForecasts, has_scale, rung_responses
 from dre_jax.tuning.fidelity.promotion import training_to_promote
 from dre_jax.tuning.fidelity.trainings import Training, trainings_of
-from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.trials.trial import Trial
 
 
@@ -36,9 +35,9 @@ class NextTrial(NamedTuple):
 class FidelitySearch:
     """Decides on the trials of a study with a fidelity. It has no state: the same trials give the same next one."""
 
-    def __init__(self, engine: Engine, fidelity: Fidelity, past: PastCurves | None) -> None:
-        """Creates a search of a study with one objective; ``past`` are learning curves of past studies."""
-        self._engine, self._fidelity, self._past = engine, fidelity, past or PastCurves()
+    def __init__(self, engine: Engine, fidelity: Fidelity) -> None:
+        """Creates a search of a study with one objective."""
+        self._engine, self._fidelity = engine, fidelity
         self._sign = 1.0 if engine.objectives[0].direction == "maximize" else -1.0
 
     def next_trials(self, trials: Sequence[Trial], enqueued: Sequence[Params], n: int) -> list[NextTrial]:
@@ -89,7 +88,7 @@ class FidelitySearch:
 
     @with_default_float_errors
     def _forecasts(self, trainings: Sequence[Training]) -> FinalForecasts:
-        return FinalForecasts(trainings, self._fidelity, self._sign, self._past)
+        return FinalForecasts(trainings, self._fidelity, self._sign)
 
     def _promoted(self, trainings: Sequence[Training]) -> Training | None:
         """Returns the training that is to go on; None if a new one is to start."""

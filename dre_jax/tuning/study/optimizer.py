@@ -98,7 +98,7 @@ class Optimizer(StudyRecord):
           directions: of several objectives, by name, in place of ``direction``.
           seed: seed of all suggestions.
           config: treatment of pending and failed trials.
-          past_curves: learning curves of past studies, for `should_stop`, and for the forecasts of paused trials.
+          past_curves: learning curves of past studies, for `should_stop`.
           features: what is known of the task before its first trial, such as ``{"parameters": 7e9, "tokens": 1.4e11}``,
             for a surrogate whose past tasks have features (`Surrogate.for_task`); None is an unknown value. The study
             keeps them in its file for later surrogates, see `past_of`.
@@ -126,7 +126,7 @@ class Optimizer(StudyRecord):
         if fidelity is not None and len(objectives) > 1:
             raise ConfigError("a fidelity needs a study of one objective, but got several")
         super().__init__(engine, past_curves, task_features, fidelity)
-        self._fidelity_search = None if fidelity is None else FidelitySearch(engine, fidelity, past_curves)
+        self._fidelity_search = None if fidelity is None else FidelitySearch(engine, fidelity)
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
