@@ -97,9 +97,22 @@ class YahpoSpace:
 
     def evaluate(self, task: str, configurations: Sequence[Params]) -> np.ndarray:
         """Returns the values f64[n] of configurations on a task."""
-        budgets = {entry["name"]: entry["upper"] for entry in self.entries if entry["name"] in _BUDGETS}
-        fixed = budgets | {self.layout.categoricals[0]: task}
-        rows = [{**params, **fixed} for params in configurations]
+        return self._outputs(task, [{**params, **self._budgets(1.0)} for params in configurations])
+
+    def curve(self, task: str, params: Params, shares: np.ndarray) -> np.ndarray:
+        """Returns the values f64[G] of a configuration on a task, at shares f64[G] of the largest budget."""
+        return self._outputs(task, [{**params, **self._budgets(share)} for share in shares.tolist()])
+
+    def _budgets(self, share: float) -> dict[str, float]:
+        """Returns the budgets, of which repetitions are the most, and the others a share, as far as there are as few."""
+        entries = {entry["name"]: entry for entry in self.entries if entry["name"] in _BUDGETS}
+        return {
+            name: entry["upper"] * (1.0 if name == "repl" else max(share, entry["lower"] / entry["upper"]))
+            for name, entry in entries.items()
+        }
+
+    def _outputs(self, task: str, configurations: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        rows = [{**params, self.layout.categoricals[0]: task} for params in configurations]
         levels = [[self.encoding[name][row.get(name, _ABSENT)] for name in self.layout.categoricals] for row in rows]
         numbers = [[row.get(name, 0.0) for name in self.layout.numbers] for row in rows]
         inputs = {"x_cat": np.array(levels, np.int32), "x_cont": np.array(numbers, np.float32)}

@@ -1,0 +1,130 @@
+"""Compares searches that pause or stop trainings with those that train every configuration to the end.
+
+``python scripts/compare_fidelity.py --out OUT.jsonl --yahpo DIR --spaces rbv2_rpart iaml_glmnet [--curves FILE ...]``
+
+A training has 27 steps; a search spends those of ``--trainings`` whole ones. Live spaces are those of YAHPO Gym, with
+random trials of other tasks as the past; files of curves are lists of ``{"config", "curve", "diverged"}``, without a
+past. Regret is 0 at the best known final value of a task, and 1 at the median of random configurations. Finished
+searches are in the file: rerun the command to resume. Install the others by ``pip install -r
+scripts/rivals/requirements.txt``.
+"""
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from command_line import errors_in_one_line
+from rivals.budget_methods import Meter, Method, optuna_search, ours, random_search, syne_tune_search
+from rivals.budget_tasks import STEPS, BudgetTask, live_tasks, recorded_task
+
+from dre_jax.runtime.setup import prepare
+
+METHODS: dict[str, Method] = {
+    "past": partial(ours, has_past=True),
+    "past-full": partial(ours, has_past=True, has_fidelity=False),
+    "alone": partial(ours, has_past=False),
+    "alone-full": partial(ours, has_past=False, has_fidelity=False),
+    "alone-stop": partial(ours, has_past=False, has_fidelity=False, stops=True),
+    "optuna-asha": partial(optuna_search, sampler="random", pruner="asha"),
+    "optuna-tpe-hyperband": partial(optuna_search, sampler="tpe", pruner="hyperband"),
+    "syne-asha": partial(syne_tune_search, scheduler="ASHA"),
+    "syne-bohb": partial(syne_tune_search, scheduler="BOHB"),
+    "random": random_search,
+}
+AT = (1, 2, 3, 5, 7, 10, 15, 20)
+"""Spent steps that the tables show, in whole trainings."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the searches that are missing, and prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="finished searches, one JSON line each")
+    parser.add_argument("--yahpo", type=Path, help="a checkout of yahpo_data")
+    parser.add_argument("--spaces", nargs="+", default=[], help="live spaces")
+    parser.add_argument("--curves", nargs="+", type=Path, default=[], help="files of recorded curves")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--trainings", type=int, default=max(AT))
+    parser.add_argument("--tasks", type=int, default=5, help="maximum number of tasks of a live space")
+    parser.add_argument("--seeds", type=int, default=1)
+    args = parser.parse_args(arguments)
+    prepare()
+    warnings.simplefilter("ignore")
+    tasks = list(read_tasks(args.yahpo, args.spaces, args.curves, args.tasks))
+    done = read_searches(args.out)
+    for task in tasks:
+        for method in args.methods:
+            for seed in range(args.seeds):
+                key = method, task.family, task.name, seed
+                is_possible = not method.startswith("past") or task.problem.past
+                is_possible = is_possible and (task.rows is None or not method.startswith("syne"))
+                if is_possible and len(done.get(key, ([],))[0]) < args.trainings * STEPS:
+                    done[key] = run_search(task, METHODS[method], seed, args.trainings)
+                    with args.out.open("a") as file:
+                        file.write(json.dumps([*key, *done[key]]) + "\n")
+                    print(*key, file=sys.stderr, flush=True)
+    for i, title in enumerate(("Best value at any step", "Best value at the last step")):
+        print(f"\n{title}: regret by spent steps, in whole trainings\n")
+        print_table(tasks, args.methods, done, i, args.seeds)
+
+
+def read_tasks(yahpo: Path | None, spaces: list[str], curves: list[Path], n_tasks: int) -> Iterator[BudgetTask]:
+    """Yields the tasks."""
+    for name in spaces if yahpo is not None else []:
+        yield from live_tasks(yahpo, name, n_tasks, n_studies=10, n_trials=40)
+    for path in curves:
+        yield recorded_task(path, 300)
+
+
+def run_search(task: BudgetTask, method: Method, seed: int, trainings: int) -> tuple[list[float], list[float]]:
+    """Returns the regrets after each step: of the best value at any step, and of the best one at the last step."""
+    meter = Meter(task, trainings * STEPS)
+    method(meter, seed)
+    values = meter.best_at_any_step[1:], meter.best_at_the_end[1:]
+    at_any_step, at_the_end = (task.regret(best).round(5).tolist() for best in values)
+    return at_any_step, at_the_end
+
+
+def read_searches(path: Path) -> dict[tuple[str, str, str, int], tuple[list[float], list[float]]]:
+    """Returns the searches of a file; a line that was cut short is left out."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines if line.endswith("]]")]
+    return {(row[0], row[1], row[2], row[3]): (row[4], row[5]) for row in rows}
+
+
+def print_table(tasks: list[BudgetTask], methods: list[str], searches: dict, which: int, seeds: int) -> None:
+    """Prints the mean regrets of each method and family, and the differences to the first method on all tasks."""
+    print(f"| method | family | tasks |{''.join(f' {at} |' for at in AT)}")
+    print(f"| --- | --- | ---: |{' ---: |' * len(AT)}")
+    for family in [*dict.fromkeys(task.family for task in tasks), "all"]:
+        for method in methods:
+            curves = regrets(tasks, method, family, searches, which, seeds)
+            if len(curves):
+                cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(*_mean_and_error(curves), strict=True)]
+                print(f"| {method} | {family} | {len(curves)} | {' | '.join(cells)} |")
+
+
+def regrets(tasks: list[BudgetTask], method: str, family: str, searches: dict, which: int, seeds: int) -> np.ndarray:
+    """Returns the regrets f64[tasks, len(AT)] of a method, means over seeds; NaN where a search was shorter."""
+    rows = []
+    for task in tasks:
+        keys = [(method, task.family, task.name, seed) for seed in range(seeds)]
+        curves = [np.array(searches[key][which]) for key in keys if key in searches]
+        if curves and family in ("all", task.family):
+            at = [[curve[t * STEPS - 1] if t * STEPS <= len(curve) else np.nan for t in AT] for curve in curves]
+            rows.append(np.mean(at, axis=0))
+    return np.array(rows)
+
+
+def _mean_and_error(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else np.zeros(curves.shape[1])
+    return curves.mean(axis=0), error
+
+
+if __name__ == "__main__":
+    with errors_in_one_line():
+        main()
