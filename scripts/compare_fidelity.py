@@ -22,6 +22,7 @@ from command_line import errors_in_one_line
 from rivals.budget_methods import Meter, Method, optuna_search, ours, random_search, syne_tune_search
 from rivals.budget_tasks import STEPS, BudgetTask, live_tasks, recorded_task
 
+from dre_jax.errors import ConfigError
 from dre_jax.runtime.setup import prepare
 
 METHODS: dict[str, Method] = {
@@ -36,6 +37,8 @@ METHODS: dict[str, Method] = {
     "syne-bohb": partial(syne_tune_search, scheduler="BOHB"),
     "random": random_search,
 }
+Searches = dict[tuple[str, str, str, int], tuple[list[float], list[float]]]
+"""By method, family, task and seed; see `run_search`."""
 AT = (1, 2, 3, 5, 7, 10, 15, 20)
 """Spent steps that the tables show, in whole trainings."""
 
@@ -60,9 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
         for method in args.methods:
             for seed in range(args.seeds):
                 key = method, task.family, task.name, seed
-                is_possible = not method.startswith("past") or task.problem.past
-                is_possible = is_possible and (task.rows is None or not method.startswith("syne"))
-                if is_possible and len(done.get(key, ([],))[0]) < args.trainings * STEPS:
+                if can_search(method, task) and len(done.get(key, ([],))[0]) < args.trainings * STEPS:
                     done[key] = run_search(task, METHODS[method], seed, args.trainings)
                     with args.out.open("a") as file:
                         file.write(json.dumps([*key, *done[key]]) + "\n")
@@ -74,10 +75,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 def read_tasks(yahpo: Path | None, spaces: list[str], curves: list[Path], n_tasks: int) -> Iterator[BudgetTask]:
     """Yields the tasks."""
-    for name in spaces if yahpo is not None else []:
-        yield from live_tasks(yahpo, name, n_tasks, n_studies=10, n_trials=40)
+    if spaces and yahpo is None:
+        raise ConfigError("live spaces need --yahpo, but got none")
+    for name in spaces:
+        yield from live_tasks(Path(yahpo or ""), name, n_tasks, n_studies=10, n_trials=40)
     for path in curves:
         yield recorded_task(path, 300)
+
+
+def can_search(method: str, task: BudgetTask) -> bool:
+    """Returns whether a method can search a task: with a past if it has one, and in its table if it is one."""
+    return not ((method.startswith("past") and not task.problem.past) or (method.startswith("syne") and task.rows))
 
 
 def run_search(task: BudgetTask, method: Method, seed: int, trainings: int) -> tuple[list[float], list[float]]:
@@ -89,14 +97,14 @@ def run_search(task: BudgetTask, method: Method, seed: int, trainings: int) -> t
     return at_any_step, at_the_end
 
 
-def read_searches(path: Path) -> dict[tuple[str, str, str, int], tuple[list[float], list[float]]]:
+def read_searches(path: Path) -> Searches:
     """Returns the searches of a file; a line that was cut short is left out."""
     lines = path.read_text().splitlines() if path.exists() else []
     rows = [json.loads(line) for line in lines if line.endswith("]]")]
     return {(row[0], row[1], row[2], row[3]): (row[4], row[5]) for row in rows}
 
 
-def print_table(tasks: list[BudgetTask], methods: list[str], searches: dict, which: int, seeds: int) -> None:
+def print_table(tasks: list[BudgetTask], methods: list[str], searches: Searches, which: int, seeds: int) -> None:
     """Prints the mean regrets of each method and family, and the differences to the first method on all tasks."""
     print(f"| method | family | tasks |{''.join(f' {at} |' for at in AT)}")
     print(f"| --- | --- | ---: |{' ---: |' * len(AT)}")
@@ -108,7 +116,9 @@ def print_table(tasks: list[BudgetTask], methods: list[str], searches: dict, whi
                 print(f"| {method} | {family} | {len(curves)} | {' | '.join(cells)} |")
 
 
-def regrets(tasks: list[BudgetTask], method: str, family: str, searches: dict, which: int, seeds: int) -> np.ndarray:
+def regrets(
+    tasks: list[BudgetTask], method: str, family: str, searches: Searches, which: int, seeds: int
+) -> np.ndarray:
     """Returns the regrets f64[tasks, len(AT)] of a method, means over seeds; NaN where a search was shorter."""
     rows = []
     for task in tasks:

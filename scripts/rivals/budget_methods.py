@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -79,13 +80,13 @@ def optuna_search(meter: Meter, seed: int, *, sampler: str, pruner: str) -> None
     from live.contestants import optuna_sampler, suggest
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    pruners = {
-        "asha": lambda: optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),
-        "hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=STEPS, reduction_factor=3),
-    }
-    study = optuna.create_study(
-        study_name="study", direction="maximize", sampler=optuna_sampler(sampler, seed), pruner=pruners[pruner]()
-    )
+    if pruner == "asha":
+        prunes: Any = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3)
+    else:
+        prunes = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=STEPS, reduction_factor=3)
+    # Hyperband's brackets depend on the name.
+    samples = optuna_sampler(sampler, seed)
+    study = optuna.create_study(study_name="study", direction="maximize", sampler=samples, pruner=prunes)
     rows = meter.task.rows
     while not meter.is_over:
         trial = study.ask()
@@ -128,5 +129,5 @@ def syne_tune_search(meter: Meter, seed: int, *, scheduler: str) -> None:
 
 def _random_params(task: BudgetTask, random: np.random.Generator) -> Params:
     if task.rows is not None:
-        return task.rows[random.integers(len(task.rows))]
+        return task.rows[int(random.integers(len(task.rows)))]
     return task.problem.space.params(random.random(len(task.problem.space)))

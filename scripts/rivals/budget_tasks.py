@@ -79,8 +79,8 @@ def recorded_task(path: Path, n_rows: int) -> BudgetTask:
 def _parameter(values: Sequence[float]) -> Float | Int:
     low, high = min(values), max(values)
     is_log = low > 0 and high / low > _LOG_RATIO
-    whole = all(isinstance(value, int) for value in values)
-    return Int(low, high, log=is_log) if whole else Float(low, high, log=is_log)
+    is_whole = all(isinstance(value, int) for value in values)
+    return Int(int(low), int(high), log=is_log) if is_whole else Float(low, high, log=is_log)
 
 
 def _steps_of(training: Mapping[str, Any]) -> np.ndarray:

@@ -104,7 +104,7 @@ class YahpoSpace:
         return self._outputs(task, [{**params, **self._budgets(share)} for share in shares.tolist()])
 
     def _budgets(self, share: float) -> dict[str, float]:
-        """Returns the budgets, of which repetitions are the most, and the others a share, as far as there are as few."""
+        """Returns the budgets: the most repetitions, and a share of the others, at least their lowest ones."""
         entries = {entry["name"]: entry for entry in self.entries if entry["name"] in _BUDGETS}
         return {
             name: entry["upper"] * (1.0 if name == "repl" else max(share, entry["lower"] / entry["upper"]))
