@@ -19,6 +19,9 @@ from dre_jax.tuning.fidelity.promotion import training_to_promote
 from dre_jax.tuning.fidelity.trainings import Training, trainings_of
 from dre_jax.tuning.trials.trial import Trial
 
+_N_FIRST = 8
+"""Number of trainings before the first one goes on, without past studies."""
+
 
 class NextTrial(NamedTuple):
     """What a trial is to do."""
@@ -98,7 +101,8 @@ class FidelitySearch:
         responses, lengths = rung_responses(valued, self._fidelity, self._sign)
         may_resume = np.array([_may_resume(training) for training in valued])
         # What past studies suggest is worth a whole training at once; a random configuration is not.
-        i = training_to_promote(responses, lengths, may_resume, is_eager=self._engine.past is not None)
+        n_first = _N_FIRST if self._engine.past is None else 1
+        i = training_to_promote(responses, lengths, may_resume, n_first=n_first)
         return None if i is None else valued[i]
 
     def _best_paused(self, trainings: Sequence[Training]) -> Training | None:

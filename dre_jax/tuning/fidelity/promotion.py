@@ -1,15 +1,15 @@
-"""Which paused training goes on: asynchronous successive halving (Li et al. 2020), with promotion."""
+"""Which paused training goes on: asynchronous successive halving (Li et al. 2020), with promotion.
 
-import math
+The best half goes on at each budget, so that each budget costs about as much as any other. The half is rounded up: once
+some trainings have started, the best one goes on to the highest budget at once, where rounding down would need 2^k
+trainings for the first one that passes k budgets.
+"""
 
 import numpy as np
 
-_PROMOTED = 0.5
-"""Share of the trainings that reach a budget which may go on to the next one."""
-
 
 def training_to_promote(
-    responses: np.ndarray, lengths: np.ndarray, may_resume: np.ndarray, *, is_eager: bool
+    responses: np.ndarray, lengths: np.ndarray, may_resume: np.ndarray, *, n_first: int
 ) -> int | None:
     """Returns the training to resume: the best one that may, at the highest budget where one is among the best half.
 
@@ -19,21 +19,21 @@ def training_to_promote(
       responses: f64[n, G] at the budgets, higher is better.
       lengths: i[n], the number of budgets that each training has reached.
       may_resume: bool[n], the trainings that are paused.
-      is_eager: whether the half is rounded up, so that the first training goes on at once.
+      n_first: number of trainings at the lowest budget before any goes on.
 
     Returns:
       The index of the training; None if none is to go on.
 
     Example:
       >>> responses, lengths = np.array([[0.1, 0.4], [0.3, 0.0], [0.2, 0.0]]), np.array([2, 1, 1])
-      >>> training_to_promote(responses, lengths, lengths < 2, is_eager=False)
+      >>> training_to_promote(responses, lengths, lengths < 2, n_first=1)
       1
     """
+    if len(responses) < n_first:
+        return None
     for rung in range(responses.shape[1] - 2, -1, -1):
         reached = np.flatnonzero(lengths > rung)
-        share = _PROMOTED * len(reached)
-        n = math.ceil(share) if is_eager else math.floor(share)
-        best = reached[np.argsort(-responses[reached, rung], kind="stable")][:n]
+        best = reached[np.argsort(-responses[reached, rung], kind="stable")][: (len(reached) + 1) // 2]
         candidates = [int(i) for i in best if lengths[i] == rung + 1 and may_resume[i]]
         if candidates:
             return candidates[0]

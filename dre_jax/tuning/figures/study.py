@@ -14,6 +14,7 @@ from dre_jax.report.style import write_to
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Space
 from dre_jax.tuning.figures.by_optuna import optuna_figures
+from dre_jax.tuning.figures.trainings import plot_trainings
 from dre_jax.tuning.figures.values import plot_curves, plot_front, plot_history
 from dre_jax.tuning.trials.objectives import Objectives, best_trials
 from dre_jax.tuning.trials.trial import Trial
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 _FRONT = "The first two objectives, and the Pareto-optimal trials."
 _HISTORY = "Values far worse than the others are drawn at the edge."
 _CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
+_TRAININGS = (
+    "A line for each configuration, with a dot at each budget where it paused; the best is dark, and those that "
+    "reached the highest budget are blue. The worst values are cut off."
+)
 _BY_OPTUNA = {
     "Slices": f"Values by hyperparameter where it is active; later trials are darker, infeasible ones grey. {_HISTORY}",
     "Contours": f"Values over the two hyperparameters of most importance, interpolated between the trials. {_HISTORY}",
@@ -40,7 +45,7 @@ class StudyFigure(NamedTuple):
 
 @with_default_float_errors
 def study_figures(space: Space, trials: Sequence[Trial], objectives: Objectives) -> dict[str, StudyFigure]:
-    """Returns the figures of a study by heading: front or history, learning curves, slices, contours, importance.
+    """Returns the figures of a study by heading: front or history, curves, trainings, slices, contours, importance.
 
     Raises `MissingExtraError` without Optuna, which draws slices, contours and importance.
     """
@@ -53,6 +58,8 @@ def study_figures(space: Space, trials: Sequence[Trial], objectives: Objectives)
         figures[f"History{of}"] = StudyFigure(plot_history(objective_trials, direction), _HISTORY)
         if any(len(trial.reports) > 1 for trial in objective_trials):
             figures["Learning curves"] = StudyFigure(plot_curves(objective_trials, numbers, direction), _CURVES)
+        if any(trial.budget is not None and trial.value is not None for trial in objective_trials):
+            figures["Trainings"] = StudyFigure(plot_trainings(objective_trials, numbers, direction), _TRAININGS)
         for heading, figure in optuna_figures(space, objective_trials, direction):
             figures[f"{heading}{of}"] = StudyFigure(figure, _BY_OPTUNA[heading.split()[0]])
     return figures

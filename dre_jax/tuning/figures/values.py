@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZE = (6.4, 3.6)
-_GREY = "#8C8C8C"
+GREY = "#8C8C8C"
 
 
 def drawn_values(trials: Iterable[Trial], direction: str) -> npt.NDArray[np.float64]:
@@ -47,7 +47,7 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
         if complete:
             until = [*numbers, len(trials) - 1]
             axes.step(until, [*best, best[-1]], where="post", color=COLOURS[0], linewidth=1.8, label="best so far")
-        points: dict[str, Any] = {"s": 18, "color": _GREY, "zorder": 3}
+        points: dict[str, Any] = {"s": 18, "color": GREY, "zorder": 3}
         axes.scatter(numbers[~is_clipped], values[~is_clipped], label="trial", **points)
         if is_clipped.any():
             away = "^" if direction == "minimize" else "v"
@@ -75,7 +75,7 @@ def plot_front(trials: Sequence[Trial], front: Container[int], objectives: Objec
     with new_figure(SIZE) as figure:
         axes = figure.add_subplot()
         (x, y), (x_front, y_front) = values[finite & ~in_front].T, values[finite & in_front].T
-        axes.scatter(x, y, s=18, color=_GREY, label="trial")
+        axes.scatter(x, y, s=18, color=GREY, label="trial")
         axes.scatter(x_front, y_front, s=30, color=COLOURS[0], zorder=3, label="front")
         axes.set(xlabel=first, ylabel=second)
         _add_grid_and_legend(axes)

@@ -282,7 +282,7 @@ class Optimizer(StudyRecord):
         return feasible[int(np.argmax(mean) if self.direction == "maximize" else np.argmin(mean))]
 
     def figures(self) -> dict[str, Figure]:
-        """Returns figures of the study by heading: history or front, learning curves, slices, contours, importance.
+        """Returns figures of the study by heading: history or front, curves, trainings, slices, contours, importance.
 
         Optuna draws the last three. A figure is matplotlib's: it shows itself in a notebook, and has ``savefig``.
 

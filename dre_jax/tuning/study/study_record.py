@@ -1,8 +1,10 @@
 """The record of a study: its trials, with their values and reports."""
 
 import math
+import os
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +17,7 @@ from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.summaries import summary
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.fidelity.checkpoints import with_checkpoint
 from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.trainings import spent_by
 from dre_jax.tuning.past.curves import PastCurves
@@ -328,6 +331,19 @@ class StudyRecord:
                 current_trial = current_trial.with_fields(restarts=True, reports={})
             self._trials[current_trial.number] = current_trial
             return current_trial
+
+    def with_checkpoint(self, trial: Trial | int, checkpoints: str | os.PathLike[str]) -> Trial:
+        """Returns a trial with `Trial.checkpoint`, a folder of its training that exists, as `optimize` gives it.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          checkpoints: the folder of all trainings.
+
+        Raises:
+          DataError: if the trial is of another study, or the folder cannot be made.
+        """
+        trials = self.trials
+        return with_checkpoint(find_trial(trials, trial).with_fields(study=self), trials, Path(checkpoints))
 
     def tell_failed(self, trial: Trial | int, *, cost: float | None = None) -> Trial:
         """Reports that a trial failed. Later trials avoid its configuration, and prefer those where success is likely.
