@@ -1,10 +1,11 @@
 """Final values of trainings, forecast from their values at lower budgets."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from dre_jax.tuning.curves.partial_curves import forecast_last_values
+from dre_jax.tuning.curves.partial_curves import LastValues, forecast_last_values
 from dre_jax.tuning.curves.priors import wandering_prior
 from dre_jax.tuning.curves.warp import Warp, fit_warp
 from dre_jax.tuning.fidelity.fidelity import Fidelity
@@ -14,30 +15,39 @@ from dre_jax.tuning.trials.responses import clip_responses
 from dre_jax.tuning.trials.trial import Trial
 
 
-class FinalForecasts:
-    """Posterior of the final values of trainings, by their curves, on the scale of `fit_warp` of the latest values."""
+class FinalForecasts(NamedTuple):
+    """Posterior of the final values of n trainings, by their curves."""
 
-    def __init__(self, trainings: Sequence[Training], fidelity: Fidelity, sign: float) -> None:
-        """Learns from trainings, of which at least two have different values; ``sign`` is -1 if they are minimised."""
-        self._sign = sign
-        shares = np.array(fidelity.budgets) / fidelity.highest
-        responses, lengths = rung_responses(trainings, fidelity, sign)
-        latest = clip_responses(responses[np.arange(len(responses)), lengths - 1])
-        self._warp: Warp = fit_warp(latest[:, None])
-        finite = np.nan_to_num(responses, nan=latest.min(), posinf=latest.max(), neginf=latest.min())
-        scores = self._warp.forward(np.clip(finite, latest.min(), latest.max()))
-        self._last_scores = forecast_last_values(wandering_prior(shares), scores, lengths)
+    scores: LastValues
+    """On the scale of ``warp``."""
+    warp: Warp
+    """Of the latest values of the trainings."""
+    sign: float
+    """-1 if values are minimised."""
 
     def observation(self, i: int, trial: Trial) -> Trial:
         """Returns a trial of training i with the forecast of its final value, as that of a trial that was stopped."""
-        mean, deviation = (part[i] for part in self._last_scores)
-        low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
-        return trial.with_fields(state="stopped", value=self._sign * float(middle), stderr=float(high - low) / 2)
+        mean, deviation = (part[i] for part in self.scores)
+        low, middle, high = self.warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
+        return trial.with_fields(state="stopped", value=self.sign * float(middle), stderr=float(high - low) / 2)
 
 
-def has_scale(trainings: Sequence[Training]) -> bool:
-    """Returns whether the latest values of trainings differ."""
-    return len({training.values[training.reached] for training in trainings}) > 1
+def forecast_final_values(trainings: Sequence[Training], fidelity: Fidelity, sign: float) -> FinalForecasts | None:
+    """Returns the forecasts of trainings with values, ``sign`` times which are higher for better ones.
+
+    None if the latest values of the trainings are equal.
+    """
+    if not trainings:
+        return None
+    responses, lengths = rung_responses(trainings, fidelity, sign)
+    latest = clip_responses(responses[np.arange(len(responses)), lengths - 1])
+    if len(np.unique(latest)) < 2:
+        return None
+    warp = fit_warp(latest[:, None])
+    finite = np.nan_to_num(responses, nan=latest.min(), posinf=latest.max(), neginf=latest.min())
+    scores = warp.forward(np.clip(finite, latest.min(), latest.max()))
+    prior = wandering_prior(np.array(fidelity.budgets) / fidelity.highest)
+    return FinalForecasts(forecast_last_values(prior, scores, lengths), warp, sign)
 
 
 def _curve_of(training: Training, sign: float) -> Curve:

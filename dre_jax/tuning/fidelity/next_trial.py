@@ -14,7 +14,7 @@ from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Params
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.fidelity.fidelity import Fidelity
-from dre_jax.tuning.fidelity.forecasts import FinalForecasts, has_scale, rung_responses
+from dre_jax.tuning.fidelity.forecasts import FinalForecasts, forecast_final_values, rung_responses
 from dre_jax.tuning.fidelity.promotion import training_to_promote
 from dre_jax.tuning.fidelity.trainings import Training, trainings_of
 from dre_jax.tuning.trials.trial import Trial
@@ -76,7 +76,7 @@ class FidelitySearch:
         """
         trainings = trainings_of(trials)
         valued = [training for training in trainings if training.values]
-        forecasts = self._forecasts(tuple(valued)) if has_scale(valued) else None
+        forecasts = self._forecasts(valued)
         indices = {training.trials[0].number: i for i, training in enumerate(valued)}
         observations = []
         for training in trainings:
@@ -90,8 +90,8 @@ class FidelitySearch:
         return observations
 
     @with_default_float_errors
-    def _forecasts(self, trainings: Sequence[Training]) -> FinalForecasts:
-        return FinalForecasts(trainings, self._fidelity, self._sign)
+    def _forecasts(self, trainings: Sequence[Training]) -> FinalForecasts | None:
+        return forecast_final_values(trainings, self._fidelity, self._sign)
 
     def _promoted(self, trainings: Sequence[Training]) -> Training | None:
         """Returns the training that is to go on; None if a new one is to start."""
