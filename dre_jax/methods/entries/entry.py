@@ -57,6 +57,8 @@ class Entry:
     """Fields of the configuration that do not affect what it learns: they may differ from a checkpoint's."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Dotted fields of older checkpoints' configurations, and their names now."""
+    renamed_arrays: Mapping[str, str | None] = field(default_factory=dict)
+    """Paths of arrays of older checkpoints, and their paths now; None for what is no longer read."""
     library: str = "JAX"
     """JAX, in the compiled loop; or the library that a host method calls."""
     extra: str | None = None

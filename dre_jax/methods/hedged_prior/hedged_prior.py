@@ -26,7 +26,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.gp.multi_task import FeatureParams, MultiTaskParams, MultiTaskTrials
 from dre_jax.gp.response_scale import ResponseTransform, scale_responses
-from dre_jax.gp.task_process import TaskHyperpriors, Trials
+from dre_jax.gp.task_process import Trials
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
     MIN_TASKS,
@@ -68,7 +68,7 @@ class HedgedPrior(MixtureMethod):
     alone_every: NonNegative[int] = 5
     """The processes of the task alone select one trial of so many; 0 for none. See `select_alone`."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
-    """Fits to past tasks that give the prior of the length scales of those processes."""
+    """Fits to past tasks, from which the training of the priors and the fit of the common process start."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,7 +85,6 @@ class HedgedPrior(MixtureMethod):
         features = standardise_features(tasks)
         common = fit_past_tasks(self.common, tasks, lengths, self.prior.response_scale, features, self.training.folds)
         fit = train_priors(self.prior, self.training, tasks, key, lengths, common)
-        hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
         # Past tasks teach nothing about a hyperparameter that none of them varies; the trials may.
         is_fixed, values = meta.unvaried_columns()
@@ -93,7 +92,7 @@ class HedgedPrior(MixtureMethod):
             fit.priors.fix_columns(is_fixed, values),
             hypothesis_arrays(self.hypotheses),
             log_odds,
-            hyperpriors,
+            generic_prior(meta.n_columns),
             fit.steps,
             fit.held_out,
             None if common is None else common_prior(self.common, common, is_fixed, fit.common_share),
@@ -128,7 +127,7 @@ class HedgedPrior(MixtureMethod):
                 jax.vmap(lambda key: init(self.prior, n_columns, key, key))(keys),
                 hypothesis_arrays(self.hypotheses),
                 real,
-                TaskHyperpriors(lengths, lengths),
+                lengths,
                 number,
                 HeldOutEvidence(number, number, jnp.bool_(False), real, real),
                 common_prior(self.common, common, np.zeros(n_columns, bool), 0.5),
@@ -142,7 +141,7 @@ class HedgedPrior(MixtureMethod):
         """Returns parameters for tables with more columns; the results do not change where these are zero."""
         return params._replace(
             priors=params.priors.pad_columns(width),
-            hyperpriors=params.hyperpriors.pad_columns(width),
+            lengths=params.lengths.pad_columns(width),
             common=None if params.common is None else params.common.pad_columns(width),
             features=None if params.features is None else params.features.pad_columns(width),
         )
@@ -203,5 +202,6 @@ ENTRIES = (
         companion="dre",
         free=("acquisition", "processes", "past_trial_weight", "alone_every"),
         renamed={"common.interpolation": "processes.interpolation"},
+        renamed_arrays={"params.hyperpriors.generic": "params.lengths", "params.hyperpriors.learned": None},
     ),
 )

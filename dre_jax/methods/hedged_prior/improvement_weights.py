@@ -40,7 +40,7 @@ def share_with_task(posterior: MixturePosterior, past_trials: Array) -> Array:
 
 
 def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) -> Array:
-    """Returns the log weights, or those of the processes without a trend in one of ``period`` trials.
+    """Returns the log weights, or those of the processes of the task in one of ``period`` trials.
 
     The first such trial comes after ``3 * period`` trials, because past tasks help most in the beginning. Past tasks
     decide where trials are evaluated, so the trials cannot show that the best configurations are elsewhere. These
@@ -48,8 +48,7 @@ def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) ->
     """
     if period == 0:
         return log_weight
-    has_no_trend = posterior.task_posteriors.process.trend_weight == 0.0
-    is_alone = jnp.concatenate([jnp.zeros(posterior.n_past, bool), has_no_trend])
+    is_alone = jnp.arange(len(log_weight)) >= posterior.n_past
     alone_log_weight = jax.nn.log_softmax(jnp.where(is_alone, posterior.log_weight, -jnp.inf))
     number = jnp.sum(posterior.trials.where) + 1
     return jnp.where((number % period == 0) & (number > 3 * period), alone_log_weight, log_weight)

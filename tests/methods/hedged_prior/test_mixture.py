@@ -13,7 +13,7 @@ from dre_jax.gp import fourier
 from dre_jax.gp.drawn_processes import draw_processes
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.multi_task import MultiTaskParams, MultiTaskTrials
-from dre_jax.gp.task_process import TaskHyperpriors, Trials
+from dre_jax.gp.task_process import Trials
 from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, condition_common
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
@@ -40,11 +40,11 @@ HYPOTHESES = (
 )
 COLUMNS, CAPACITY = 3, 16
 CANDIDATES, CHECKED = 4100, [0, 1, 1366, 1367, 2048, 4099]  # in three blocks: their ends, and what is between
-HYPERPRIORS = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
+GENERIC = generic_prior(COLUMNS)
 PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,), draws=8, selected=8)  # other tests fit and select
-LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
+LENGTHS, NOISE = (0.1, 0.25, 0.6, 0.3), 1e-3
 N_FIXED = 3
-SHARES, TRANSFER, INCUMBENT = np.array([*[0.25 / 3] * 3, 0.125, 0.125, *[0.5 / 8] * 8]), 0.8, 0.5
+SHARES, TRANSFER, INCUMBENT = np.array([*[0.25 / 3] * 3, 0.25, *[0.5 / 8] * 8]), 0.8, 0.5
 COMMON_HYPOTHESES = (*HYPOTHESES, Hypothesis(weight=0.4, noise_variance_factor=0.1))
 PAST = MultiTaskParams(np.array([-1.0, 0.2, -0.4]), np.array([0.1, -0.7, 0.3]), np.array(-0.5), np.array(-1.5), -4.0)
 COMMON_SHARE = 0.7
@@ -84,7 +84,7 @@ def make_params(priors, transfer=TRANSFER, common=None):
     log_odds = jnp.float32(np.log(transfer) - np.log1p(-transfer))
     facts = HeldOutEvidence(*[jnp.int32(0)] * 3, *[jnp.float32(0.0)] * 2)
     by = hypothesis_arrays(HYPOTHESES)
-    return HedgedPriorParams(priors, by, log_odds, HYPERPRIORS, jnp.int32(1), facts, common)
+    return HedgedPriorParams(priors, by, log_odds, GENERIC, jnp.int32(1), facts, common)
 
 
 @jax.jit
@@ -132,26 +132,22 @@ def component(signal, noise, mean, y, errors):
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
-def expected_processes(rows, trend):
-    """Yields the covariance of the signal of each process of the task, its noise and the mean of its slope."""
-    slopes = 0.1 * np.outer(trend, trend)
-    for length, noise, slope in zip(LENGTHS, NOISES, SLOPES, strict=True):
-        variance = np.exp(-1.0) if slope else 1.0
-        yield 1.0 + variance * matern52(rows / (length * np.sqrt(COLUMNS))) + slope * slopes, noise, slope
-    draws = jax.tree.map(lambda a: np.asarray(a, np.float64), draw_processes(PROCESSES.draws, HYPERPRIORS.generic))
-    for log_length, log_signal, log_noise, slope, log_warp in zip(*draws, strict=True):
-        signal = np.exp(log_signal) * matern52(kumaraswamy(rows, *np.exp(log_warp)) / np.exp(log_length))
-        yield 1.0 + signal + slope * slopes, np.exp(log_noise), slope
+def expected_processes(rows):
+    """Yields the covariance of the signal of each process of the task, and its noise."""
+    for length in LENGTHS:
+        yield 1.0 + matern52(rows / (length * np.sqrt(COLUMNS))), NOISE
+    draws = jax.tree.map(lambda a: np.asarray(a, np.float64), draw_processes(PROCESSES.draws, GENERIC))
+    for log_length, log_noise, log_warp in zip(*draws, strict=True):
+        yield 1.0 + matern52(kumaraswamy(rows, *np.exp(log_warp)) / np.exp(log_length)), np.exp(log_noise)
 
 
 def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_trials=np.inf):
     """Returns weights f64[J, H], f64[C] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
-    cases, rows, trend, errors = [], np.concatenate([x, new]), 0.0, np.broadcast_to(errors, len(y))
+    cases, rows, errors = [], np.concatenate([x, new]), np.broadcast_to(errors, len(y))
     transfer = TRANSFER * (1.0 - COMMON_SHARE) if has_common else TRANSFER
     for j in range(CONFIG.members):
         prior = member(priors, j)
         m, (offset, slope, learned, ard) = learned_prior(prior, rows, len(y))
-        trend = trend + m / CONFIG.members
         for h in HYPOTHESES:
             signal = offset + h.slope_variance_factor * slope + h.ard_variance_factor * ard
             signal = signal + h.feature_variance_factor * learned
@@ -168,8 +164,8 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_t
         density, *moments = component(signal, noise, h.slope_mean * m, y, errors)
         weight = h.weight / sum(h.weight for h in COMMON_HYPOTHESES)
         cases.append((np.log(TRANSFER * COMMON_SHARE * weight) + density, *moments))
-    for (signal, noise, slope), share in zip(expected_processes(rows, trend), SHARES, strict=True):
-        density, *moments = component(signal, noise, slope * trend, y, errors)
+    for (signal, noise), share in zip(expected_processes(rows), SHARES, strict=True):
+        density, *moments = component(signal, noise, np.zeros(len(rows)), y, errors)
         cases.append((np.log((1.0 - TRANSFER) * share) + density, *moments))
     evidence, means, variances, noises = (np.array(a) for a in zip(*cases, strict=True))
     share = softmax(evidence)
