@@ -27,18 +27,6 @@ def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array
     return _give_share(log_weight, n_past, n_past + len(config.lengthscales), share)
 
 
-def share_with_task(posterior: MixturePosterior, past_trials: Array) -> Array:
-    """Returns log weights f[J H + C + K] after the processes of the task got the share n / (n + ``past_trials``).
-
-    n is the number of trials. The rule is for one or two past tasks: no other task confirms what the learned priors
-    say, so these priors are less certain than their evidence says. For example, they explain a fast variation of the
-    task by noise.
-    """
-    n_trials = jnp.sum(posterior.trials.where, dtype=posterior.log_weight.dtype)
-    total = jnp.maximum(n_trials + past_trials.astype(n_trials.dtype), 1.0)
-    return _give_share(posterior.log_weight, posterior.n_past, len(posterior.log_weight), n_trials / total)
-
-
 def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) -> Array:
     """Returns the log weights, or those of the processes of the task in one of ``period`` trials.
 

@@ -61,8 +61,6 @@ class HedgedPriorParams(NamedTuple):
     """Held-out evidence that chose the number of steps and the probability of transfer."""
     common: CommonPrior | None = None
     """The process that few past tasks have in common."""
-    few_past_trials: Array | None = None
-    """Scalar: number of the trials of one or two past tasks; None if there are more tasks."""
     features: FeatureScale | None = None
     """How the features of tasks are standardised, on which the common process depends; None if they have none."""
 

@@ -108,13 +108,19 @@ def test_a_configuration_of_another_version():
 
 
 def test_parameters_of_another_version(make_fitted, tmp_path):
-    """Until version 0.2, the parameters of `hedged-prior` held a second prior of length scales."""
+    """Until version 0.2, `hedged-prior` had a second prior of length scales, and counted trials of few past tasks."""
     ours = make_fitted("hedged-prior")
     lengths = ours.params.lengths
-    older = ours.params._asdict() | {"hyperpriors": {"generic": lengths, "learned": lengths}}
+    older = ours.params._asdict() | {
+        "hyperpriors": {"generic": lengths, "learned": lengths},
+        "few_past_trials": np.ones(()),
+    }
     del older["lengths"]
     arrays = rename(flatten({"params": older}), METHODS["hedged-prior"].renamed_arrays)
     assert_same(restore({"params": abstract_params(ours.method, 2)}, arrays)["params"], ours.params)
+    content = config_to_json(ours.method)
+    content["past_trial_weight"], content["common"]["interpolation"] = 0.25, content["processes"].pop("interpolation")
+    assert METHODS["hedged-prior"].restore(content) == ours.method
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, condition_common
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, hypothesis_arrays
-from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, share_with_task
+from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise
 from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, condition_mixture
 from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, init
 from tests.oracles import in_slots, kumaraswamy, learned_prior, log_augmented_improvement, matern52
@@ -88,13 +88,12 @@ def make_params(priors, transfer=TRANSFER, common=None):
 
 
 @jax.jit
-def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None, few_past_trials=None):
+def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None):
     """Returns weights f[J, H], f[C] and f[K]; mean, variance and log expected improvement of the mixture."""
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
     posterior = condition_mixture(PROCESSES, params, Trials(x, y, where, errors), CONFIG.degrees_of_freedom)
     moments = posterior.predict(new)
-    log_weight = posterior.log_weight if few_past_trials is None else share_with_task(posterior, few_past_trials)
-    log_weight = interpolate_noise(PROCESSES, log_weight, posterior.noise_deviations(), posterior.n_past)
+    log_weight = interpolate_noise(PROCESSES, posterior.log_weight, posterior.noise_deviations(), posterior.n_past)
     improvement = posterior.mean_and_improvement(new, jnp.float32(INCUMBENT), log_weight)[1]
     past = posterior.past_weights
     common_weights = past[1][0] if len(past) > 1 else jnp.zeros(0)
@@ -141,7 +140,7 @@ def expected_processes(rows):
         yield 1.0 + matern52(kumaraswamy(rows, *np.exp(log_warp)) / np.exp(log_length)), np.exp(log_noise)
 
 
-def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_trials=np.inf):
+def expected_mixture(priors, x, y, new, errors=0.0, has_common=False):
     """Returns weights f64[J, H], f64[C] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
     cases, rows, errors = [], np.concatenate([x, new]), np.broadcast_to(errors, len(y))
     transfer = TRANSFER * (1.0 - COMMON_SHARE) if has_common else TRANSFER
@@ -172,10 +171,9 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_t
     mean = share @ means
     each = np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
     learned, common, own = np.split(share, [CONFIG.members * len(HYPOTHESES), len(share) - len(SHARES)])
-    weight, n_past, moved = share, len(share) - len(SHARES), len(y) / (len(y) + few_past_trials)
-    weight = (1.0 - moved) * weight + moved * np.concatenate([np.zeros(n_past), own / own.sum()])
-    fixed, moved = own[:N_FIXED] / own[:N_FIXED].sum(), PROCESSES.interpolation * min(weight @ noises**2, 1.0)
-    improvement = (1.0 - moved) * weight @ each + moved * fixed @ each[n_past : n_past + N_FIXED]
+    n_past = len(share) - len(SHARES)
+    fixed, moved = own[:N_FIXED] / own[:N_FIXED].sum(), PROCESSES.interpolation * min(share @ noises**2, 1.0)
+    improvement = (1.0 - moved) * share @ each + moved * fixed @ each[n_past : n_past + N_FIXED]
     variance = share @ (variances + (means - mean) ** 2)
     n_drawn = PROCESSES.selected
     own = np.concatenate([own[:-n_drawn], np.sort(own[-n_drawn:])[::-1]])  # in the order of their evidence
@@ -183,30 +181,25 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_t
 
 
 @pytest.mark.parametrize(
-    ("n", "has_errors", "has_common", "few_past_trials"),
+    ("n", "has_errors", "has_common"),
     [
-        (0, False, False, np.inf),
-        (1, False, False, np.inf),
-        (CAPACITY, False, False, 5.0),
-        (9, True, True, np.inf),
-        *(
-            pytest.param(*case, marks=pytest.mark.thorough)
-            for case in ((9, True, False, np.inf), (0, False, True, np.inf), (0, False, False, 5.0))
-        ),
+        (0, False, False),
+        (1, False, False),
+        (CAPACITY, False, False),
+        (9, True, True),
+        *(pytest.param(*case, marks=pytest.mark.thorough) for case in ((9, True, False), (0, False, True))),
     ],
 )
-def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_common, few_past_trials, priors):
+def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_common, priors):
     rng = np.random.default_rng(n)
     x, new = (rng.uniform(size=(rows, COLUMNS)).astype(np.float32) for rows in (n, CANDIDATES))
     y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # evaluated configurations, whose variance is small
     errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32) if has_errors else None
     variances = errors[:n] if has_errors else 0.0
     at = x.astype(float), y, new[CHECKED].astype(float)
-    expected = expected_mixture(priors, *at, variances, has_common, few_past_trials)
-    options = {"common": make_common() if has_common else None}
-    if np.isfinite(few_past_trials):
-        options["few_past_trials"] = jnp.float32(few_past_trials)
-    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors, **options)
+    expected = expected_mixture(priors, *at, variances, has_common)
+    common = make_common() if has_common else None
+    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors, common=common)
     moments = mean, variance, improvement
     for result, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
         np.testing.assert_allclose(result, one, rtol=1e-3, atol=2e-4)
