@@ -25,7 +25,7 @@ _SCREENING_TRIALS = 48
 
 
 def draw_processes(count: int, prior: LengthScalePrior) -> TaskProcess:
-    """Returns R processes without a trend, stacked in front of each array; the same in every program.
+    """Returns R processes, stacked in front of each array; the same in every program.
 
     Their halves differ in two ways, in all combinations: with warps or without; with length scales that differ much or
     little between columns. Numbers of a column depend on its position alone, so that padding changes nothing.
@@ -40,12 +40,9 @@ def draw_processes(count: int, prior: LengthScalePrior) -> TaskProcess:
     factors, noises = jnp.asarray(_COMMON_DEVIATION * process_normal[0], dtype), jnp.asarray(process_normal[1], dtype)
     log_lengthscale = prior.mean[None, :] + prior.deviation[None, :] * jnp.asarray(differences, dtype)
     log_lengthscale = log_lengthscale + factors[:, None]
-    zero = jnp.zeros(count, dtype)
     return TaskProcess(
         log_lengthscale=jnp.clip(log_lengthscale, *LOG_LENGTHSCALE_BOUNDS),
-        log_signal_var=zero,
         log_noise_var=jnp.clip(prior.noise_mean + prior.noise_deviation * noises, *_NOISES),
-        trend_weight=zero,
         log_warp=jnp.asarray(warps, dtype),
     )
 

@@ -21,10 +21,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.gp.length_scale_prior import LengthScalePrior, log_length_scale_prior
-from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, LOG_SIGNAL_MEAN, TaskProcess, Trials
+from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, TaskProcess, Trials
 from dre_jax.optim.quasi_newton import maximise_in_box
 
-_SIGNALS, _NOISES = (-6.0, 2.0), (-18.0, 0.0)
+_NOISES = (-18.0, 0.0)
 _FIRST_FIT, _GROWTH, _LATE, _LATE_GROWTH = 4, 1.3, 64, 1.5
 _MAX_STEP = 1.0  # of a log hyperparameter
 _TOLERANCE = 1e-3  # improvement below which a fit ends
@@ -43,12 +43,12 @@ class Fits(NamedTuple):
 def fit_sequence(
     steps: int, start: TaskProcess, prior: LengthScalePrior, trials: Trials, degrees_of_freedom: float
 ) -> Fits:
-    """Fits K processes, in front of each array of ``start`` and ``prior``, to growing parts of the history.
+    """Fits K processes, in front of each array of ``start``, to growing parts of the history.
 
     Its trials are in the order of their evaluation, and empty slots are last. A fit evaluates ``steps`` points after
     its start; with 0 there are no fits, and the prequential log-density is that of all trials.
     """
-    count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.trend_weight.shape, trials.y.dtype))
+    count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.log_noise_var.shape, trials.y.dtype))
     if steps == 0:
         return fits
 
@@ -83,27 +83,23 @@ def _fit(
 ) -> tuple[TaskProcess, Array, Array]:
     """Returns fitted processes, and the log marginal likelihoods of the initial and of the fitted ones; K in front."""
 
-    def objective(vector: Array, trend_weight: Array, prior: LengthScalePrior) -> Array:
-        process = _unpack(vector, trend_weight)
+    def objective(vector: Array) -> Array:
+        process = _unpack(vector)
         return process.log_density(trials, degrees_of_freedom) + _log_prior_density(prior, process)
 
     def value_and_gradient(vectors: Array) -> tuple[Array, Array]:
-        return jax.vmap(jax.value_and_grad(objective))(vectors, start.trend_weight, prior)
+        return jax.vmap(jax.value_and_grad(objective))(vectors)
 
     def evidence_of(vectors: Array, density: Array) -> Array:
-        return density - jax.vmap(_log_prior_density)(prior, _unpack(vectors, start.trend_weight))
+        return density - jax.vmap(partial(_log_prior_density, prior))(_unpack(vectors))
 
-    vectors = jnp.concatenate(
-        [start.log_lengthscale, start.log_signal_var[:, None], start.log_noise_var[:, None]], axis=1
-    )
+    vectors = jnp.concatenate([start.log_lengthscale, start.log_noise_var[:, None]], axis=1)
     n_columns = start.log_lengthscale.shape[1]
     low, high = (
-        jnp.asarray([lengths] * n_columns + [signal, noise], vectors.dtype)
-        for lengths, signal, noise in zip(LOG_LENGTHSCALE_BOUNDS, _SIGNALS, _NOISES, strict=True)
+        jnp.asarray([lengths] * n_columns + [noise], vectors.dtype)
+        for lengths, noise in zip(LOG_LENGTHSCALE_BOUNDS, _NOISES, strict=True)
     )
     vectors = jnp.clip(vectors, low[None, :], high[None, :])
-    # Without a trend, the variance scale determines F.
-    movable = (jnp.arange(n_columns + 2) != n_columns)[None, :] | (start.trend_weight > 0.0)[:, None]
     best = maximise_in_box(
         value_and_gradient,
         vectors,
@@ -112,19 +108,17 @@ def _fit(
         steps=steps,
         reach=_MAX_STEP,
         tolerance=_TOLERANCE,
-        movable=movable,
     )
     before, after = evidence_of(vectors, best.first), evidence_of(best.points, best.values)
-    return _unpack(best.points, start.trend_weight), before, after
+    return _unpack(best.points), before, after
 
 
-def _unpack(vector: Array, trend_weight: Array) -> TaskProcess:
-    """Returns processes with hyperparameters f[..., D + 2] and trend weights f[...], without warps."""
-    log_lengthscale = vector[..., :-2]
+def _unpack(vector: Array) -> TaskProcess:
+    """Returns processes with hyperparameters f[..., D + 1], without warps."""
+    log_lengthscale = vector[..., :-1]
     no_warp = jnp.zeros((*vector.shape[:-1], 2, log_lengthscale.shape[-1]), vector.dtype)
-    return TaskProcess(log_lengthscale, vector[..., -2], vector[..., -1], trend_weight, no_warp)
+    return TaskProcess(log_lengthscale, vector[..., -1], no_warp)
 
 
 def _log_prior_density(prior: LengthScalePrior, process: TaskProcess) -> Array:
-    signal = (process.log_signal_var - LOG_SIGNAL_MEAN) ** 2
-    return log_length_scale_prior(prior, process.log_lengthscale, process.log_noise_var) - 0.5 * signal
+    return log_length_scale_prior(prior, process.log_lengthscale, process.log_noise_var)

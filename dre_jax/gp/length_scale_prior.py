@@ -32,6 +32,7 @@ from dre_jax.runtime.reports import report_progress
 GENERIC_LENGTHSCALE = 0.3
 """Length scale without past tasks, in units of the square root of the number of columns."""
 _HALF_ROWS = 10.0  # number of trials at which a task has the weight 1/2
+_FLAT_DEVIATION = 1e6  # standard deviation of a prior that is flat in effect
 _LOG_NOISE, _LARGE_LOG_NOISE = -6.0, -1.0  # the density often has a local maximum with little noise and one with much
 
 
@@ -63,6 +64,12 @@ class LengthScalePrior(NamedTuple):
     noise_deviation: Array
     """Scalar: standard deviation of the log noise variance."""
 
+    def pad_columns(self, width: int) -> LengthScalePrior:
+        """Returns the prior for more columns, all of which are zero, so that their length scales change no result."""
+        padding = (0, width - self.mean.shape[-1])
+        deviation = jnp.pad(self.deviation, padding, constant_values=_FLAT_DEVIATION)
+        return self._replace(mean=jnp.pad(self.mean, padding, mode="edge"), deviation=deviation)
+
 
 def generic_prior(n_columns: int) -> LengthScalePrior:
     """Returns the prior without past tasks: length scales proportional to the square root of the number of columns.
@@ -73,6 +80,11 @@ def generic_prior(n_columns: int) -> LengthScalePrior:
     length = math.log(GENERIC_LENGTHSCALE) + 0.5 * math.log(max(n_columns, 1))
     ones = jnp.ones(n_columns, jnp.float32)
     return LengthScalePrior(length * ones, ones, jnp.float32(_LOG_NOISE), jnp.float32(3.0))
+
+
+def generic_prior_like(x: Array) -> LengthScalePrior:
+    """Returns the prior without past tasks for configurations f[n, D], in their dtype."""
+    return jax.tree.map(lambda a: a.astype(x.dtype), generic_prior(x.shape[1]))
 
 
 def log_length_scale_prior(prior: LengthScalePrior, log_length: Array, log_noise: Array) -> Array:

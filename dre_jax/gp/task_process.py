@@ -2,19 +2,18 @@
 
 Standardised responses are modelled as
 
-    y(x) = b + s a m(x) + f(w(x)) + noise,    b ~ N(0, 1),  a ~ N(1, A),  f ~ GP(0, F Matern 5/2),  noise ~ N(0, E),
+    y(x) = b + f(w(x)) + noise,    b ~ N(0, 1),  f ~ GP(0, Matern 5/2),  noise ~ N(0, E),
 
 with a length scale for each column and a variance scale of the task that multiplies all variances
-(`dre_jax.gp.student`). s is 1 with a known trend m, and 0 without it. w warps each column by the distribution function
-of Kumaraswamy (Snoek et al. 2014), so that a process can vary fast at one edge, as before a cliff, and slowly
-elsewhere; most processes have w(x) = x.
+(`dre_jax.gp.student`). w warps each column by the distribution function of Kumaraswamy (Snoek et al. 2014), so that a
+process can vary fast at one edge, as before a cliff, and slowly elsewhere; most processes have w(x) = x.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,18 +21,13 @@ from jax import Array
 
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances
-from dre_jax.gp.length_scale_prior import GENERIC_LENGTHSCALE, LengthScalePrior, generic_prior
+from dre_jax.gp.length_scale_prior import GENERIC_LENGTHSCALE, LengthScalePrior
 from dre_jax.gp.regression import add_noise, observation_noise
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t, log_student_t_density
 
 OFFSET_VAR = 1.0
 """Variance of b."""
-SLOPE_VARIANCE = 0.1
-"""A of models that do not learn it."""
 LOG_LENGTHSCALE_BOUNDS = (-4.0, 4.0)
-LOG_SIGNAL_MEAN = -1.0
-"""Prior mean of log F with a trend, of deviation 1; without one the variance scale determines F."""
-_FLAT_DEVIATION = 1e6  # standard deviation of a prior that is flat in effect
 _EDGE = 1e-6  # of [0, 1], where a warp's derivative may be infinite
 
 
@@ -48,8 +42,6 @@ class Trials(NamedTuple):
     """bool[n]: the filled slots."""
     noise_var: Array | None = None
     """f[n]: known error variances of single responses, on the scale of ``y``; None for none."""
-    trend: Any = None
-    """f[n]: m minus its mean over the trials; None if it is not computed yet."""
 
     def observe(self, signal: Array, mean: Array, log_noise_var: Array) -> tuple[Array, Array]:
         """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n]."""
@@ -57,54 +49,23 @@ class Trials(NamedTuple):
         return matrix, jnp.where(self.where, self.y - mean, 0.0)
 
 
-class TaskHyperpriors(NamedTuple):
-    """Priors of the hyperparameters of the processes of a task."""
-
-    generic: LengthScalePrior
-    """Without past tasks; equal for all columns."""
-    learned: LengthScalePrior | None = None
-    """From past tasks; None without any."""
-
-    def pad_columns(self, width: int) -> TaskHyperpriors:
-        """Returns priors for more columns, all of which are zero, so that their length scales change no result."""
-
-        def wider(prior: LengthScalePrior | None) -> Any:
-            if prior is None:
-                return None
-            padding = (0, width - prior.mean.shape[-1])
-            return prior._replace(
-                mean=jnp.pad(prior.mean, padding, mode="edge"),
-                deviation=jnp.pad(prior.deviation, padding, constant_values=_FLAT_DEVIATION),
-            )
-
-        return TaskHyperpriors(*map(wider, self))
-
-
-def generic_hyperpriors(x: Array) -> TaskHyperpriors:
-    """Returns the priors of hyperparameters without past tasks, for configurations f[n, D]."""
-    return TaskHyperpriors(jax.tree.map(lambda a: a.astype(x.dtype), generic_prior(x.shape[1])))
-
-
 class TaskProcess(NamedTuple):
     """Hyperparameters of a process.
 
     Example:
+      >>> from dre_jax.gp.length_scale_prior import generic_prior
       >>> process = make_process(generic_prior(1), 0.3, 1e-3)
-      >>> trials = Trials(jnp.zeros((1, 1)), jnp.ones(1), jnp.ones(1, bool), trend=jnp.zeros(1))
+      >>> trials = Trials(jnp.zeros((1, 1)), jnp.ones(1), jnp.ones(1, bool))
       >>> posterior = process.condition(trials, 5.0)
-      >>> mean, variance = posterior.predict(trials, jnp.array([[0.0], [9.0]]), jnp.zeros(2))
+      >>> mean, variance = posterior.predict(trials, jnp.array([[0.0], [9.0]]))
       >>> mean.round(2).tolist(), variance.round(1).tolist()
       ([1.0, 0.5], [0.0, 2.1])
     """
 
     log_lengthscale: Array
     """f[D]"""
-    log_signal_var: Array
-    """Scalar: log F."""
     log_noise_var: Array
     """Scalar: log E."""
-    trend_weight: Array
-    """Scalar: s."""
     log_warp: Array
     """f[2, D]: logarithms of the two shapes of each column's warp; 0 for none."""
 
@@ -115,20 +76,13 @@ class TaskProcess(NamedTuple):
         warped = 1.0 - jnp.exp(shape_b * jnp.log1p(-jnp.exp(shape_a * jnp.log(inside))))
         return (warped + (x - inside)) * jnp.exp(-self.log_lengthscale)[None, :]
 
-    def covariance(self, a: Array, b: Array, trend_a: Array, trend_b: Array) -> Array:
-        """Returns the covariance of b + s a m + f at points f[n, D] and f[m, D] with trends f[n] and f[m], f[n, m]."""
-        squared = squared_distances(self.scale_columns(a), self.scale_columns(b))
-        signal = jnp.exp(self.log_signal_var) * matern52(squared)
-        return OFFSET_VAR + signal + self.trend_weight * SLOPE_VARIANCE * trend_a[:, None] * trend_b[None, :]
-
-    def variance(self, trend: Array) -> Array:
-        """Returns the diagonal of `covariance` at points with trends f[n], f[n]."""
-        return OFFSET_VAR + jnp.exp(self.log_signal_var) + self.trend_weight * SLOPE_VARIANCE * trend**2
+    def covariance(self, a: Array, b: Array) -> Array:
+        """Returns the covariance of b + f at points f[n, D] and f[m, D], f[n, m]."""
+        return OFFSET_VAR + matern52(squared_distances(self.scale_columns(a), self.scale_columns(b)))
 
     def observe(self, trials: Trials) -> tuple[Array, Array]:
-        """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n]."""
-        signal = self.covariance(trials.x, trials.x, trials.trend, trials.trend)
-        return trials.observe(signal, self.trend_weight * trials.trend, self.log_noise_var)
+        """Returns the covariance of the observations, f[n, n], and the observations, f[n]."""
+        return trials.observe(self.covariance(trials.x, trials.x), jnp.zeros_like(trials.y), self.log_noise_var)
 
     def log_density(self, trials: Trials, degrees_of_freedom: float) -> Array:
         """Returns the log-density of the observations up to a term in their number (`log_student_t_density`)."""
@@ -139,16 +93,15 @@ class TaskProcess(NamedTuple):
         """Returns the process given the trials."""
         return TaskPosterior(self, condition_student_t(*self.observe(trials), trials.where, degrees_of_freedom))
 
-    def sample_prior(self, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:
-        """Samples a function of points f[n, D] and trends f[n], with mean zero and the covariance of the process.
+    def sample_prior(self, trials: Trials, key: Array) -> Callable[[Array], Array]:
+        """Samples a function of points f[n, D], with mean zero and the covariance of the process.
 
         Only the number of columns and the dtype of the trials are read.
         """
-        line_key, signal_key = jax.random.split(key)
-        offset, slope = jax.random.normal(line_key, (2,), trials.y.dtype)
-        slope = slope * jnp.sqrt(self.trend_weight * SLOPE_VARIANCE)
-        signal = sample_matern52(trials.x.shape[-1], jnp.exp(self.log_signal_var), signal_key)
-        return lambda x, trend: math.sqrt(OFFSET_VAR) * offset + slope * trend + signal(self.scale_columns(x))
+        offset_key, signal_key = jax.random.split(key)
+        offset, _ = jax.random.normal(offset_key, (2,), trials.y.dtype)  # two, so that draws of earlier versions stay
+        signal = sample_matern52(trials.x.shape[-1], jnp.ones((), trials.y.dtype), signal_key)
+        return lambda x: math.sqrt(OFFSET_VAR) * offset + signal(self.scale_columns(x))
 
 
 class TaskPosterior(NamedTuple):
@@ -157,37 +110,29 @@ class TaskPosterior(NamedTuple):
     process: TaskProcess
     student_t: ConditionedStudentT
 
-    def predict(self, trials: Trials, new: Array, trend: Array) -> tuple[Array, Array]:
-        """Returns the mean and variance at new configurations f[m, D] with trends f[m], two f[m]."""
-        cross = self.process.covariance(trials.x, new, trials.trend, trend)
-        residual, variance = self.student_t.predict(cross, self.process.variance(trend))
-        return self.process.trend_weight * trend + residual, variance
+    def predict(self, trials: Trials, new: Array) -> tuple[Array, Array]:
+        """Returns the mean and variance at new configurations f[m, D], two f[m]."""
+        variance = jnp.full(len(new), OFFSET_VAR + 1.0, new.dtype)
+        return self.student_t.predict(self.process.covariance(trials.x, new), variance)
 
     def noise_variances(self, known: Array | float = 0.0) -> Array:
         """Returns the noise variances f[K] of K processes, K in front of each array; a known one is added."""
         return (jnp.exp(self.process.log_noise_var) + known) * self.student_t.variance_scale
 
-    def sample(self, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:
-        """Samples a function of configurations f[m, D] and their trends f[m] given the trials."""
+    def sample(self, trials: Trials, key: Array) -> Callable[[Array], Array]:
+        """Samples a function of configurations f[m, D] given the trials."""
         prior_key, noise_key = jax.random.split(key)
         function = self.process.sample_prior(trials, prior_key)
         noise_var = observation_noise(self.process.log_noise_var, trials.noise_var)
-        residual = self.student_t.condition_sample(function(trials.x, trials.trend), noise_var, noise_key)
-
-        def values(rows: Array, trend: Array) -> Array:
-            cross = self.process.covariance(trials.x, rows, trials.trend, trend)
-            return self.process.trend_weight * trend + residual(cross, function(rows, trend))
-
-        return values
+        residual = self.student_t.condition_sample(function(trials.x), noise_var, noise_key)
+        return lambda rows: residual(self.process.covariance(trials.x, rows), function(rows))
 
 
-def make_process(prior: LengthScalePrior, length: float, noise: float, *, trend_weight: float = 0.0) -> TaskProcess:
+def make_process(prior: LengthScalePrior, length: float, noise: float) -> TaskProcess:
     """Returns a process with a prior's mean length scales, multiplied by ``length / GENERIC_LENGTHSCALE``."""
     dtype = prior.mean.dtype
     return TaskProcess(
         prior.mean + math.log(length / GENERIC_LENGTHSCALE),
-        jnp.asarray(LOG_SIGNAL_MEAN if trend_weight else 0.0, dtype),
         jnp.asarray(math.log(noise), dtype),
-        jnp.asarray(trend_weight, dtype),
         jnp.zeros((2, *prior.mean.shape), dtype),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,8 @@ from dre_jax.checks import AtLeastOne, Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.drawn_processes import draw_processes, select_processes
 from dre_jax.gp.fitted_processes import fit_sequence
-from dre_jax.gp.length_scale_prior import GENERIC_LENGTHSCALE, LengthScalePrior
-from dre_jax.gp.task_process import TaskHyperpriors, TaskPosterior, TaskProcess, Trials, make_process
-
-T = TypeVar("T")
+from dre_jax.gp.length_scale_prior import LengthScalePrior
+from dre_jax.gp.task_process import TaskPosterior, TaskProcess, Trials, make_process
 
 UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR = (0.1, 0.25, 0.6), 1e-3
 """Length scales, in units of the square root of the number of columns, and E of processes without past tasks."""
@@ -31,13 +29,11 @@ class TaskProcessConfig(Checked):
     """Settings of the processes of the task. Raises `ConfigError` if a number is out of range."""
 
     lengthscales: tuple[float, ...] = UNINFORMED_LENGTHSCALES
-    """Length scales of the fixed processes, which have no trend, in units of the root of the number of columns."""
+    """Length scales of the fixed processes, in units of the square root of the number of columns."""
     noise_var: Positive[float] = UNINFORMED_NOISE_VAR
     """E of the fixed processes, and its initial value in fits."""
     initial_lengthscales: tuple[float, ...] = (0.25,)
-    """Initial length scales of fitted processes without a trend, in units of the square root of the number of columns.
-    Their prior is the generic one. After past tasks, one more process has their trend and their prior, whose mean it
-    starts from."""
+    """Initial length scales of the fitted processes, in units of the square root of the number of columns."""
     drawn_weight: float = 0.5
     """Total weight of the drawn processes before the first trial."""
     fitted_weight: float = 0.5
@@ -75,37 +71,27 @@ class TaskPosteriors(NamedTuple):
     """f[K]: logarithms of the weights before the first trial, times the evidence of the trials."""
 
 
-def fixed_processes(config: TaskProcessConfig, hyperpriors: TaskHyperpriors) -> TaskProcess:
+def make_processes(lengthscales: Sequence[float], config: TaskProcessConfig, prior: LengthScalePrior) -> TaskProcess:
+    """Returns processes with length scales in units of the root of the number of columns, stacked in each array."""
+    processes = [make_process(prior, length, config.noise_var) for length in lengthscales]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *processes)
+
+
+def fixed_processes(config: TaskProcessConfig, prior: LengthScalePrior) -> TaskProcess:
     """Returns the fixed processes, stacked in front of each array."""
-    return _stack([make_process(hyperpriors.generic, length, config.noise_var) for length in config.lengthscales])
-
-
-def start_processes(config: TaskProcessConfig, hyperpriors: TaskHyperpriors) -> tuple[TaskProcess, LengthScalePrior]:
-    """Returns the initial fitted processes and the prior of each, stacked in front of each array."""
-    generic_prior, learned_prior = hyperpriors
-    processes = [make_process(generic_prior, length, config.noise_var) for length in config.initial_lengthscales]
-    priors = [generic_prior] * len(processes)
-    if learned_prior is not None:
-        with_trend = make_process(learned_prior, GENERIC_LENGTHSCALE, 1.0, trend_weight=1.0)
-        processes.append(with_trend._replace(log_noise_var=learned_prior.noise_mean))
-        priors.append(learned_prior)
-    return _stack(processes), _stack(priors)
-
-
-def _stack(rows: Sequence[T]) -> T:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    return make_processes(config.lengthscales, config, prior)
 
 
 def condition_processes(
-    config: TaskProcessConfig, hyperpriors: TaskHyperpriors, trials: Trials, degrees_of_freedom: float
+    config: TaskProcessConfig, prior: LengthScalePrior, trials: Trials, degrees_of_freedom: float
 ) -> TaskPosteriors:
-    """Returns all processes given the trials, in the order of their evaluation."""
+    """Returns all processes given the trials, in the order of their evaluation, under the prior without past tasks."""
     # Equal responses do not identify the variance scale, so they must not change the weights.
     has_spread = jnp.any(trials.where & (trials.y != 0.0))
-    fixed = fixed_processes(config, hyperpriors)
-    fits = fit_sequence(config.steps, *start_processes(config, hyperpriors), trials, degrees_of_freedom)
+    fixed, starts = fixed_processes(config, prior), make_processes(config.initial_lengthscales, config, prior)
+    fits = fit_sequence(config.steps, starts, prior, trials, degrees_of_freedom)
     drawn, drawn_weight = select_processes(
-        draw_processes(config.draws, hyperpriors.generic), config.selected, trials, has_spread, degrees_of_freedom
+        draw_processes(config.draws, prior), config.selected, trials, has_spread, degrees_of_freedom
     )
     processes = jax.tree.map(lambda *parts: jnp.concatenate(parts), fixed, fits.process, drawn)
     posterior = jax.vmap(lambda process: process.condition(trials, degrees_of_freedom))(processes)

@@ -30,7 +30,7 @@ from dre_jax.methods.registry import companion_of, registered_entry
 from dre_jax.methods.storage.archive import is_archive, read_archive, write_archive
 from dre_jax.methods.storage.provenance import check_version, differences
 from dre_jax.methods.storage.steps import Steps
-from dre_jax.methods.storage.trees import flatten, restore
+from dre_jax.methods.storage.trees import flatten, rename, restore
 from dre_jax.search.method import Method, learns_from_past
 
 
@@ -181,7 +181,8 @@ def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod
     method = entry.restore(metadata["configuration"])
     if arrays:
         extra = {path.removeprefix(_EXTRA): array for path, array in arrays.items() if path.startswith(_EXTRA)}
-        tree = restore({"params": abstract_params(method, metadata["columns"]), "extra": extra}, arrays)
+        like = {"params": abstract_params(method, metadata["columns"]), "extra": extra}
+        tree = restore(like, rename(arrays, entry.renamed_arrays))
         learned = {"params": tree["params"], "extra_arrays": tree["extra"]}
     return FittedMethod(
         name=entry.name,

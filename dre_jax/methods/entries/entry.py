@@ -55,8 +55,10 @@ class Entry:
     """A method with a ranking ensemble that meta-training leaves in the same folder, for whoever evaluates both."""
     free: tuple[str, ...] = ()
     """Fields of the configuration that do not affect what it learns: they may differ from a checkpoint's."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Dotted fields of older checkpoints' configurations, and their names now."""
+    renamed: Mapping[str, str | None] = field(default_factory=dict)
+    """Dotted fields of older checkpoints' configurations, and their names now; None for what is no longer a field."""
+    renamed_arrays: Mapping[str, str | None] = field(default_factory=dict)
+    """Paths of arrays of older checkpoints, and their paths now; None for what is no longer read."""
     library: str = "JAX"
     """JAX, in the compiled loop; or the library that a host method calls."""
     extra: str | None = None
@@ -123,9 +125,10 @@ class Entry:
         """
         fields = copy.deepcopy(dict(content))
         for old, new in self.renamed.items():
-            (old_part, old_field), (new_part, new_field) = old.split("."), new.split(".")
-            if old_field in fields.get(old_part, {}):
-                fields.setdefault(new_part, {})[new_field] = fields[old_part].pop(old_field)
+            value = _pop(fields, *old.split("."))
+            if value is not None and new is not None:
+                new_part, new_field = new.split(".")
+                fields.setdefault(new_part, {})[new_field] = value
         method: Any = configure(self.default, fields, name=self.name)
         return cast(Method, method)
 
@@ -139,6 +142,13 @@ class Entry:
                     raise ConfigError(f"{self.name}: {path} must be set once, but got {names[path]} and {name}")
                 fields[path], names[path] = value, name
         return fields
+
+
+def _pop(fields: dict[str, Any], *path: str) -> Any:
+    """Removes a field of nested dictionaries, and returns its value; None if there is none."""
+    for part in path[:-1]:
+        fields = fields.get(part, {})
+    return fields.pop(path[-1], None)
 
 
 def check_entry(entry: Entry) -> None:

@@ -28,7 +28,6 @@ from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.multi_task import MultiTaskParams, MultiTaskTrials, fit_multi_task, refit_slopes
 from dre_jax.gp.regression import matmul
 from dre_jax.gp.response_scale import ResponseScale, scale_responses
-from dre_jax.gp.task_process import SLOPE_VARIANCE
 from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
 from dre_jax.methods.hedged_prior.priors import PriorFeatures
@@ -51,6 +50,7 @@ HYPOTHESES = (
 """Those of learned priors, and two with less noise, which short past tasks cannot tell from a fast variation."""
 MIN_TASKS = 3
 """Fewer past tasks have no common process, and none of them can be held out."""
+_SLOPE_VARIANCE = 0.1  # A
 _IGNORE = 20.0  # log length scale of a column that does not matter
 
 
@@ -280,7 +280,7 @@ def condition_common(params: MultiTaskParams, trials: MultiTaskTrials) -> Common
     """Returns the common process given trials of past tasks, for a new task with the mean of their features."""
     weights, inverse_factor = params.condition(trials)
     zero = jnp.zeros((), trials.x.dtype)
-    log_slope_var = zero + math.log(SLOPE_VARIANCE)
+    log_slope_var = zero + math.log(_SLOPE_VARIANCE)
     variances = log_slope_var, zero, params.log_own_var, params.log_noise_var
     features = trials.features
     mean_features = None if features is None else jnp.zeros(features.shape[1:], features.dtype)

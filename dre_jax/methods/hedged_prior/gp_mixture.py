@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.checks import AboveTwo
+from dre_jax.gp.length_scale_prior import generic_prior_like
 from dre_jax.gp.response_scale import ResponseTransform, ScaledResponses, scale_by_evidence
-from dre_jax.gp.task_process import Trials, generic_hyperpriors
+from dre_jax.gp.task_process import Trials
 from dre_jax.gp.task_processes import fixed_processes
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.mixture import MixturePosterior, condition_mixture
@@ -46,11 +47,11 @@ class GaussianProcessMixture(NoMetaLearning, MixtureMethod):
         """Returns the processes given the history, on the response scale of higher evidence, and this scale."""
         where = history.where
         x = jnp.where(where[:, None], history.x, 0.0)
-        fixed = fixed_processes(self.processes, generic_hyperpriors(x))
+        fixed = fixed_processes(self.processes, generic_prior_like(x))
 
         def trials_of(scaled: ScaledResponses) -> Trials:
             noise_var = scaled.transform.noise_var(history.noise_var, history.response)
-            return Trials(x, scaled.y, where, noise_var, jnp.zeros_like(scaled.y))
+            return Trials(x, scaled.y, where, noise_var)
 
         def log_density(scaled: ScaledResponses) -> Array:
             trials = trials_of(scaled)

@@ -26,10 +26,9 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.gp.multi_task import FeatureParams, MultiTaskParams, MultiTaskTrials
 from dre_jax.gp.response_scale import ResponseTransform, scale_responses
-from dre_jax.gp.task_process import TaskHyperpriors, Trials
+from dre_jax.gp.task_process import Trials
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
-    MIN_TASKS,
     CommonFit,
     CommonProcessConfig,
     common_prior,
@@ -38,7 +37,7 @@ from dre_jax.methods.hedged_prior.common_process import (
 )
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypothesis_arrays
-from dre_jax.methods.hedged_prior.improvement_weights import select_alone, share_with_task
+from dre_jax.methods.hedged_prior.improvement_weights import select_alone
 from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, MixturePosterior, condition_mixture
 from dre_jax.methods.hedged_prior.mixture_method import ConditionedMixture, MixtureMethod
 from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, init
@@ -63,12 +62,10 @@ class HedgedPrior(MixtureMethod):
     """Hypotheses of how the learned priors apply to a new task."""
     common: CommonProcessConfig = field(default_factory=CommonProcessConfig)
     """The process that a few past tasks have in common."""
-    past_trial_weight: NonNegative[float] = 0.25
-    """Trials of the task that a trial of one or two past tasks counts as; see `share_with_task`."""
     alone_every: NonNegative[int] = 5
     """The processes of the task alone select one trial of so many; 0 for none. See `select_alone`."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
-    """Fits to past tasks that give the prior of the length scales of those processes."""
+    """Fits to past tasks, from which the training of the priors and the fit of the common process start."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,7 +82,6 @@ class HedgedPrior(MixtureMethod):
         features = standardise_features(tasks)
         common = fit_past_tasks(self.common, tasks, lengths, self.prior.response_scale, features, self.training.folds)
         fit = train_priors(self.prior, self.training, tasks, key, lengths, common)
-        hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
         # Past tasks teach nothing about a hyperparameter that none of them varies; the trials may.
         is_fixed, values = meta.unvaried_columns()
@@ -93,11 +89,10 @@ class HedgedPrior(MixtureMethod):
             fit.priors.fix_columns(is_fixed, values),
             hypothesis_arrays(self.hypotheses),
             log_odds,
-            hyperpriors,
+            generic_prior(meta.n_columns),
             fit.steps,
             fit.held_out,
             None if common is None else common_prior(self.common, common, is_fixed, fit.common_share),
-            None if len(tasks) >= MIN_TASKS else jnp.float32(sum(task.n_rows for task in tasks.values())),
             None if common is None else feature_scale(common),
         )
 
@@ -128,11 +123,10 @@ class HedgedPrior(MixtureMethod):
                 jax.vmap(lambda key: init(self.prior, n_columns, key, key))(keys),
                 hypothesis_arrays(self.hypotheses),
                 real,
-                TaskHyperpriors(lengths, lengths),
+                lengths,
                 number,
                 HeldOutEvidence(number, number, jnp.bool_(False), real, real),
                 common_prior(self.common, common, np.zeros(n_columns, bool), 0.5),
-                real,
                 FeatureScale(row[0], row[0], slopes, row[0], row[0], row[0]),
             )
 
@@ -142,7 +136,7 @@ class HedgedPrior(MixtureMethod):
         """Returns parameters for tables with more columns; the results do not change where these are zero."""
         return params._replace(
             priors=params.priors.pad_columns(width),
-            hyperpriors=params.hyperpriors.pad_columns(width),
+            lengths=params.lengths.pad_columns(width),
             common=None if params.common is None else params.common.pad_columns(width),
             features=None if params.features is None else params.features.pad_columns(width),
         )
@@ -154,12 +148,9 @@ class HedgedPrior(MixtureMethod):
         trials = Trials(history.x, y, history.where, noise_var)
         return condition_mixture(self.processes, params, trials, self.prior.degrees_of_freedom), transform
 
-    def improvement_log_weights(self, params: HedgedPriorParams, posterior: MixturePosterior) -> Array:
-        """Returns the log weights of `share_with_task` and `select_alone`."""
-        log_weight = posterior.log_weight
-        if params.few_past_trials is not None:
-            log_weight = share_with_task(posterior, self.past_trial_weight * params.few_past_trials)
-        return select_alone(posterior, log_weight, self.alone_every)
+    def improvement_log_weights(self, posterior: MixturePosterior) -> Array:
+        """Returns the log weights of `select_alone`."""
+        return select_alone(posterior, posterior.log_weight, self.alone_every)
 
     def past_weight(self, fitted_params: ConditionedMixture) -> Array:
         """Returns the total weight of the components that use what past tasks taught."""
@@ -201,7 +192,12 @@ ENTRIES = (
         transfer=True,
         default=HedgedPrior(),
         companion="dre",
-        free=("acquisition", "processes", "past_trial_weight", "alone_every"),
-        renamed={"common.interpolation": "processes.interpolation"},
+        free=("acquisition", "processes", "alone_every"),
+        renamed={"common.interpolation": "processes.interpolation", "past_trial_weight": None},
+        renamed_arrays={
+            "params.hyperpriors.generic": "params.lengths",
+            "params.hyperpriors.learned": None,
+            "params.few_past_trials": None,
+        },
     ),
 )

@@ -27,20 +27,8 @@ def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array
     return _give_share(log_weight, n_past, n_past + len(config.lengthscales), share)
 
 
-def share_with_task(posterior: MixturePosterior, past_trials: Array) -> Array:
-    """Returns log weights f[J H + C + K] after the processes of the task got the share n / (n + ``past_trials``).
-
-    n is the number of trials. The rule is for one or two past tasks: no other task confirms what the learned priors
-    say, so these priors are less certain than their evidence says. For example, they explain a fast variation of the
-    task by noise.
-    """
-    n_trials = jnp.sum(posterior.trials.where, dtype=posterior.log_weight.dtype)
-    total = jnp.maximum(n_trials + past_trials.astype(n_trials.dtype), 1.0)
-    return _give_share(posterior.log_weight, posterior.n_past, len(posterior.log_weight), n_trials / total)
-
-
 def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) -> Array:
-    """Returns the log weights, or those of the processes without a trend in one of ``period`` trials.
+    """Returns the log weights, or those of the processes of the task in one of ``period`` trials.
 
     The first such trial comes after ``3 * period`` trials, because past tasks help most in the beginning. Past tasks
     decide where trials are evaluated, so the trials cannot show that the best configurations are elsewhere. These
@@ -48,8 +36,7 @@ def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) ->
     """
     if period == 0:
         return log_weight
-    has_no_trend = posterior.task_posteriors.process.trend_weight == 0.0
-    is_alone = jnp.concatenate([jnp.zeros(posterior.n_past, bool), has_no_trend])
+    is_alone = jnp.arange(len(log_weight)) >= posterior.n_past
     alone_log_weight = jax.nn.log_softmax(jnp.where(is_alone, posterior.log_weight, -jnp.inf))
     number = jnp.sum(posterior.trials.where) + 1
     return jnp.where((number % period == 0) & (number > 3 * period), alone_log_weight, log_weight)

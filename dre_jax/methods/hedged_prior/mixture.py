@@ -1,12 +1,11 @@
 """The predictive mixture of Gaussian processes: Bayesian model averaging (Hoeting et al. 1999).
 
 A component is a member's learned prior or the common process of past tasks under one hypothesis, or a Gaussian process
-of the task (`dre_jax.gp.task_processes`), whose hyperparameters are fixed, fitted or drawn, with or without the
-learned trend. Before the first trial the former two have the total weight `HedgedPriorParams.transfer_log_odds` (as a
-probability), of which `CommonPrior.log_odds` is the common process's part, and the processes of the task have the
-remaining weight. Without past tasks, the processes of the task are all components. With the weight pi_c of a component
-c before the first trial and the marginal likelihood p(y | c) of the trials, the responses of candidates have the
-mixture density
+of the task (`dre_jax.gp.task_processes`), whose hyperparameters are fixed, fitted or drawn. Before the first trial the
+former two have the total weight `HedgedPriorParams.transfer_log_odds` (as a probability), of which
+`CommonPrior.log_odds` is the common process's part, and the processes of the task have the remaining weight. Without
+past tasks, the processes of the task are all components. With the weight pi_c of a component c before the first trial
+and the marginal likelihood p(y | c) of the trials, the responses of candidates have the mixture density
 
     p(y* | y) = sum_c w_c p(y* | y, c),    w_c ~ pi_c p(y | c).
 """
@@ -22,9 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from dre_jax.gp.length_scale_prior import LengthScalePrior, generic_prior_like
 from dre_jax.gp.regression import observation_noise
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t
-from dre_jax.gp.task_process import TaskHyperpriors, TaskPosterior, Trials, generic_hyperpriors
+from dre_jax.gp.task_process import TaskPosterior, Trials
 from dre_jax.gp.task_processes import TaskProcessConfig, condition_processes
 from dre_jax.methods.hedged_prior.common_process import CommonPrior
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
@@ -45,7 +45,7 @@ from dre_jax.search.acquisition import log_mixture_improvement, mixture_moments
 
 
 class HedgedPriorParams(NamedTuple):
-    """Parameters of `HedgedPrior`: learned priors, hypotheses and hyperpriors."""
+    """Parameters of `HedgedPrior`: learned priors and hypotheses."""
 
     priors: LearnedPrior
     """J members, J in front of each array."""
@@ -53,16 +53,14 @@ class HedgedPriorParams(NamedTuple):
     """Hypotheses with their weights."""
     transfer_log_odds: Array
     """Scalar: log-odds, before the first trial, of the learned priors against the processes of the task."""
-    hyperpriors: TaskHyperpriors
-    """Priors of the hyperparameters of the processes of the task."""
+    lengths: LengthScalePrior
+    """Prior of the hyperparameters of the processes of the task, which knows no past tasks."""
     steps: Array
     """i32: number of training steps of the priors."""
     held_out: HeldOutEvidence
     """Held-out evidence that chose the number of steps and the probability of transfer."""
     common: CommonPrior | None = None
     """The process that few past tasks have in common."""
-    few_past_trials: Array | None = None
-    """Scalar: number of the trials of one or two past tasks; None if there are more tasks."""
     features: FeatureScale | None = None
     """How the features of tasks are standardised, on which the common process depends; None if they have none."""
 
@@ -87,8 +85,8 @@ class PriorPosterior(NamedTuple):
         features = self.prior.compute_features(x)
         return features._replace(trend=features.trend - self.trend_mean)
 
-    def moments(self, new: Array) -> tuple[Array, Array, Array]:
-        """Returns means and variances at new configurations f[m, D], two f[H, m], and the trend f[m]."""
+    def moments(self, new: Array) -> tuple[Array, Array]:
+        """Returns means and variances at new configurations f[m, D], two f[H, m]."""
         features = self.compute_features(new)
 
         def moments_under(hypothesis: HypothesisArrays, student_t: ConditionedStudentT) -> tuple[Array, Array]:
@@ -97,7 +95,7 @@ class PriorPosterior(NamedTuple):
             residual, variance = student_t.predict(cross, prior_variance(features, scaled_prior))
             return hypothesis.slope_mean * features.trend + residual, variance
 
-        return *jax.vmap(moments_under)(self.hypotheses, self.student_t), features.trend
+        return jax.vmap(moments_under)(self.hypotheses, self.student_t)
 
     def noise_variances(self, known: Array | float = 0.0) -> Array:
         """Returns the noise variances f[J, H] of J members, J in front of each array; a known one is added."""
@@ -149,7 +147,7 @@ class MixturePosterior(NamedTuple):
     """What past tasks taught: the learned priors, with J in front of each array, and the common process if any, with 1
     in front. Empty without past tasks."""
     trials: Trials
-    """The history; its trend is the mean over members, 0 without any."""
+    """The history."""
     task_posteriors: TaskPosterior
     """Posteriors of the processes of the task; K in front."""
     log_weight: Array
@@ -177,14 +175,12 @@ class MixturePosterior(NamedTuple):
     def past_weight(self) -> Array:
         """The total weight of the components with the trend of past tasks, a scalar.
 
-        These are the learned priors and the common process under the hypotheses that keep or weaken the trend, and the
-        process of the task with the trend. The others drop or reverse the trend.
+        These are the learned priors and the common process under the hypotheses that keep the trend. The others drop
+        or reverse it.
         """
-        trend_weight = self.task_posteriors.process.trend_weight
-        total = jnp.sum(jnp.where(trend_weight > 0.0, self.process_weights, 0.0))
-        for group, weights in zip(self.past, self.past_weights, strict=True):
-            total = jnp.sum(jnp.where(group.hypotheses.slope_mean > 0.0, weights, 0.0)) + total
-        return total
+        groups = zip(self.past, self.past_weights, strict=True)
+        totals = [jnp.sum(jnp.where(group.hypotheses.slope_mean > 0.0, weights, 0.0)) for group, weights in groups]
+        return sum(totals, jnp.zeros((), self.log_weight.dtype))
 
     def noise_deviations(self, known: Array | float = 0.0) -> Array:
         """Returns the standard deviations of every component's noise, f[J H + C + K], with a known variance."""
@@ -194,20 +190,19 @@ class MixturePosterior(NamedTuple):
     def component_moments(self, new: Array) -> tuple[Array, Array]:
         """Returns the mean and variance of every component at configurations f[m, D]; two f[J H + C + K, m]."""
 
-        def member_moments(member: PriorPosterior) -> tuple[Array, Array, Array]:
+        def member_moments(member: PriorPosterior) -> tuple[Array, Array]:
             return member.moments(new)
 
-        def group_moments(group: PriorPosterior) -> tuple[Array, Array, Array]:
+        def group_moments(group: PriorPosterior) -> tuple[Array, Array]:
             # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in
             # float64, are few.
             if new.dtype == jnp.float64:
                 return jax.vmap(member_moments)(group)
-            moments: tuple[Array, Array, Array] = lax.map(member_moments, group)
+            moments: tuple[Array, Array] = lax.map(member_moments, group)
             return moments
 
-        groups = [group_moments(group) for group in self.past]  # f[J, H, m], f[J, H, m] and f[J, m]
-        trend = jnp.mean(groups[0][2], axis=0) if groups else jnp.zeros(len(new), new.dtype)
-        tasks = jax.vmap(lambda task: task.predict(self.trials, new, trend))(self.task_posteriors)
+        groups = [group_moments(group) for group in self.past]  # two f[J, H, m] of each
+        tasks = jax.vmap(lambda task: task.predict(self.trials, new))(self.task_posteriors)
         means, variances = (
             jnp.concatenate([*(group[i].reshape(-1, len(new)) for group in groups), tasks[i]]) for i in range(2)
         )
@@ -265,18 +260,12 @@ class MixturePosterior(NamedTuple):
         task_function = task.sample(self.trials, task_key)
 
         def values(rows: Array) -> Array:
-            value = task_function(rows, self._trend(rows))
+            value = task_function(rows)
             for end, function in reversed(functions):
                 value = jnp.where(component < end, function(rows), value)
             return value
 
         return by_blocks(values, new)
-
-    def _trend(self, rows: Array) -> Array:
-        """Returns the mean over members of the trend at f[m, D], f[m]; 0 without past tasks."""
-        if not self.past:
-            return jnp.zeros(len(rows), rows.dtype)
-        return jnp.mean(jax.vmap(lambda member: member.compute_features(rows).trend)(self.past[0]), axis=0)
 
 
 def condition_mixture(
@@ -287,19 +276,17 @@ def condition_mixture(
     Args:
       config: of the processes of the task.
       params: what past tasks taught; None for processes of the task alone, under the generic prior.
-      trials: scaled responses; the trend is computed here.
+      trials: scaled responses.
       degrees_of_freedom: of the variance scale of the task.
     """
     x, y, where = trials.x, trials.y, trials.where
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
-    trials = trials._replace(x=x, y=y, trend=jnp.zeros_like(y))
+    trials = trials._replace(x=x, y=y)
     if params is None:
-        tasks = condition_processes(config, generic_hyperpriors(x), trials, degrees_of_freedom)
+        tasks = condition_processes(config, generic_prior_like(x), trials, degrees_of_freedom)
         return MixturePosterior((), trials, tasks.posterior, jax.nn.log_softmax(tasks.log_weight))
     past, log_weights = _condition_past(params, trials, degrees_of_freedom)
-    trend = jnp.mean(past[0].features.trend, axis=0)
-    trials = trials._replace(trend=jnp.where(where, trend, 0.0))
-    tasks = condition_processes(config, params.hyperpriors, trials, degrees_of_freedom)
+    tasks = condition_processes(config, params.lengths, trials, degrees_of_freedom)
     log_weights.append(jax.nn.log_sigmoid(-params.transfer_log_odds) + tasks.log_weight)
     return MixturePosterior(past, trials, tasks.posterior, jax.nn.log_softmax(jnp.concatenate(log_weights)))
 

@@ -48,7 +48,7 @@ class MixtureMethod(Checked):
         """Returns the mixture given a history, whose responses are scaled here, and their scale."""
         raise NotImplementedError
 
-    def improvement_log_weights(self, params: Any, posterior: MixturePosterior) -> Array:
+    def improvement_log_weights(self, posterior: MixturePosterior) -> Array:
         """Returns the log weights of the components in the expected improvement, before `interpolate_noise`."""
         return posterior.log_weight
 
@@ -62,7 +62,7 @@ class MixtureMethod(Checked):
         y = posterior.trials.y
         if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
             y, _ = posterior.predict(posterior.trials.x)
-        log_weight = self.improvement_log_weights(params, posterior)
+        log_weight = self.improvement_log_weights(posterior)
         log_weight = interpolate_noise(self.processes, log_weight, posterior.noise_deviations(), posterior.n_past)
         if posterior.past:
             log_weight = select_leading(posterior, log_weight)

@@ -59,6 +59,22 @@ def restore(like: Any, arrays: Mapping[str, Any], *, exact: bool = False) -> Any
     return tree
 
 
+def rename(arrays: Mapping[str, Any], names: Mapping[str, str | None]) -> dict[str, Any]:
+    """Returns arrays by path, after the parts of a tree in ``names`` were renamed, or left out where the name is None.
+
+    Example:
+      >>> rename({"prior.old.mean": 1, "prior.unused": 2}, {"prior.old": "prior.new", "prior.unused": None})
+      {'prior.new.mean': 1}
+    """
+    renamed_arrays = {}
+    for path, array in arrays.items():
+        old = next((name for name in names if f"{path}.".startswith(f"{name}.")), "")
+        new = names.get(old, "")
+        if new is not None:
+            renamed_arrays[new + path.removeprefix(old)] = array
+    return renamed_arrays
+
+
 def _optional_fields(tree: Any, path: str = "") -> Iterator[str]:
     """Yields the paths of the fields of named tuples, in named tuples or dictionaries, that are None by default."""
     defaults = getattr(tree, "_field_defaults", {})

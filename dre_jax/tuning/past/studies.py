@@ -23,7 +23,7 @@ from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.source_processes import SourceTasks
-from dre_jax.gp.task_process import TaskHyperpriors, TaskProcess, Trials
+from dre_jax.gp.task_process import TaskProcess, Trials
 from dre_jax.gp.task_processes import TaskProcessConfig, fixed_processes
 from dre_jax.methods.baselines.source_processes import draw_task_rows, gather_rows, misranked_share
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
@@ -173,9 +173,9 @@ def _compare(
 ) -> tuple[Array, Array, Array]:
     y = standardise(responses, where).y
     prior = generic_prior(x.shape[1])
-    processes = fixed_processes(TaskProcessConfig(), TaskHyperpriors(prior))
+    processes = fixed_processes(TaskProcessConfig(), prior)
     normal = jax.random.normal(jax.random.key(0), (_SAMPLES, x.shape[0]), x.dtype)
-    without = _log_density(processes, Trials(x, y, where, trend=jnp.zeros_like(y)))
+    without = _log_density(processes, Trials(x, y, where))
 
     def compare(study: tuple[SourceTasks, GPParams]) -> tuple[Array, Array, Array]:
         task, params = study
@@ -185,7 +185,7 @@ def _compare(
         lower, _ = safe_cholesky(signal_covariance(params, x, x), jnp.exp(params.log_scale))
         unrelated_agreement = _kendall(matmul(normal, lower.T), level, where)
         error = jnp.sqrt(jnp.mean(unrelated_agreement**2))
-        densities = [_log_density(processes, Trials(x, y - s * mean, where, trend=jnp.zeros_like(y))) for s in _SLOPES]
+        densities = [_log_density(processes, Trials(x, y - s * mean, where)) for s in _SLOPES]
         gain = jax.nn.logsumexp(jnp.stack(densities)) - jnp.log(len(_SLOPES)) - without
         return _kendall(mean, level, where), error, gain
 

@@ -15,8 +15,10 @@ from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods import METHODS
 from dre_jax.methods.checkpoints.fitted import FittedMethod, has_checkpoint, load_fitted, save_fitted
+from dre_jax.methods.checkpoints.parameters import abstract_params
 from dre_jax.methods.entries.settings import config_to_json, configure, leaves
 from dre_jax.methods.storage.provenance import provenance
+from dre_jax.methods.storage.trees import flatten, rename, restore
 from dre_jax.testing.cases import past_tasks
 from tests.error_messages import raises_line
 from tests.known_methods import by_class
@@ -103,6 +105,22 @@ def test_a_configuration_of_another_version():
     for item in ({"of_tomorrow": 3}, {"slope_mean": 1.0}, 3):
         with pytest.raises(ConfigError, match="it: hypotheses must be any number of values"):
             configure(hedged_prior, {"hypotheses": [item]}, name="it")
+
+
+def test_parameters_of_another_version(make_fitted, tmp_path):
+    """Until version 0.2, `hedged-prior` had a second prior of length scales, and counted trials of few past tasks."""
+    ours = make_fitted("hedged-prior")
+    lengths = ours.params.lengths
+    older = ours.params._asdict() | {
+        "hyperpriors": {"generic": lengths, "learned": lengths},
+        "few_past_trials": np.ones(()),
+    }
+    del older["lengths"]
+    arrays = rename(flatten({"params": older}), METHODS["hedged-prior"].renamed_arrays)
+    assert_same(restore({"params": abstract_params(ours.method, 2)}, arrays)["params"], ours.params)
+    content = config_to_json(ours.method)
+    content["past_trial_weight"], content["common"]["interpolation"] = 0.25, content["processes"].pop("interpolation")
+    assert METHODS["hedged-prior"].restore(content) == ours.method
 
 
 @pytest.fixture(scope="module")

@@ -63,16 +63,6 @@ def test_every_third_trial_after_the_ninth_is_without_the_past(learned, hills, m
     assert changes(replace(METHOD, alone_every=0), 11)
 
 
-@pytest.mark.slow
-def test_trials_of_one_or_two_past_tasks_are_counted(hills):
-    method = replace(METHOD, training=replace(METHOD.training, steps=1))
-    for count in (2, 3):
-        tasks = dict(list(hills.train.items())[:count])
-        params = method.fit(replace(hills, train=tasks), jax.random.key(0))
-        n_trials = sum(task.n_rows for task in tasks.values())
-        assert params.few_past_trials == (n_trials if count < 3 else None)
-
-
 def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidates):
     task = hills.test["new"]
     worst, others = np.argmin(task.y), np.argsort(task.y)[1:9]

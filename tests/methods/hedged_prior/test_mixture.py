@@ -13,12 +13,12 @@ from dre_jax.gp import fourier
 from dre_jax.gp.drawn_processes import draw_processes
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.multi_task import MultiTaskParams, MultiTaskTrials
-from dre_jax.gp.task_process import TaskHyperpriors, Trials
+from dre_jax.gp.task_process import Trials
 from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, condition_common
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, hypothesis_arrays
-from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, share_with_task
+from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise
 from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, condition_mixture
 from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, init
 from tests.oracles import in_slots, kumaraswamy, learned_prior, log_augmented_improvement, matern52
@@ -40,11 +40,11 @@ HYPOTHESES = (
 )
 COLUMNS, CAPACITY = 3, 16
 CANDIDATES, CHECKED = 4100, [0, 1, 1366, 1367, 2048, 4099]  # in three blocks: their ends, and what is between
-HYPERPRIORS = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
+GENERIC = generic_prior(COLUMNS)
 PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,), draws=8, selected=8)  # other tests fit and select
-LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
+LENGTHS, NOISE = (0.1, 0.25, 0.6, 0.3), 1e-3
 N_FIXED = 3
-SHARES, TRANSFER, INCUMBENT = np.array([*[0.25 / 3] * 3, 0.125, 0.125, *[0.5 / 8] * 8]), 0.8, 0.5
+SHARES, TRANSFER, INCUMBENT = np.array([*[0.25 / 3] * 3, 0.25, *[0.5 / 8] * 8]), 0.8, 0.5
 COMMON_HYPOTHESES = (*HYPOTHESES, Hypothesis(weight=0.4, noise_variance_factor=0.1))
 PAST = MultiTaskParams(np.array([-1.0, 0.2, -0.4]), np.array([0.1, -0.7, 0.3]), np.array(-0.5), np.array(-1.5), -4.0)
 COMMON_SHARE = 0.7
@@ -84,17 +84,16 @@ def make_params(priors, transfer=TRANSFER, common=None):
     log_odds = jnp.float32(np.log(transfer) - np.log1p(-transfer))
     facts = HeldOutEvidence(*[jnp.int32(0)] * 3, *[jnp.float32(0.0)] * 2)
     by = hypothesis_arrays(HYPOTHESES)
-    return HedgedPriorParams(priors, by, log_odds, HYPERPRIORS, jnp.int32(1), facts, common)
+    return HedgedPriorParams(priors, by, log_odds, GENERIC, jnp.int32(1), facts, common)
 
 
 @jax.jit
-def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None, few_past_trials=None):
+def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None):
     """Returns weights f[J, H], f[C] and f[K]; mean, variance and log expected improvement of the mixture."""
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
     posterior = condition_mixture(PROCESSES, params, Trials(x, y, where, errors), CONFIG.degrees_of_freedom)
     moments = posterior.predict(new)
-    log_weight = posterior.log_weight if few_past_trials is None else share_with_task(posterior, few_past_trials)
-    log_weight = interpolate_noise(PROCESSES, log_weight, posterior.noise_deviations(), posterior.n_past)
+    log_weight = interpolate_noise(PROCESSES, posterior.log_weight, posterior.noise_deviations(), posterior.n_past)
     improvement = posterior.mean_and_improvement(new, jnp.float32(INCUMBENT), log_weight)[1]
     past = posterior.past_weights
     common_weights = past[1][0] if len(past) > 1 else jnp.zeros(0)
@@ -132,26 +131,22 @@ def component(signal, noise, mean, y, errors):
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
-def expected_processes(rows, trend):
-    """Yields the covariance of the signal of each process of the task, its noise and the mean of its slope."""
-    slopes = 0.1 * np.outer(trend, trend)
-    for length, noise, slope in zip(LENGTHS, NOISES, SLOPES, strict=True):
-        variance = np.exp(-1.0) if slope else 1.0
-        yield 1.0 + variance * matern52(rows / (length * np.sqrt(COLUMNS))) + slope * slopes, noise, slope
-    draws = jax.tree.map(lambda a: np.asarray(a, np.float64), draw_processes(PROCESSES.draws, HYPERPRIORS.generic))
-    for log_length, log_signal, log_noise, slope, log_warp in zip(*draws, strict=True):
-        signal = np.exp(log_signal) * matern52(kumaraswamy(rows, *np.exp(log_warp)) / np.exp(log_length))
-        yield 1.0 + signal + slope * slopes, np.exp(log_noise), slope
+def expected_processes(rows):
+    """Yields the covariance of the signal of each process of the task, and its noise."""
+    for length in LENGTHS:
+        yield 1.0 + matern52(rows / (length * np.sqrt(COLUMNS))), NOISE
+    draws = jax.tree.map(lambda a: np.asarray(a, np.float64), draw_processes(PROCESSES.draws, GENERIC))
+    for log_length, log_noise, log_warp in zip(*draws, strict=True):
+        yield 1.0 + matern52(kumaraswamy(rows, *np.exp(log_warp)) / np.exp(log_length)), np.exp(log_noise)
 
 
-def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_trials=np.inf):
+def expected_mixture(priors, x, y, new, errors=0.0, has_common=False):
     """Returns weights f64[J, H], f64[C] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
-    cases, rows, trend, errors = [], np.concatenate([x, new]), 0.0, np.broadcast_to(errors, len(y))
+    cases, rows, errors = [], np.concatenate([x, new]), np.broadcast_to(errors, len(y))
     transfer = TRANSFER * (1.0 - COMMON_SHARE) if has_common else TRANSFER
     for j in range(CONFIG.members):
         prior = member(priors, j)
         m, (offset, slope, learned, ard) = learned_prior(prior, rows, len(y))
-        trend = trend + m / CONFIG.members
         for h in HYPOTHESES:
             signal = offset + h.slope_variance_factor * slope + h.ard_variance_factor * ard
             signal = signal + h.feature_variance_factor * learned
@@ -168,18 +163,17 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_t
         density, *moments = component(signal, noise, h.slope_mean * m, y, errors)
         weight = h.weight / sum(h.weight for h in COMMON_HYPOTHESES)
         cases.append((np.log(TRANSFER * COMMON_SHARE * weight) + density, *moments))
-    for (signal, noise, slope), share in zip(expected_processes(rows, trend), SHARES, strict=True):
-        density, *moments = component(signal, noise, slope * trend, y, errors)
+    for (signal, noise), share in zip(expected_processes(rows), SHARES, strict=True):
+        density, *moments = component(signal, noise, np.zeros(len(rows)), y, errors)
         cases.append((np.log((1.0 - TRANSFER) * share) + density, *moments))
     evidence, means, variances, noises = (np.array(a) for a in zip(*cases, strict=True))
     share = softmax(evidence)
     mean = share @ means
     each = np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
     learned, common, own = np.split(share, [CONFIG.members * len(HYPOTHESES), len(share) - len(SHARES)])
-    weight, n_past, moved = share, len(share) - len(SHARES), len(y) / (len(y) + few_past_trials)
-    weight = (1.0 - moved) * weight + moved * np.concatenate([np.zeros(n_past), own / own.sum()])
-    fixed, moved = own[:N_FIXED] / own[:N_FIXED].sum(), PROCESSES.interpolation * min(weight @ noises**2, 1.0)
-    improvement = (1.0 - moved) * weight @ each + moved * fixed @ each[n_past : n_past + N_FIXED]
+    n_past = len(share) - len(SHARES)
+    fixed, moved = own[:N_FIXED] / own[:N_FIXED].sum(), PROCESSES.interpolation * min(share @ noises**2, 1.0)
+    improvement = (1.0 - moved) * share @ each + moved * fixed @ each[n_past : n_past + N_FIXED]
     variance = share @ (variances + (means - mean) ** 2)
     n_drawn = PROCESSES.selected
     own = np.concatenate([own[:-n_drawn], np.sort(own[-n_drawn:])[::-1]])  # in the order of their evidence
@@ -187,30 +181,25 @@ def expected_mixture(priors, x, y, new, errors=0.0, has_common=False, few_past_t
 
 
 @pytest.mark.parametrize(
-    ("n", "has_errors", "has_common", "few_past_trials"),
+    ("n", "has_errors", "has_common"),
     [
-        (0, False, False, np.inf),
-        (1, False, False, np.inf),
-        (CAPACITY, False, False, 5.0),
-        (9, True, True, np.inf),
-        *(
-            pytest.param(*case, marks=pytest.mark.thorough)
-            for case in ((9, True, False, np.inf), (0, False, True, np.inf), (0, False, False, 5.0))
-        ),
+        (0, False, False),
+        (1, False, False),
+        (CAPACITY, False, False),
+        (9, True, True),
+        *(pytest.param(*case, marks=pytest.mark.thorough) for case in ((9, True, False), (0, False, True))),
     ],
 )
-def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_common, few_past_trials, priors):
+def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_common, priors):
     rng = np.random.default_rng(n)
     x, new = (rng.uniform(size=(rows, COLUMNS)).astype(np.float32) for rows in (n, CANDIDATES))
     y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # evaluated configurations, whose variance is small
     errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32) if has_errors else None
     variances = errors[:n] if has_errors else 0.0
     at = x.astype(float), y, new[CHECKED].astype(float)
-    expected = expected_mixture(priors, *at, variances, has_common, few_past_trials)
-    options = {"common": make_common() if has_common else None}
-    if np.isfinite(few_past_trials):
-        options["few_past_trials"] = jnp.float32(few_past_trials)
-    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors, **options)
+    expected = expected_mixture(priors, *at, variances, has_common)
+    common = make_common() if has_common else None
+    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors, common=common)
     moments = mean, variance, improvement
     for result, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
         np.testing.assert_allclose(result, one, rtol=1e-3, atol=2e-4)
