@@ -132,6 +132,15 @@ class Optimizer(StudyRecord):
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._turn = threading.RLock()  # of asking, which may take seconds; others may tell meanwhile
 
+    def set_past_curves(self, past_curves: PastCurves | None) -> None:
+        """Sets the learning curves of past studies, for `should_stop`, and for the forecasts of paused trials.
+
+        Raises `DataError` for any other argument.
+        """
+        super().set_past_curves(past_curves)
+        if self.fidelity is not None:
+            self._fidelity_search = FidelitySearch(self._engine, self.fidelity, past_curves)
+
     def __getstate__(self) -> dict[str, Any]:
         """Returns the study, without its locks."""
         with self._lock:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dre_jax.checks import check_counts, check_positive
-from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.tuning.fidelity.trainings import first_number
+from dre_jax.tuning.fidelity.checkpoints import with_checkpoint
 from dre_jax.tuning.trials.trial import Trial
 
 Callback = Callable[[Any, Trial], object]
@@ -91,7 +90,7 @@ def evaluate_trials(
     def evaluate(trial: Trial) -> Trial:
         try:
             return optimizer.tell(
-                trial, f(trial if checkpoints is None else _with_folder(trial, optimizer, checkpoints))
+                trial, f(trial if checkpoints is None else with_checkpoint(trial, optimizer.trials, checkpoints))
             )
         except exception_types as error:
             if optimizer.trials[trial.number].state != "running":
@@ -124,13 +123,6 @@ def evaluate_trials(
                 job.result()
         finally:
             stop.set()
-
-
-def _with_folder(trial: Trial, optimizer: Any, checkpoints: Path) -> Trial:
-    """Returns a trial with the folder of its training, which exists."""
-    folder = checkpoints / str(first_number(trial, optimizer.trials))
-    make_folder(folder)
-    return trial.with_fields(checkpoint=folder)
 
 
 def _items(value: Any) -> tuple[Any, ...]:
