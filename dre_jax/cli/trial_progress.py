@@ -39,11 +39,14 @@ class TrialsDisplay:
         optimizer: FileOptimizer | SharedStudy,
         total: int | None,
         *,
+        total_budget: float | None = None,
         metrics: Sequence[str] = (),
         quiet: bool = False,
     ) -> None:
+        """Shows a study that ends with a total of trials, or of what they have trained; None for no total."""
         self._optimizer, self._metrics, self._quiet = optimizer, metrics, quiet
         self._of_total = "" if total is None else f"/{total}"
+        self._of_budget = "" if total_budget is None else f" of {budget_text(total_budget)}"
         self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_MAX_ROWS)
         self._has_read = self._has_waited = False
         console = Console(stderr=True)
@@ -56,7 +59,7 @@ class TrialsDisplay:
         awaited = "" if self._quiet else self._optimizer.awaited
         if awaited or not self._live:
             waits = f"; {awaited}" * bool(awaited)
-            self._say(f"tune: {len(finished_trials)}{self._of_total} trials{self._best()}{waits}")
+            self._say(f"tune: {self._count(len(finished_trials))}{waits}")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -76,6 +79,10 @@ class TrialsDisplay:
         if progress.awaited and not self._has_waited:
             self._has_waited = True
             self._say(f"tune: waiting: {progress.awaited}")
+
+    def _count(self, n: int) -> str:
+        spent = format_spent(self._optimizer)
+        return f"{n}{self._of_total} trials{spent}{self._of_budget * bool(spent)}{self._best()}"
 
     def _subject(self, trial: Trial) -> str:
         """Returns the number of a trial, and the budgets that it trained from and until."""
@@ -134,8 +141,7 @@ class TrialsDisplay:
 
     def _table(self, progress: Progress) -> Table:
         n_finished = sum(trial.state != "running" for trial in self._optimizer.trials)
-        title = f"{n_finished}{self._of_total} trials{format_spent(self._optimizer)}{self._best()}"
-        table = Table(title=title, title_justify="left", expand=True)
+        table = Table(title=self._count(n_finished), title_justify="left", expand=True)
         fidelity = self._optimizer.fidelity
         for name in ("trial", *([] if fidelity is None else [fidelity.name]), "value", "s"):
             table.add_column(name, justify="right", no_wrap=True)

@@ -350,10 +350,13 @@ class Tune:
             total_budget=self.total_budget,
             checkpoints=self._checkpoints if template.has_checkpoint else None,
         )
+        display = TrialsDisplay(
+            optimizer, self._n_trials, total_budget=self.total_budget, metrics=self._metrics, quiet=self.quiet
+        )
         with (
             signals_as_interrupts(),
             listening(lambda _: None) if self.quiet else contextlib.nullcontext(),
-            TrialsDisplay(optimizer, self._n_trials, metrics=self._metrics, quiet=self.quiet) as display,
+            display,
             contextlib.closing(progress),
         ):
             for state in progress:

@@ -231,7 +231,7 @@ def test_trials_that_pause(cli, tune, refused, study, tmp_path):
     assert out.startswith(f"best of 3 trials, epochs 3: {final.value} (trial 2, epochs 2)\n")
     assert f"tune: checkpoint {folder / str(best.number)}\n" in out
     start, _, line = error.splitlines()
-    assert start == f"tune: 2 trials (best {best.value:g} at epochs 1)"
+    assert start == f"tune: 2 trials, epochs 2 of 3 (best {best.value:g} at epochs 1)"
     assert line.startswith(f"trial 2, epochs 1 to 2: {final.value:g} (best {final.value:g}), ")
     assert (folder / str(best.number) / "log").read_text() == f"{best['x']} 1\n{best['x']} 2\n"
     assert "with the fidelity epochs=1:2, and continues with it" in refused(*tune("echo", "{x}"))
