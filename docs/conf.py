@@ -47,6 +47,7 @@ executed_pages = [
     "how-to/tuning-costs",
     "how-to/objectives",
     "how-to/curves",
+    "how-to/fidelity",
     "how-to/pretrained",
     "how-to/tuning-optuna",
     "how-to/changed-spaces",

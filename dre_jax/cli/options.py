@@ -5,13 +5,16 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from inspect import Parameter, Signature, get_annotations
 from pathlib import Path
-from typing import Annotated, Any, Protocol, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_type_hints
 
 import typer
 
 from dre_jax.data.features import number_of
 from dre_jax.errors import ConfigError
 from dre_jax.runtime.setup import prepare
+
+if TYPE_CHECKING:
+    from dre_jax.tuning import Fidelity
 
 Data = Annotated[Path, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.")]
 Spaces = Annotated[list[str] | None, typer.Option("--space", help="Search space; may be repeated. Default: all.")]
@@ -63,6 +66,30 @@ def parse_features(text: str | None) -> dict[str, float | str | None] | None:
         number = number_of(value)
         features[name] = (value or None) if number is None else number
     return features
+
+
+def parse_fidelity(text: str | None) -> "Fidelity | None":
+    """Returns the fidelity in the text of an option: its lowest and its highest budget, or all rungs if there are more.
+
+    Raises `ConfigError` for anything else, and as `Fidelity`.
+
+    Example:
+      >>> parse_fidelity("epochs=1:50").budgets
+      (1, 2, 3, 6, 12, 25, 50)
+      >>> parse_fidelity("share=0.1:0.5:1").budgets
+      (0.1, 0.5, 1.0)
+    """
+    from dre_jax.tuning import Fidelity
+
+    if text is None:
+        return None
+    name, _, bounds = text.partition("=")
+    numbers = [number_of(bound) for bound in bounds.split(":")]
+    budgets = [number for number in numbers if number is not None]
+    if len(budgets) < len(numbers) or len(numbers) < 2:
+        raise ConfigError(f"--fidelity must be NAME=LOWEST:HIGHEST, such as epochs=1:50, but got {text!r}")
+    budgets = [int(number) if number.is_integer() and "." not in bounds else number for number in budgets]
+    return Fidelity(name.strip(), budgets[0], budgets[-1], rungs=budgets if len(budgets) > 2 else None)
 
 
 class Command(Protocol):

@@ -19,6 +19,8 @@ from rich.text import Text
 from dre_jax.errors import DataError
 from dre_jax.tuning.command.commands import Outcome
 from dre_jax.tuning.command.runner import FileOptimizer, Progress
+from dre_jax.tuning.fidelity.fidelity import budget_text
+from dre_jax.tuning.fidelity.trainings import spent_by
 from dre_jax.tuning.trials.objectives import best_trials
 from dre_jax.tuning.trials.trial import Trial
 
@@ -33,9 +35,18 @@ class TrialsDisplay:
     """Shows the progress of trials on standard error."""
 
     def __init__(
-        self, optimizer: FileOptimizer | SharedStudy, total: int, *, metrics: Sequence[str] = (), quiet: bool = False
+        self,
+        optimizer: FileOptimizer | SharedStudy,
+        total: int | None,
+        *,
+        total_budget: float | None = None,
+        metrics: Sequence[str] = (),
+        quiet: bool = False,
     ) -> None:
-        self._optimizer, self._total, self._metrics, self._quiet = optimizer, total, metrics, quiet
+        """Shows a study that ends with a total of trials, or of what they have trained; None for no total."""
+        self._optimizer, self._metrics, self._quiet = optimizer, metrics, quiet
+        self._of_total = "" if total is None else f"/{total}"
+        self._of_budget = "" if total_budget is None else f" of {budget_text(total_budget)}"
         self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_MAX_ROWS)
         self._has_read = self._has_waited = False
         console = Console(stderr=True)
@@ -48,7 +59,7 @@ class TrialsDisplay:
         awaited = "" if self._quiet else self._optimizer.awaited
         if awaited or not self._live:
             waits = f"; {awaited}" * bool(awaited)
-            self._say(f"tune: {len(finished_trials)}/{self._total} trials{self._best()}{waits}")
+            self._say(f"tune: {self._count(len(finished_trials))}{waits}")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -63,21 +74,32 @@ class TrialsDisplay:
             self._live.update(self._table(progress), refresh=True)
         elif not self._quiet:
             for trial, outcome in progress.ended_trials:
-                result = (
-                    f"failed, {outcome.reason}" if trial.state == "failed" else f"{format_value(trial)}{self._best()}"
-                )
-                result = f"stopped, about {result}" if trial.state == "stopped" else result
-                _print(
-                    f"trial {trial.number}: {result}, {outcome.seconds:.1f} s, {format_json(trial.params, sys.stderr)}"
-                )
+                params = format_json(trial.params, sys.stderr)
+                _print(f"{self._subject(trial)}: {self._result(trial, outcome)}, {outcome.seconds:.1f} s, {params}")
         if progress.awaited and not self._has_waited:
             self._has_waited = True
             self._say(f"tune: waiting: {progress.awaited}")
 
+    def _count(self, n: int) -> str:
+        spent = format_spent(self._optimizer)
+        return f"{n}{self._of_total} trials{spent}{self._of_budget * bool(spent)}{self._best()}"
+
+    def _subject(self, trial: Trial) -> str:
+        """Returns the number of a trial, and the budgets that it trained from and until."""
+        fidelity = self._optimizer.fidelity
+        budgets = "" if fidelity is None else f", {fidelity.name} {format_budgets(trial, self._optimizer.trials)}"
+        return f"trial {trial.number}{budgets}"
+
+    def _result(self, trial: Trial, outcome: Outcome) -> str:
+        if trial.state == "failed":
+            return f"failed, {outcome.reason}"
+        about, paused = "stopped, about " * (trial.state == "stopped"), ", paused" * (trial.state == "paused")
+        return f"{about}{format_value(trial)}{paused}{self._best()}"
+
     def _tell_first_value(self, progress: Progress) -> None:
         """Tells which line the first value was read from."""
         for trial, outcome in progress.ended_trials:
-            if trial.state == "complete" and not self._has_read:
+            if trial.state in ("complete", "paused") and not self._has_read:
                 self._has_read = True
                 hint = "" if self._metrics else "; --metric NAME reads another value"
                 self._say(f"tune: read {format_value(trial)} from the line {outcome.line!r}{hint}")
@@ -91,11 +113,14 @@ class TrialsDisplay:
 
     @property
     def best(self) -> list[Trial]:
-        """The best trial, or those of the front, by their first value.
+        """The best trial, or those of the front, by their first value; the best one so far if all are paused.
 
         Raises `DataError` if no trial has a value; the message ends with the last failure.
         """
         best = best_trials(self._optimizer.trials, self._optimizer.objectives)
+        if not best and self._optimizer.fidelity is not None:
+            with contextlib.suppress(DataError):
+                best = [self._optimizer.best_so_far]
         if not best:
             reason = f"; {self._last[-1][1].reason}" if self._last else ""
             rule = "a study needs a trial with a value, but none of"
@@ -107,21 +132,31 @@ class TrialsDisplay:
             best = self.best
         except DataError:
             return ""
-        return f" (front of {len(best)})" if len(self._metrics) > 1 else f" (best {best[0].value:g})"
+        if len(self._metrics) > 1:
+            return f" (front of {len(best)})"
+        fidelity = self._optimizer.fidelity
+        is_paused = fidelity is not None and best[0].state == "paused"
+        at = f" at {fidelity.name} {budget_text(best[0].budget or 0)}" if fidelity is not None and is_paused else ""
+        return f" (best {best[0].value:g}{at})"
 
     def _table(self, progress: Progress) -> Table:
         n_finished = sum(trial.state != "running" for trial in self._optimizer.trials)
-        table = Table(title=f"{n_finished}/{self._total} trials{self._best()}", title_justify="left", expand=True)
-        for name in ("trial", "value", "s"):
+        table = Table(title=self._count(n_finished), title_justify="left", expand=True)
+        fidelity = self._optimizer.fidelity
+        for name in ("trial", *([] if fidelity is None else [fidelity.name]), "value", "s"):
             table.add_column(name, justify="right", no_wrap=True)
+
+        def numbers(trial: Trial) -> list[str]:
+            return [str(trial.number), *([] if fidelity is None else [format_budgets(trial, self._optimizer.trials)])]
+
         table.add_column("hyperparameters", overflow="ellipsis", no_wrap=True, ratio=1)
         for trial, outcome in self._last:
             is_failed = trial.state == "failed"
             value = "failed" if is_failed else f"{'~' * (trial.state == 'stopped')}{format_value(trial)}"
             about = outcome.reason if is_failed else _format_params(trial)
-            table.add_row(str(trial.number), value, f"{outcome.seconds:.1f}", Text(about))
+            table.add_row(*numbers(trial), value, f"{outcome.seconds:.1f}", Text(about))
         for trial, seconds in progress.running:
-            table.add_row(str(trial.number), "…", f"{seconds:.0f}", Text(_format_params(trial)))
+            table.add_row(*numbers(trial), "…", f"{seconds:.0f}", Text(_format_params(trial)))
         return table
 
 
@@ -154,6 +189,25 @@ def format_json(params: Mapping[str, object], stream: TextIO | None = None) -> s
 def format_value(trial: Trial) -> str:
     """Returns the value of a trial as text, or those of several objectives with their names."""
     return ", ".join(f"{name} {value:g}" for name, value in trial.values.items()) or f"{trial.value:g}"
+
+
+def format_budgets(trial: Trial, trials: Sequence[Trial]) -> str:
+    """Returns the budgets that a trial of a study trains from and until.
+
+    Example:
+      >>> first = Trial(0, {"x": 0.5}, "paused", 2.0, budget=1)
+      >>> format_budgets(first, [first]), format_budgets(Trial(1, {"x": 0.5}, budget=3, resumes=0), [first])
+      ('0 to 1', '1 to 3')
+    """
+    budget = trial.budget or 0
+    return f"{budget_text(budget - spent_by(trial, trials))} to {budget_text(budget)}"
+
+
+def format_spent(optimizer: FileOptimizer | SharedStudy) -> str:
+    """Returns the budget that all trials of a study have trained for, after a comma; empty without a fidelity."""
+    if not isinstance(optimizer, FileOptimizer) or optimizer.fidelity is None:
+        return ""
+    return f", {optimizer.fidelity.name} {budget_text(optimizer.total_budget)}"
 
 
 def _format_params(trial: Trial) -> str:

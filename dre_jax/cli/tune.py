@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dre_jax.tuning.command.templates import Template
     from dre_jax.tuning.objectives.criterion import Surrogates
 
+_TRIALS = 30
+"""Number of trials by default."""
 _MAX_STUDIES = 5
 """Maximum number of past studies in the closing lines."""
 
@@ -52,7 +54,14 @@ class Tune:
     space: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Search space, JSON. Default: that of --pretrained.")
     ] = None
-    trials: Annotated[int, typer.Option(help="Number of trials, including earlier trials of the study.", min=1)] = 30
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of trials, including earlier trials of the study. Default: 30, or any number within "
+            "--total-budget.",
+            min=1,
+        ),
+    ] = None
     workers: Annotated[int, typer.Option(help="Number of commands that run in parallel.", min=1)] = 1
     timeout: Annotated[
         float | None,
@@ -66,6 +75,29 @@ class Tune:
         typer.Option(
             metavar="GAIN",
             help="Stop after ten trials in a row that are expected to improve the best value by less than GAIN.",
+        ),
+    ] = None
+    fidelity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=LOWEST:HIGHEST",
+            help="Budget of a trial, such as epochs=1:50. The command trains until {budget}; a trial pauses there, and "
+            "the best ones are resumed. NAME=RUNG:RUNG:... names all budgets.",
+        ),
+    ] = None
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --fidelity: {checkpoint} stands for a folder in DIR, the same whenever a training is resumed. "
+            "Default: beside the study file.",
+        ),
+    ] = None
+    total_budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="BUDGET",
+            help="With --fidelity: no command starts once all trials have trained for BUDGET, such as 500 epochs.",
         ),
     ] = None
     surrogate: Annotated[
@@ -122,7 +154,7 @@ class Tune:
         typer.Option(
             metavar="REGEX",
             help=r"Pattern of lines with a step and a value, such as 'step (\d+): loss (\S+)'. A command is ended if "
-            "its trial is unlikely to become the best.",
+            "its trial is unlikely to become the best; with --fidelity, none is, and the curves are kept.",
         ),
     ] = None
     past_curves: Annotated[
@@ -145,7 +177,9 @@ class Tune:
         self._check()
         self._check_outputs()
         search_space, surrogates = self._space_and_surrogates()
-        template = parse(self.command, search_space)
+        template = parse(self.command, search_space, has_fidelity=self.fidelity is not None)
+        if self.checkpoints is not None and not template.has_checkpoint:
+            raise ConfigError("--checkpoints needs {checkpoint} in the command, but it has none")
         check_program(template.program)
         with contextlib.ExitStack() as stack:
             optimizer = self._study(search_space, surrogates, stack)
@@ -154,6 +188,8 @@ class Tune:
             if gain is not None and optimizer.gain_is_below(gain):
                 print(f"tune: stopped, because a trial is expected to gain less than {gain:g}")
             _print_best(best, optimizer)
+            if template.has_checkpoint:
+                self._print_checkpoint(best[0], optimizer)
             _print_sources(optimizer)
             if self.report is not None:
                 from dre_jax.tuning.figures.study import write_study_page
@@ -174,13 +210,20 @@ class Tune:
             raise ConfigError("--silence needs --storage, but got a study file")
         if self.past_curves is not None and self.curve is None:
             raise ConfigError("--past-curves needs --curve, but got none")
-        if len(self._metrics) > 1 and (self.pretrained or self.curve):
-            raise ConfigError("--pretrained, --curve and --past-curves need a single metric: pass --metric once")
+        if self.past_curves is not None and self.fidelity is not None:
+            raise ConfigError("with --fidelity no trial is stopped by its curve: pass no --past-curves")
+        if self.fidelity is None and (self.checkpoints is not None or self.total_budget is not None):
+            raise ConfigError("--checkpoints and --total-budget need --fidelity, but got none")
+        if len(self._metrics) > 1 and (self.pretrained or self.curve or self.fidelity):
+            rule = "--pretrained, --curve, --past-curves and --fidelity need a single metric"
+            raise ConfigError(f"{rule}: pass --metric once")
         if self.pretrained is not None and self.surrogate is not None:
             raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
         if self.space is None and self.pretrained is None:
             raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
         check_positive(timeout=self.timeout, total_timeout=self.timeout_total, silence=self.silence)
+        check_positive(total_budget=self.total_budget)
+        options.parse_fidelity(self.fidelity)
         objectives_by_name(self._directions)  # raises
         options.parse_features(self.features)
         if self.curve is not None:
@@ -190,6 +233,9 @@ class Tune:
         """Raises `ConfigError` for options that a study shared by several processes does not have."""
         import_extra("optuna", "optuna", "optuna")
         rule = "a study that processes share"
+        if self.fidelity is not None:
+            advice = "pass --fidelity with a study file, --study FILE without --storage"
+            raise ConfigError(f"Optuna's trials, which processes share, cannot be resumed: {advice}")
         if self.curve is not None or self.past_curves is not None:
             raise ConfigError(f"{rule} cannot stop a trial by its curve: pass --curve without --storage")
         if self.stop_when_gain_below is not None:
@@ -202,12 +248,24 @@ class Tune:
             check_folder(self.report.parent)
             if os.path.exists(self.report):
                 check_target(self.report)
-        if self.logs is not None:
-            check_folder(self.logs)
+        for folder in (self.logs, self.checkpoints):
+            if folder is not None:
+                check_folder(folder)
 
     @property
     def _metrics(self) -> tuple[str, ...]:
         return tuple(self.metric or ())
+
+    @property
+    def _n_trials(self) -> int | None:
+        """The number of trials; None for any number within the total budget."""
+        return _TRIALS if self.trials is None and self.total_budget is None else self.trials
+
+    @property
+    def _checkpoints(self) -> Path:
+        """The folder of the checkpoints of all trainings."""
+        default = self.study.with_name(f"{self.study.name}.checkpoints")
+        return default if self.checkpoints is None else self.checkpoints
 
     @property
     def _directions(self) -> dict[str, str | None]:
@@ -240,7 +298,13 @@ class Tune:
         if self.storage is None:
             curves = self._read_past_curves()
             in_file = study_in_file(
-                self.study, space, surrogates, directions=self._directions, seed=self.seed, features=features
+                self.study,
+                space,
+                surrogates,
+                directions=self._directions,
+                seed=self.seed,
+                features=features,
+                fidelity=options.parse_fidelity(self.fidelity),
             )
             study = stack.enter_context(in_file)
             if curves:
@@ -276,7 +340,7 @@ class Tune:
         progress = run_trials(
             optimizer,
             template,
-            trials=self.trials,
+            trials=self._n_trials,
             workers=self.workers,
             timeout=self.timeout,
             total_timeout=self.timeout_total,
@@ -284,16 +348,27 @@ class Tune:
             metrics=self._metrics,
             logs=self.logs,
             curve=self.curve,
+            total_budget=self.total_budget,
+            checkpoints=self._checkpoints if template.has_checkpoint else None,
+        )
+        display = TrialsDisplay(
+            optimizer, self._n_trials, total_budget=self.total_budget, metrics=self._metrics, quiet=self.quiet
         )
         with (
             signals_as_interrupts(),
             listening(lambda _: None) if self.quiet else contextlib.nullcontext(),
-            TrialsDisplay(optimizer, self.trials, metrics=self._metrics, quiet=self.quiet) as display,
+            display,
             contextlib.closing(progress),
         ):
             for state in progress:
                 display.show(state)
         return display.best
+
+    def _print_checkpoint(self, best: Trial, optimizer: FileOptimizer | SharedStudy) -> None:
+        """Prints the folder of the best training."""
+        from dre_jax.tuning.fidelity.trainings import first_number
+
+        print(f"tune: checkpoint {self._checkpoints / str(first_number(best, optimizer.trials))}")
 
     def _save_picture(self, best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
         """Draws the trials beside the study, and prints where all is saved."""
@@ -331,15 +406,22 @@ def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str])
 
 
 def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
-    """Prints the best trial, or the front."""
-    from dre_jax.cli.trial_progress import format_json, format_value
+    """Prints the best trial, or the front; in a study with a fidelity, also how far it has trained."""
+    from dre_jax.cli.trial_progress import format_json, format_spent, format_value
+    from dre_jax.tuning.fidelity.fidelity import budget_text
 
+    so_far, at = "", ""
+    if optimizer.fidelity is not None:
+        fidelity, so_far = optimizer.fidelity, " so far" * (best[0].state != "complete")
+        of = f" of {budget_text(fidelity.highest)}" if so_far else ""
+        at = f", {fidelity.name} {budget_text(best[0].budget or 0)}{of}"
     if len(optimizer.objectives) > 1:
         print(f"front of {len(optimizer.trials)} trials: {len(best)}")
         for trial in best:
             print(f"{format_value(trial)} (trial {trial.number}): {format_json(trial.params)}")
     else:
-        print(f"best of {len(optimizer.trials)} trials: {best[0].value} (trial {best[0].number})")
+        trials = f"{len(optimizer.trials)} trials{format_spent(optimizer)}"
+        print(f"best{so_far} of {trials}: {best[0].value} (trial {best[0].number}{at})")
         print(format_json(best[0].params))
 
 

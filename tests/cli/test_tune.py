@@ -108,7 +108,23 @@ REFUSED = {
     "'no-such-program': No such file": {"program": "no-such-program", "report": "{}/new/page", "storage": True},
     "space.json': Permission denied": {"program": "{}/space.json", "logs": "{}/new", "storage": True},
     "--silence needs --storage": {"silence": 5},
-    "--past-curves needs --curve": {"past-curves": "none.csv"},
+    "--past-curves needs --curve or --fidelity": {"past-curves": "none.csv"},
+    "which processes share, cannot be resumed: pass --fidelity with a study file": {
+        "fidelity": "epochs=1:4",
+        "storage": True,
+    },
+    "--fidelity must be NAME=LOWEST:HIGHEST, such as epochs=1:50, but got 'epochs'": {"fidelity": "epochs"},
+    "but got 'epochs=1:many'": {"fidelity": "epochs=1:many"},
+    "the lowest budget of 'epochs' must be below": {"fidelity": "epochs=4:1"},
+    "must name {budget}, but does not": {"fidelity": "epochs=1:4"},
+    "--checkpoints needs {checkpoint} in the command": {
+        "fidelity": "epochs=1:4",
+        "checkpoints": "{}/new",
+        "program": "echo{{budget}}",
+    },
+    "--checkpoints and --total-budget need --fidelity": {"checkpoints": "{}/new"},
+    "need --fidelity, but got none": {"total-budget": 5},
+    "total_budget must be positive": {"total-budget": 0, "fidelity": "epochs=1:4"},
     "a curve must be a regular expression": {"curve": "("},
     "none.csv cannot be read": {"past-curves": "none.csv", "curve": "(.) (.)", "study": "{}/new/study.json"},
     "space.json cannot be written: Not a directory": {"report": "{}/space.json/page"},
@@ -190,6 +206,36 @@ def test_limits_of_a_study(cli, tune, refused, study, even_points, monkeypatch):
     status, out, _ = cli(*tune("echo", "{x}", trials=50, quiet=True, **{"stop-when-gain-below": 6}))
     assert (status, out.splitlines()[0]) == (0, "tune: stopped, because a trial is expected to gain less than 6")
     assert len(Optimizer.load(study).trials) == 6
+
+
+def test_trials_that_pause(cli, tune, refused, study, tmp_path):
+    """Each line says from where and until where; at the end comes the best trial of the highest budget, once it is."""
+    command = ("sh", "-c", "touch {checkpoint}/state; echo {x} {budget} >> {checkpoint}/log; echo {x}")
+    status, out, error = cli(*tune(*command, trials=2, fidelity="epochs=1:2"))
+    assert status == 0
+    first, second = Optimizer.load(study).trials
+    best = min(first, second, key=lambda trial: trial.value)
+    folder = tmp_path / "study.json.checkpoints"
+    assert out.splitlines() == [
+        f"best so far of 2 trials, epochs 2: {best.value} (trial {best.number}, epochs 1 of 2)",
+        json.dumps(best.params),
+        f"tune: checkpoint {folder / str(best.number)}",
+        f"tune: saved in {study}, picture {tmp_path / 'study.json.png'}",
+    ]
+    facts = error.splitlines()
+    assert facts[1].startswith(f"tune: read {first.value:g} from the line ")
+    assert facts[2].startswith(f"trial 0, epochs 0 to 1: {first.value:g}, paused (best {first.value:g} at epochs 1), ")
+    status, out, error = cli(*tune(*command, **{"total-budget": 3}, fidelity="epochs=1:2"))
+    final = Optimizer.load(study).trials[2]
+    assert (status, final.state, final.resumes) == (0, "complete", best.number)
+    assert out.startswith(f"best of 3 trials, epochs 3: {final.value} (trial 2, epochs 2)\n")
+    assert f"tune: checkpoint {folder / str(best.number)}\n" in out
+    start, _, line = error.splitlines()
+    assert start == f"tune: 2 trials, epochs 2 of 3 (best {best.value:g} at epochs 1)"
+    assert line.startswith(f"trial 2, epochs 1 to 2: {final.value:g} (best {final.value:g}), ")
+    assert (folder / str(best.number) / "log").read_text() == f"{best['x']} 1\n{best['x']} 2\n"
+    assert "with the fidelity epochs=1:2, and continues with it" in refused(*tune("echo", "{x}"))
+    assert "need a single metric" in refused(*tune("echo", "{x}", metric=["a", "b"], fidelity="epochs=1:2"))
 
 
 def test_without_any_value(cli, tune, study):

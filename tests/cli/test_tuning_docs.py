@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/tuning-cli.md, as they stand there."""
+"""The examples of the command line in docs/how-to, as they stand there."""
 
 import json
 import re
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dre_jax.tuning import read_space
+from dre_jax.tuning import Optimizer, read_space
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "tuning-cli.md"
+PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 TRAIN = """
 import argparse
 parser = argparse.ArgumentParser()
@@ -22,12 +22,18 @@ print("loss:", given.lr)
 """
 
 
+def blocks_of(page):
+    """Blocks by language."""
+    result = {}
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", (PAGES / page).read_text(), re.DOTALL):
+        result.setdefault(language, []).append(block)
+    return result
+
+
 @pytest.fixture
 def page(tmp_path, monkeypatch):
     """Blocks by language, in a folder that has the files that they speak of."""
-    result = {}
-    for language, block in re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        result.setdefault(language, []).append(block)
+    result = blocks_of("tuning-cli.md")
     (tmp_path / "space.json").write_text(result["json"][0])
     (tmp_path / "history.csv").write_text(result["csv"][0])
     (tmp_path / "train.py").write_text(TRAIN)
@@ -48,6 +54,24 @@ def test_tune(page, cli):
     assert status == 0, error
     assert out.startswith("best of 4 trials: ")
     assert "failed" not in error
+
+
+@pytest.mark.usefixtures("even_points")
+def test_trainings_that_pause(cli, tmp_path, monkeypatch):
+    """The program continues from its checkpoint: the loss of n epochs is that of a training of n epochs at once."""
+    blocks = blocks_of("fidelity.md")
+    (tmp_path / "space.json").write_text(blocks["json"][0])
+    (tmp_path / "train.py").write_text(blocks["py"][0])
+    monkeypatch.chdir(tmp_path)
+    arguments = words(blocks["sh"][0])
+    arguments[arguments.index("--total-budget") + 1] = "6"
+    status, out, error = cli(*arguments)
+    assert status == 0, error
+    assert out.startswith("best so far of ")
+    trials = Optimizer.load("study.json").trials
+    assert any(trial.resumes is not None for trial in trials)
+    for trial in trials:
+        assert trial.value == pytest.approx((1.0 - trial["lr"]) ** (2 * trial.budget))
 
 
 @pytest.mark.usefixtures("even_points")

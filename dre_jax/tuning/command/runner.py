@@ -21,8 +21,11 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
+from dre_jax.tuning.fidelity.checkpoints import is_checkpoint_lost
+from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
 from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.trial_loop import Limits
 from dre_jax.tuning.trials.objectives import (
     direction_arguments,
     objectives_by_name,
@@ -75,6 +78,15 @@ class FileOptimizer(Optimizer):
     def give_back(self) -> None:
         """Does nothing, as running trials run again when the study is opened."""
 
+    def prepare_checkpoint(self, trial: Trial, checkpoints: Path) -> Trial:
+        """Returns a running trial with the folder of its training; it starts over if its checkpoint is lost."""
+        trial = self.with_checkpoint(trial, checkpoints)
+        if is_checkpoint_lost(trial) and not trial.restarts:
+            fault = f"{trial.checkpoint} is empty, so that trial {trial.number} starts over"
+            warnings.warn(f"{fault}: it was to resume trial {trial.resumes}", DataWarning, stacklevel=2)
+            return self.restart(trial).with_fields(checkpoint=trial.checkpoint)
+        return trial
+
     def write(self) -> None:
         """Saves the study in its file."""
         self.save(self.path)
@@ -89,6 +101,7 @@ def study_in_file(
     directions: Mapping[str, str | None] = MappingProxyType({VALUE: None}),
     seed: int | None = None,
     features: Mapping[str, Any] | None = None,
+    fidelity: Fidelity | None = None,
 ) -> Iterator[FileOptimizer]:
     """Yields the study in a file, or a new study; no other process can use the file meanwhile.
 
@@ -97,13 +110,14 @@ def study_in_file(
     study. For the surrogate and the features of the task see `Optimizer.load`.
 
     Raises `DataError` if another process uses the file, if it cannot be written, is not a complete study, or is of
-    another space, metrics, directions or seed.
+    another space, metrics, directions, seed or fidelity.
     """
 
     def new_study() -> FileOptimizer:
         objectives = objectives_by_name(directions)
         surrogates = surrogates_by_objective(None if surrogate is ... else surrogate, objectives)
         options: dict[str, Any] = {**direction_arguments(objectives), "seed": seed or 0, "features": features}
+        options["fidelity"] = fidelity
         return FileOptimizer(space, value_or_mapping(surrogates), **options)
 
     if not path.exists():
@@ -117,6 +131,10 @@ def study_in_file(
             require_objectives(str(path), study.objectives, directions)
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of seed {seed}, but its seed is {study.seed}")
+            if fidelity != study.fidelity:
+                kind = "without a fidelity" if study.fidelity is None else f"with the fidelity {study.fidelity}"
+                rule = f"{path} is a study {kind}, and continues with it (--fidelity)"
+                raise DataError(f"{rule}, but got {fidelity or 'none'}")
         else:
             study = new_study()
         study.path = path
@@ -127,33 +145,40 @@ def run_trials(
     study: FileOptimizer | SharedStudy,
     template: Template,
     *,
-    trials: int,
+    trials: int | None,
     workers: int = 1,
     timeout: float | None = None,
     total_timeout: float | None = None,
     stop_when_gain_below: float | None = None,
+    total_budget: float | None = None,
     metrics: Sequence[str] = (),
     logs: Path | None = None,
     curve: str | None = None,
+    checkpoints: Path | None = None,
 ) -> Generator[Progress]:
     """Runs one command per trial until the study has enough trials; the end of the loop or process ends the commands.
 
-    Running trials of an interrupted study run again first. If the loop is interrupted, a shared study gives its running
-    trials back to all processes. The run does not end while the process of a running trial may be lost, as the trial
-    would run again.
+    Running trials of an interrupted study run again first, in the folder of their training. If that folder is empty
+    although the trial resumes another one, its checkpoint was lost, and it starts over (`Optimizer.restart`). If the
+    loop is interrupted, a shared study gives its running trials back to all processes. The run does not end while the
+    process of a running trial may be lost, as the trial would run again.
 
     Args:
       study: is written before a command starts, and after it has ended.
       template: the command.
-      trials: number of trials of the study, existing ones included.
+      trials: number of trials of the study, existing ones included; None for any number within a total budget.
       workers: number of parallel commands.
       timeout: time limit in seconds; a trial that exceeds it fails.
       total_timeout: seconds after which no command starts; those that run are completed.
       stop_when_gain_below: no command starts once `Optimizer.gain_is_below` is true of this number.
+      total_budget: of a study with a fidelity, in its units: no command starts once the trials have trained for as
+        much (`Optimizer.total_budget`).
       metrics: names of the values, see `Command`.
       logs: folder for the output of each command, `NUMBER.out` and `NUMBER.err`.
       curve: regular expression of the lines that report a step and a value (`curve_pattern`); a command is ended if
-        `Optimizer.should_stop` is true of its trial.
+        `Optimizer.should_stop` is true of its trial. In a study with a fidelity, no command is ended.
+      checkpoints: folder of the checkpoints, in which each training has a folder of its own, for a command that names
+        it.
 
     Returns:
       The progress, some twenty times a second.
@@ -164,8 +189,8 @@ def run_trials(
       DataError: if the study cannot be written.
     """
     check_positive(trials=trials, workers=workers, timeout=timeout, total_timeout=total_timeout)
-    if stop_when_gain_below is not None:
-        study.gain_is_below(stop_when_gain_below)  # checks the number and the method
+    limits = Limits(trials, total_timeout, stop_when_gain_below, total_budget)
+    limits.check(study)
     if curve is not None and not isinstance(study, FileOptimizer):
         raise ConfigError("a study that processes share cannot stop a trial by its curve: pass a study file")
     pattern = None if curve is None else curve_pattern(curve)
@@ -173,18 +198,21 @@ def run_trials(
     if logs is not None:
         make_folder(logs)
 
-    def start(trial: Trial, worker: int) -> Command:
-        arguments = template.fill(trial.params, trial.number, worker)
+    def start(trial: Trial, worker: int) -> _Job:
+        if checkpoints is not None and isinstance(study, FileOptimizer):
+            trial = study.prepare_checkpoint(trial, checkpoints)
+        study.write()
+        arguments = template.fill(trial, worker)
         logs_of_trial = logs and logs / str(trial.number)
-        return Command(arguments, timeout=timeout, metrics=metrics, logs=logs_of_trial, curve=pattern)
+        command = Command(arguments, timeout=timeout, metrics=metrics, logs=logs_of_trial, curve=pattern)
+        return _Job(trial, command, worker)
 
     def is_late() -> bool:
         return time.monotonic() >= deadline
 
     def is_over() -> bool:
-        if study.n_started >= trials or is_late():
-            return True
-        return stop_when_gain_below is not None and study.gain_is_below(stop_when_gain_below)
+        has_all = trials is not None and study.n_started >= trials
+        return has_all or is_late() or limits.are_reached(study)
 
     return _run(study, start, is_over, is_late, workers)
 
@@ -199,7 +227,7 @@ class _Job(NamedTuple):
 
 def _run(
     study: FileOptimizer | SharedStudy,
-    start: Callable[[Trial, int], Command],
+    start: Callable[[Trial, int], _Job],
     is_over: Callable[[], bool],
     is_late: Callable[[], bool],
     workers: int,
@@ -227,13 +255,11 @@ def _run(
                 known_params = (
                     other.params for other in study.trials if other.number != trial.number and other.state != "failed"
                 )
-                if not has_repeated and trial.params in known_params:
+                if not has_repeated and trial.resumes is None and trial.params in known_params:
                     has_repeated = True
                     fault = f"trial {trial.number} repeats a configuration, because the space has no other"
                     warnings.warn(fault, DataWarning, stacklevel=2)
-                study.write()
-                worker = min(set(range(workers)) - {job.worker for job in jobs})
-                jobs.append(_Job(trial, start(trial, worker), worker))
+                jobs.append(start(trial, min(set(range(workers)) - {job.worker for job in jobs})))
             elif ended_trials:
                 study.write()
             guard.set_groups(job.command.group for job in jobs)
@@ -260,10 +286,10 @@ def _tell(study: FileOptimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tupl
         if reports and isinstance(study, FileOptimizer):
             for step, reported_value in reports:
                 study.report(number, reported_value, step)
-            if outcome is None and study.should_stop(number):
+            if outcome is None and study.fidelity is None and study.should_stop(number):
                 command.stop()
         if outcome is not None:
-            is_first = not any(trial.state == "complete" for trial in study.trials)
+            is_first = not any(trial.state in ("complete", "paused") for trial in study.trials)
             if outcome.ambiguous and is_first:
                 raise ConfigError(f"trial {number}: {outcome.reason}")
             if (
@@ -273,7 +299,8 @@ def _tell(study: FileOptimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tupl
                 and not study.trials[number].reports
             ):
                 fault = f"trial {number} printed no line that matches the curve's pattern"
-                warnings.warn(f"{fault}: the study stops no trial early", DataWarning, stacklevel=2)
+                effect = "stops no trial early" if study.fidelity is None else "knows no curves"
+                warnings.warn(f"{fault}: the study {effect}", DataWarning, stacklevel=2)
             jobs.remove(job)
             value = 0.0 if command.is_stopped else outcome.value  # `tell` replaces 0 by the forecast
             yield study.tell_failed(number) if value is None else study.tell(number, value), outcome

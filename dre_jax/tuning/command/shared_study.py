@@ -45,6 +45,9 @@ class SharedStudy:
     these trials but the last. A trial that another process has ended is passed over.
     """
 
+    fidelity = None
+    """Optuna's trials cannot be resumed."""
+
     def __init__(
         self,
         storage: str,

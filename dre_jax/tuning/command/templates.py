@@ -1,14 +1,17 @@
 """Commands with placeholders for hyperparameters: `--lr {lr}`."""
 
+import itertools
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from dre_jax.errors import ConfigError
 from dre_jax.space.scalars import Choice
 from dre_jax.space.space import Params, Space
+from dre_jax.tuning.fidelity.fidelity import budget_text
+from dre_jax.tuning.trials.trial import Trial
 
 ALL = "params"
 """`{params}` is the whole configuration as a JSON object, unless a hyperparameter has that name."""
@@ -16,6 +19,10 @@ NUMBER = "trial"
 """`{trial}` is the trial's number, unless a hyperparameter has that name."""
 WORKER = "worker"
 """`{worker}` is a number from 0 that no other running trial of the process has, unless it is a hyperparameter."""
+BUDGET = "budget"
+"""`{budget}` is the budget to train until, in a study with a fidelity."""
+CHECKPOINT = "checkpoint"
+"""`{checkpoint}` is the folder of the training's checkpoints, in a study with a fidelity."""
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
 
 Piece = tuple[bool, str]
@@ -30,9 +37,9 @@ class Template(NamedTuple):
       >>> space = Space({"lr": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]),
       ...                "degree": Int(2, 5, when={"kernel": "poly"})})
       >>> command = parse(["train", "--lr={lr}", "-k", "{kernel}", "--degree", "{degree}", "out/{trial}"], space)
-      >>> command.fill({"lr": 0.1, "kernel": "poly", "degree": 3}, 0)
+      >>> command.fill(Trial(0, {"lr": 0.1, "kernel": "poly", "degree": 3}))
       ['train', '--lr=0.1', '-k', 'poly', '--degree', '3', 'out/0']
-      >>> command.fill({"lr": 0.1, "kernel": "rbf"}, 1)
+      >>> command.fill(Trial(1, {"lr": 0.1, "kernel": "rbf"}))
       ['train', '--lr=0.1', '-k', 'rbf', 'out/1']
     """
 
@@ -46,13 +53,21 @@ class Template(NamedTuple):
         has_names = any(is_name for is_name, _ in self.arguments[0])
         return None if has_names else "".join(text for _, text in self.arguments[0])
 
-    def fill(self, params: Params, number: int, worker: int = 0) -> list[str]:
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether the command names the folder of the training's checkpoints."""
+        return (True, CHECKPOINT) in itertools.chain(*self.arguments) and CHECKPOINT not in self.space
+
+    def fill(self, trial: Trial, worker: int = 0) -> list[str]:
         """Returns the arguments of a trial's command.
 
         An argument that names an inactive hyperparameter is left out. The flag before it is left out too, unless the
         argument is a flag itself, such as `--lr={lr}`. A flag starts with `-` and names no hyperparameter.
         """
-        trial_values = {ALL: json.dumps(params), NUMBER: str(number), WORKER: str(worker)}
+        params = trial.params
+        trial_values = {ALL: json.dumps(params), NUMBER: str(trial.number), WORKER: str(worker)}
+        trial_values |= {} if trial.budget is None else {BUDGET: budget_text(trial.budget)}
+        trial_values |= {} if trial.checkpoint is None else {CHECKPOINT: str(trial.checkpoint.absolute())}
         texts = [self._fill_argument(pieces, params, trial_values) for pieces in self.arguments]
         return [text for i, text in enumerate(texts) if text is not None and not self._is_idle_flag(i, texts)]
 
@@ -72,8 +87,10 @@ class Template(NamedTuple):
         return not has_names and _is_flag(texts[i] or "")
 
 
-def parse(arguments: Sequence[str], space: Space) -> Template:
+def parse(arguments: Sequence[str], space: Space, *, has_fidelity: bool = False) -> Template:
     """Splits a command into text and placeholders; `{{` and `}}` are braces.
+
+    With a fidelity, the command must name the budget, and may name the folder of the training's checkpoints.
 
     Raises:
       ConfigError: for an empty command, a name that is not a hyperparameter, a hyperparameter without a placeholder, a
@@ -82,11 +99,14 @@ def parse(arguments: Sequence[str], space: Space) -> Template:
     """
     if not arguments or not arguments[0]:
         raise ConfigError("a command must follow `--`, as in `-- python train.py --lr {lr}`, but there is none")
-    split_arguments = tuple(_split(argument, space) for argument in arguments)
+    placeholders = (ALL, NUMBER, WORKER, *((BUDGET, CHECKPOINT) if has_fidelity else ()))
+    split_arguments = tuple(_split(argument, space, placeholders) for argument in arguments)
     names = {text for pieces in split_arguments for is_name, text in pieces if is_name}
     missing = [name for name in space if name not in names]
     if missing and not (ALL in names and ALL not in space):
         raise ConfigError(f"the command must name every hyperparameter, but {{{missing[0]}}} is missing")
+    if has_fidelity:
+        _check_budget(names, space)
     program = [text for is_name, text in split_arguments[0] if is_name and text in space]
     conditional = [name for name in program if space[name].when]
     if conditional:
@@ -107,7 +127,16 @@ def as_text(value: Choice) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _split(argument: str, space: Space) -> tuple[Piece, ...]:
+def _check_budget(names: Collection[str], space: Space) -> None:
+    reserved = [name for name in (BUDGET, CHECKPOINT) if name in space]
+    if reserved:
+        rule = f"no hyperparameter of a study with a fidelity may be called {reserved[0]!r}"
+        raise ConfigError(f"{rule}, because {{{reserved[0]}}} stands for that of the trial")
+    if BUDGET not in names:
+        raise ConfigError(f"the command of a study with a fidelity must name {{{BUDGET}}}, but does not")
+
+
+def _split(argument: str, space: Space, placeholders: Collection[str]) -> tuple[Piece, ...]:
     _check_text(argument)
     pieces: list[Piece] = []
     for match in _PIECE.finditer(argument):
@@ -118,8 +147,10 @@ def _split(argument: str, space: Space) -> tuple[Piece, ...]:
             raise ConfigError(f"a brace must be doubled unless it encloses a name, but got {argument!r}")
         elif name is None:
             pieces.append((False, text))
-        elif name in space or name in (ALL, NUMBER, WORKER):
+        elif name in space or name in placeholders:
             pieces.append((True, name))
+        elif name in (BUDGET, CHECKPOINT):
+            raise ConfigError(f"{text} needs a study with a fidelity: pass --fidelity NAME=LOWEST:HIGHEST")
         else:
             names = ", ".join(f"{{{name}}}" for name in space)
             raise ConfigError(f"a placeholder must be one of {names}; other braces must be doubled; but got {text!r}")

@@ -131,6 +131,7 @@ class Engine:
         pending: Iterable[Mapping[str, Any]] = (),
         fixed: Mapping[str, Any] | None = None,
         has_further: bool = False,
+        spent: float | None = None,
     ) -> Suggestion:
         """Returns the configuration to evaluate next, and the method's values for it.
 
@@ -152,7 +153,7 @@ class Engine:
         initial = self._first_new(design.initial_configurations(len(study.identities)), study)
         if initial is not None:
             return Suggestion(initial)
-        state = rank_trials(self.study_config, self._encode(study, total_cost(trials)))
+        state = rank_trials(self.study_config, self._encode(study, total_cost(trials) if spent is None else spent))
         fixed_coordinates = None if np.isnan(coordinates).all() else coordinates
         with suggestion_runtime, precision_of(self._method):
             suggestion = suggest_point(

@@ -16,3 +16,8 @@ def with_checkpoint(trial: Trial, trials: Sequence[Trial], checkpoints: Path) ->
     folder = checkpoints / str(first_number(trial, trials))
     make_folder(folder)
     return trial.with_fields(checkpoint=folder)
+
+
+def is_checkpoint_lost(trial: Trial) -> bool:
+    """Returns whether a trial resumes another one, but the folder of its training is empty."""
+    return trial.resumes is not None and trial.checkpoint is not None and not any(trial.checkpoint.iterdir())

@@ -95,10 +95,24 @@ class Fidelity:
             raise DataError(f"{rule}, but got {budget!r}")
         return number
 
+    def __str__(self) -> str:
+        """The name and the bounds, as in `epochs=1:50`; or the name and the rungs."""
+        return f"{self.name}={':'.join(map(budget_text, self.rungs or (self.lowest, self.highest)))}"
+
     def to_json(self) -> dict[str, Any]:
         """Returns what a study file has of the fidelity: the arguments of its constructor."""
         rungs = None if self.rungs is None else list(self.rungs)
         return {"name": self.name, "lowest": self.lowest, "highest": self.highest, "log": self.log, "rungs": rungs}
+
+
+def budget_text(budget: float) -> str:
+    """Returns a budget as a program and people read it: a whole number without a point.
+
+    Example:
+      >>> budget_text(3), budget_text(3.0), budget_text(1e6), budget_text(0.4375)
+      ('3', '3', '1000000', '0.4375')
+    """
+    return f"{budget:.15g}"
 
 
 def _budget(value: Any, subject: str) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Params
 from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.study_arrays import total_cost
 from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.forecasts import FinalForecasts, forecast_final_values, rung_responses
 from dre_jax.tuning.fidelity.promotion import training_to_promote
@@ -59,7 +60,8 @@ class FidelitySearch:
         if promoted is not None:
             return self._resume(promoted)
         observations = self.observations(trials)
-        suggestion = self._engine.propose(observations, number=len(trials), fixed=fixed)
+        spent = total_cost(trials)
+        suggestion = self._engine.propose(observations, number=len(trials), fixed=fixed, spent=spent)
         params = suggestion.params
         params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
         is_repeated = fixed is None and any(params == training.last.params for training in trainings)
@@ -81,12 +83,13 @@ class FidelitySearch:
         observations = []
         for training in trainings:
             trial, i = training.latest_valued, indices.get(training.trials[0].number)
+            cost = training.cost_at(self._fidelity.highest)
             if training.state in ("complete", "failed") or trial is None or i is None:
-                observations.append(training.last)
+                observations.append(training.last.with_fields(cost=cost))
             elif forecasts is None:
                 observations.append(trial.with_fields(state="running", value=None))
             else:
-                observations.append(forecasts.observation(i, trial))
+                observations.append(forecasts.observation(i, trial).with_fields(cost=cost))
         return observations
 
     @with_default_float_errors

@@ -37,15 +37,17 @@ class Training(NamedTuple):
         """The highest budget of a trial that has ended, 0 of none."""
         return max(self.values, default=0.0)
 
-    @property
-    def spent(self) -> float:
-        """The budget that the trials trained for, with what was lost with checkpoints; running ones to their end."""
-        return sum(spent_by(trial, self.trials) for trial in self.trials)
+    def cost_at(self, budget: float) -> float | None:
+        """Returns the cost of training to a budget, in proportion to the costs so far; None if none is known.
 
-    @property
-    def cost(self) -> float:
-        """The sum of the trials' costs, as `tell` got them."""
-        return sum(trial.cost or 0.0 for trial in self.trials)
+        Example:
+          >>> first = Trial(0, {"x": 0.5}, "paused", 2.0, budget=1, cost=10.0)
+          >>> Training((first, Trial(1, {"x": 0.5}, "paused", 1.0, budget=3, resumes=0, cost=26.0))).cost_at(9)
+          108.0
+        """
+        known = [trial for trial in self.trials if trial.cost is not None]
+        spent = sum(spent_by(trial, self.trials) for trial in known)
+        return sum(trial.cost or 0.0 for trial in known) * budget / spent if known and spent else None
 
 
 def trainings_of(trials: Sequence[Trial]) -> list[Training]:

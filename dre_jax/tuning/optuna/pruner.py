@@ -19,7 +19,7 @@ class DREPruner(BasePruner):
     others than their best trials were. `dre_jax.tuning.curves.forecast` describes the model. The largest step of
     complete trials is the horizon. The first six trials run to the end, three with past studies. The pruner has no
     state beside the study. It writes the posterior of the final value of a pruned trial, from which `DRESampler`
-    learns.
+    learns. Optuna's trials cannot be resumed; `Optimizer` with a fidelity pauses trials and resumes the best ones.
 
     Example:
       >>> import optuna

@@ -329,6 +329,8 @@ class Optimizer(StudyRecord):
         """Returns how much better the best value is than that of all trials but the last ten."""
         sign = -1.0 if self.direction == "maximize" else 1.0
         feasible = feasible_trials(self._trials)
+        if self.fidelity is not None and not feasible:
+            return math.inf  # until a trial has reached the highest budget
         losses = {trial.number: sign * float(trial.value) for trial in feasible if trial.value is not None}
         best = min(losses.values(), default=math.inf)
         first = min((loss for n, loss in losses.items() if n < len(self._trials) - _PATIENCE), default=best)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from dre_jax.checks import check_counts, check_positive
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.tuning.fidelity.checkpoints import with_checkpoint
 from dre_jax.tuning.trials.trial import Trial
 
 Callback = Callable[[Any, Trial], object]
@@ -90,7 +89,7 @@ def evaluate_trials(
     def evaluate(trial: Trial) -> Trial:
         try:
             return optimizer.tell(
-                trial, f(trial if checkpoints is None else with_checkpoint(trial, optimizer.trials, checkpoints))
+                trial, f(trial if checkpoints is None else optimizer.with_checkpoint(trial, checkpoints))
             )
         except exception_types as error:
             if optimizer.trials[trial.number].state != "running":

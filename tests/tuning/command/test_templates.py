@@ -1,12 +1,14 @@
 """Commands with places for hyperparameters."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dre_jax import Bool, Categorical, ConfigError, Float, Int, Space
+from dre_jax import Bool, Categorical, ConfigError, Float, Int, Space, Trial
 from dre_jax.tuning.command.templates import parse
 from tests.error_messages import error_table
 
@@ -46,7 +48,7 @@ REST = "{lr}{kernel}{degree}{coef}"
 )
 def test_arguments_by_hand(command, rbf, poly):
     for params, expected in ((RBF, rbf), (POLY, poly)):
-        assert parse(["run", *command, "--rest", "{params}"], SPACE).fill(params, 7) == [
+        assert parse(["run", *command, "--rest", "{params}"], SPACE).fill(Trial(7, params)) == [
             "run", *expected, "--rest", json.dumps(params),
         ]  # fmt: skip
 
@@ -55,15 +57,28 @@ def test_values_as_text():
     choices = ["rbf", 1, 0.5, True, None, "true", "a b"]
     space = Space({"c": Categorical(choices), "b": Bool(), "trial": Int(1, 9)})
     command = parse(["run", "{c}", "{b}", "{trial}"], space)
-    texts = [command.fill({"c": choice, "b": False, "trial": 5}, 7)[1:] for choice in choices]
+    texts = [command.fill(Trial(7, {"c": choice, "b": False, "trial": 5}))[1:] for choice in choices]
     written = ["rbf", "1", "0.5", "true", "null", "true", "a b"]
     assert texts == [[text, "false", "5"] for text in written]  # {trial} is the hyperparameter of that name here
     space = Space({"c": Categorical(["a", "b\0"])})
-    assert json.loads(parse(["run", "{params}"], space).fill({"c": "b\0"}, 0)[1]) == {"c": "b\0"}
+    assert json.loads(parse(["run", "{params}"], space).fill(Trial(0, {"c": "b\0"}))[1]) == {"c": "b\0"}
 
 
-def parsed(*command, space=SPACE):
-    return lambda: parse(command, space)
+def test_budgets_and_checkpoints():
+    """Whole numbers without a point, and folders that are the same wherever the program works."""
+    command = parse(["run", "{budget}", "-c={checkpoint}", "{params}"], SPACE, has_fidelity=True)
+    assert command.has_checkpoint
+    for budget, text in ((3, "3"), (3.0, "3"), (1e6, "1000000"), (0.125, "0.125")):
+        trial = Trial(0, RBF, budget=budget, checkpoint=Path("runs") / "4")
+        assert command.fill(trial)[1:3] == [text, f"-c={os.getcwd()}/runs/4"]
+    space = Space({"budget": Int(1, 9), "checkpoint": Categorical(["a", "b"])})
+    without = parse(["run", "{budget}", "{checkpoint}"], space)  # names like any other, without a fidelity
+    assert without.fill(Trial(0, {"budget": 7, "checkpoint": "b"})) == ["run", "7", "b"]
+    assert not without.has_checkpoint
+
+
+def parsed(*command, space=SPACE, **options):
+    return lambda: parse(command, space, **options)
 
 
 test_refused = error_table(
@@ -76,6 +91,13 @@ test_refused = error_table(
     (parsed("{degree}", REST), "may be inactive"),
     (parsed("run", REST, "a\0"), "without NUL"),
     (parsed("run", REST, "\ud800"), "without NUL"),
+    (parsed("run", REST, "{budget}"), "{budget} needs a study with a fidelity: pass --fidelity"),
+    (parsed("run", REST, "{checkpoint}"), "{checkpoint} needs a study with a fidelity: pass --fidelity"),
+    (parsed("run", REST, "{checkpoint}", has_fidelity=True), "must name {budget}, but does not"),
+    *(
+        (parsed("run", "{budget}", "{params}", space=Space({name: Bool()}), has_fidelity=True), f"called {name!r}")
+        for name in ("budget", "checkpoint")
+    ),
     (parsed("run", "{c}", space=Space({"c": Categorical(["a", "b\0"])})), "without NUL"),
 )
 
@@ -84,4 +106,4 @@ test_refused = error_table(
 def test_text_reaches_the_program_as_it_is(arguments):
     """Braces doubled come back single; nothing else is touched."""
     doubled = [text.replace("{", "{{").replace("}", "}}") for text in arguments]
-    assert parse(["run", *doubled, "{params}"], SPACE).fill(RBF, 0)[1:-1] == arguments
+    assert parse(["run", *doubled, "{params}"], SPACE).fill(Trial(0, RBF))[1:-1] == arguments

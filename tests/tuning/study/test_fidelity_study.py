@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Evaluated, Fidelity, Float, Int, Optimizer, Space, Surrogate, Trial, past_of
+from dre_jax.tuning import Evaluated, Fidelity, Float, Int, Optimizer, PastCurves, Space, Surrogate, Trial, past_of
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 EPOCHS = Fidelity("epochs", 1, 8)
@@ -198,6 +198,18 @@ def test_errors_name_what_is_missing(call: Callable[[], Any], subject: str) -> N
         call()
 
 
+def test_past_curves_can_be_set_later() -> None:
+    """The forecasts of a study, and so what it learns from, are those of curves that it had from the start."""
+    past = PastCurves({"a": [{b: -i - (6 - i) / b**2 for b in (1, 2, 4, 8)} for i in range(6)]})
+    means = []
+    for curves, later_curves in ((past, past), (None, past), (None, None)):
+        optimizer = Optimizer(SPACE, fidelity=EPOCHS, seed=0, past_curves=curves)
+        run(optimizer, 8)
+        optimizer.set_past_curves(later_curves)
+        means.append([trial.value for trial in optimizer._observations() if trial.state == "stopped"])
+    assert means[0] == means[1] != means[2]
+
+
 def test_trials_of_a_study_with_a_fidelity_are_not_stopped() -> None:
     optimizer = Optimizer(SPACE, fidelity=EPOCHS, seed=0)
     with pytest.raises(DataError, match="pauses trials by itself"):
@@ -218,3 +230,22 @@ def test_a_file_with_a_wrong_trial_is_refused(tmp_path: Path, change: dict[str, 
     file.write_text(json.dumps(content))
     with pytest.raises(DataError, match="must hold a whole study"):
         Optimizer.load(file)
+
+
+def test_costs_of_trainings_are_those_of_the_highest_budget() -> None:
+    optimizer = Optimizer(SPACE, fidelity=EPOCHS, seed=0)
+    for _ in range(24):
+        trial = optimizer.ask()
+        started = 0 if trial.resumes is None else optimizer.trials[trial.resumes].budget
+        cost = (1.0 + trial["x"]) * (trial.budget - started)
+        optimizer.tell(trial, loss(trial.params, trial.budget), cost=cost)
+    assert optimizer._fidelity_search is not None
+    for trial in optimizer._fidelity_search.observations(optimizer.trials):
+        assert trial.cost == pytest.approx(8 * (1.0 + trial["x"]))
+
+
+def test_a_search_does_not_end_before_a_trial_is_complete() -> None:
+    optimizer = Optimizer(SPACE, fidelity=Fidelity("epochs", 1, 512), seed=0)
+    run(optimizer, 7)
+    optimizer._improvements = [0.0] * 10
+    assert not optimizer.gain_is_below(1.0)
