@@ -17,6 +17,7 @@ from dre_jax.methods import find
 from dre_jax.methods.storage.provenance import versions
 from dre_jax.tuning.command import worker_identity
 from dre_jax.tuning.command.shared_study import SharedStudy
+from dre_jax.tuning.fidelity import next_trial
 from dre_jax.tuning.past.studies import keep_studies
 from tests.known_methods import zero_params
 from tests.processes import alive_in, wait_until
@@ -108,7 +109,7 @@ REFUSED = {
     "'no-such-program': No such file": {"program": "no-such-program", "report": "{}/new/page", "storage": True},
     "space.json': Permission denied": {"program": "{}/space.json", "logs": "{}/new", "storage": True},
     "--silence needs --storage": {"silence": 5},
-    "--past-curves needs --curve or --fidelity": {"past-curves": "none.csv"},
+    "--past-curves needs --curve": {"past-curves": "none.csv"},
     "which processes share, cannot be resumed: pass --fidelity with a study file": {
         "fidelity": "epochs=1:4",
         "storage": True,
@@ -208,8 +209,9 @@ def test_limits_of_a_study(cli, tune, refused, study, even_points, monkeypatch):
     assert len(Optimizer.load(study).trials) == 6
 
 
-def test_trials_that_pause(cli, tune, refused, study, tmp_path):
+def test_trials_that_pause(cli, tune, refused, study, tmp_path, monkeypatch):
     """Each line says from where and until where; at the end comes the best trial of the highest budget, once it is."""
+    monkeypatch.setattr(next_trial, "_N_FIRST", 2)
     command = ("sh", "-c", "touch {checkpoint}/state; echo {x} {budget} >> {checkpoint}/log; echo {x}")
     status, out, error = cli(*tune(*command, trials=2, fidelity="epochs=1:2"))
     assert status == 0

@@ -12,6 +12,7 @@ from dre_jax.tuning import Fidelity, Float, Optimizer, Space, write_space
 from dre_jax.tuning.command import runner
 from dre_jax.tuning.command.runner import run_trials, study_in_file
 from dre_jax.tuning.command.templates import parse
+from dre_jax.tuning.fidelity import next_trial
 from tests.processes import alive_in, wait_until
 
 pytestmark = pytest.mark.usefixtures("even_points")
@@ -43,6 +44,12 @@ def train(before=""):
 @pytest.fixture(autouse=True)
 def quick_polls(monkeypatch):
     monkeypatch.setattr(runner, "_POLL_INTERVAL", 0.002)
+
+
+@pytest.fixture
+def two_first(monkeypatch):
+    """The first training goes on once two have started."""
+    monkeypatch.setattr(next_trial, "_N_FIRST", 2)
 
 
 def run(study, *, trials=8, command=None, fidelity=EPOCHS, **options):
@@ -114,6 +121,7 @@ def test_a_failed_trial_ends_its_training(study, fault, reason):
     assert all(trial.resumes not in (failed.number, failed.resumes) for trial in optimizer.trials[failed.number + 1 :])
 
 
+@pytest.mark.usefixtures("two_first")
 def test_a_lost_checkpoint_is_told_and_starts_over(study):
     first = run(study, trials=2)
     shutil.rmtree(study.parent / "checkpoints")
@@ -150,6 +158,7 @@ def test_a_study_goes_on_with_its_own_fidelity(study):
         list(run_trials(optimizer, parse(["echo", "{x}"], SPACE), trials=None, total_budget=3))
 
 
+@pytest.mark.usefixtures("two_first")
 def test_a_kill_at_any_access_of_the_study_loses_nothing(study, left_by_kills, tmp_path):
     """What a kill leaves ends with the trials of a run that nobody killed, and repeats none that had ended."""
     folder, finished, states = tmp_path / "run", [], {}
@@ -176,18 +185,34 @@ def test_a_kill_at_any_access_of_the_study_loses_nothing(study, left_by_kills, t
 @pytest.mark.slow
 def test_kills_of_the_process_in_the_middle_of_trainings(study, tmp_path):
     """In the first trial, in one that resumes another one, and after its last epoch."""
-    alone, checkpoints, space = tmp_path / "alone" / "study.json", tmp_path / "checkpoints", tmp_path / "space.json"
-    expected = run(alone, trials=3, fidelity=Fidelity("epochs", 2, 4)).trials
-    assert [(trial.budget, trial.resumes is None) for trial in expected] == [(2, True), (2, True), (4, False)]
-    checkpoints.mkdir()
+    alone, checkpoints, space = tmp_path / "alone.json", tmp_path / "checkpoints", tmp_path / "space.json"
     write_space(space, SPACE)
-    options = ["--space", space, "--study", study, "--fidelity", "epochs=2:4", "--trials", 3]
-    command = [sys.executable, "-m", "dre_jax", "tune", *options, "--checkpoints", checkpoints, "--", *train()]
+
+    def tune_command(file, folder):
+        folder.mkdir()
+        options = [
+            "--space",
+            space,
+            "--study",
+            file,
+            "--fidelity",
+            "epochs=2:4",
+            "--trials",
+            9,
+            "--checkpoints",
+            folder,
+        ]
+        return list(map(str, [sys.executable, "-m", "dre_jax", "tune", *options, "--", *train()]))
+
+    subprocess.run(tune_command(alone, tmp_path / "alone"), capture_output=True, check=True)
+    expected = Optimizer.load(alone).trials
+    assert [(trial.budget, trial.resumes is None) for trial in expected] == [(2, True)] * 8 + [(4, False)]
+    command = tune_command(study, checkpoints)
     hangs = checkpoints / "hangs"
-    for number, epoch in ((0, 1), (2, 3), (2, 4)):
+    for number, epoch in ((0, 1), (8, 3), (8, 4)):
         hang = checkpoints / f"hang-{number}-{epoch}"
         hang.touch()
-        process = subprocess.Popen(map(str, command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         wait_until(lambda: hangs.exists() and hangs.read_text().endswith("\n"), process)
         process.kill()
         process.communicate()
@@ -195,13 +220,13 @@ def test_kills_of_the_process_in_the_middle_of_trainings(study, tmp_path):
         assert [trial.state for trial in Optimizer.load(study).trials] == ["paused"] * number + ["running"]
         hang.unlink()
         hangs.unlink()
-    ended = subprocess.run(map(str, command), capture_output=True, text=True, check=True)
-    assert ended.stdout.startswith("best of 3 trials, epochs 6: ")
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("best of 9 trials, epochs 18: ")
     assert Optimizer.load(study).trials == expected
-    first = str(expected[2].resumes)
+    first = str(expected[8].resumes)
     assert log_of(study) == [
         ["0", "0", "0", "2"],
         ["0", "0", "1", "2"],  # from the epoch that it had written
-        ["1", "1", "0", "2"],
-        *(["2", first, done, "4"] for done in "234"),
+        *([number, number, "0", "2"] for number in "1234567"),
+        *(["8", first, done, "4"] for done in "234"),
     ]

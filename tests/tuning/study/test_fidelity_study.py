@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Evaluated, Fidelity, Float, Int, Optimizer, PastCurves, Space, Surrogate, Trial, past_of
+from dre_jax.tuning import Evaluated, Fidelity, Float, Int, Optimizer, Space, Surrogate, Trial, past_of
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 EPOCHS = Fidelity("epochs", 1, 8)
@@ -196,18 +196,6 @@ def test_predictions_are_of_final_values() -> None:
 def test_errors_name_what_is_missing(call: Callable[[], Any], subject: str) -> None:
     with pytest.raises((ConfigError, DataError), match=subject):
         call()
-
-
-def test_past_curves_can_be_set_later() -> None:
-    """The forecasts of a study, and so what it learns from, are those of curves that it had from the start."""
-    past = PastCurves({"a": [{b: -i - (6 - i) / b**2 for b in (1, 2, 4, 8)} for i in range(6)]})
-    means = []
-    for curves, later_curves in ((past, past), (None, past), (None, None)):
-        optimizer = Optimizer(SPACE, fidelity=EPOCHS, seed=0, past_curves=curves)
-        run(optimizer, 8)
-        optimizer.set_past_curves(later_curves)
-        means.append([trial.value for trial in optimizer._observations() if trial.state == "stopped"])
-    assert means[0] == means[1] != means[2]
 
 
 def test_trials_of_a_study_with_a_fidelity_are_not_stopped() -> None:
