@@ -245,6 +245,16 @@ def shares(docs: Path, out: Path) -> list[Path]:
     return draw_curves(out, "shares", curves, "trials, in % of the table")
 
 
+def fidelity(docs: Path, out: Path) -> list[Path]:
+    """The regret of searches that pause or stop trainings over what they have spent."""
+    table = read_table(docs / "results" / "fidelity.md", ["search", "after 1", "after 20"]).set_index("search")
+    heads = [head for head in table if head.startswith("after ")]
+    at = [int(head.rpartition(" ")[2]) for head in heads]
+    rows = [row for row in FIDELITY if row in table.index]
+    curves = [Curve(FIDELITY[row], at, *numbers(table.loc[row, heads])) for row in rows]
+    return draw_curves(out, "fidelity", curves, "epochs spent, in whole trainings")
+
+
 def speed(docs: Path, out: Path) -> list[Path]:
     """How many times as fast as PyTorch, the published code and the best that could be written."""
     table = read_table(docs / "results" / "speed.md", ["row", *PEERS.values()]).set_index("row").loc[list(SPEED)]
@@ -308,6 +318,13 @@ SHARES = {
     "of XGBoost": "tasks of another model",
     "none": "no past",
 }
+FIDELITY = {
+    "past studies, pauses": "past studies, pauses",
+    "past studies, whole trainings": "past studies, no pauses",
+    "no past, pauses": "no past, pauses",
+    "no past, whole trainings": "no past, no pauses",
+    "Optuna, ASHA": "Optuna's ASHA",
+}
 REGRET = "mean regret, lower is better"
 PEERS = {"as the published code, eager PyTorch": "x eager", "as the best PyTorch we can write": "x best"}
 SPEED = {
@@ -324,6 +341,7 @@ PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "shares": shares,
     "field": partial(budgets, "field", "results/hpo-b.md", (10, 25, 50)),
     "live": live,
+    "fidelity": fidelity,
     "speed": speed,
     "growth": growth,
     "rooms": rooms,

@@ -14,6 +14,7 @@ ORDER = (
     "live_model",
     "objectives",
     "learning_curves",
+    "pausing",
     "costs",
     "beliefs",
     "new_method",

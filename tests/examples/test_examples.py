@@ -104,9 +104,16 @@ def learning_curves(said, out):
     assert epochs < 750
 
 
+def pausing(said, out):
+    spent, full = (int(one) for one in re.search(r"(\d+) epochs; without pauses (\d+)", said).groups())
+    assert spent < full / 2
+    assert "killed in trial 30, the study has 60 trials" in said
+    assert said.count("the same weights: True") == 1
+
+
 CHECKS = (
     *(beliefs, costs, learning_curves, live_model, many_runs, many_searches),
-    *(new_method, objectives, optuna_workers, own_class, past_studies),
+    *(new_method, objectives, optuna_workers, own_class, past_studies, pausing),
 )
 PROMISES = {check.__name__: check for check in CHECKS}
 """Checks of what an example says, by its name."""

@@ -35,8 +35,10 @@ def plot_trainings(trials: Sequence[Trial], best: Container[int], direction: str
         budgets = sorted({budget for training in trainings for budget in training.values})
         values = np.array([value for training in trainings for value in training.values.values()], np.float64)
         if np.isfinite(values).any():
-            low, high = np.percentile(values[np.isfinite(values)], (5, 95)).tolist()
-            axes.set_ylim(top=high) if direction == "minimize" else axes.set_ylim(bottom=low)
+            shares = (0, 95) if direction == "minimize" else (5, 100)
+            low, high = np.percentile(values[np.isfinite(values)], shares).tolist()
+            room = 0.05 * (high - low) or 1.0
+            axes.set_ylim(low - room, high + room)
         if budgets and budgets[-1] > _LOG_RATIO * budgets[0]:
             axes.set_xscale("log")
             axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets], minor=False)
