@@ -39,6 +39,7 @@ METHODS: dict[str, Method] = {
 }
 Searches = dict[tuple[str, str, str, int], tuple[list[float], list[float]]]
 """By method, family, task and seed; see `run_search`."""
+REFERENCES = ("optuna-asha", "past-full", "alone-full")
 AT = (1, 2, 3, 5, 7, 10, 15, 20)
 """Spent steps that the tables show, in whole trainings."""
 
@@ -71,6 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
     for i, title in enumerate(("Best value at any step", "Best value at the last step")):
         print(f"\n{title}: regret by spent steps, in whole trainings\n")
         print_table(tasks, args.methods, done, i, args.seeds)
+        print_differences(tasks, args.methods, done, i, args.seeds)
 
 
 def read_tasks(yahpo: Path | None, spaces: list[str], curves: list[Path], n_tasks: int) -> Iterator[BudgetTask]:
@@ -114,6 +116,34 @@ def print_table(tasks: list[BudgetTask], methods: list[str], searches: Searches,
             if len(curves):
                 cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(*_mean_and_error(curves), strict=True)]
                 print(f"| {method} | {family} | {len(curves)} | {' | '.join(cells)} |")
+
+
+def print_differences(tasks: list[BudgetTask], methods: list[str], searches: Searches, which: int, seeds: int) -> None:
+    """Prints the regrets minus those of a reference on the same tasks, and when its last mean regret is reached."""
+    for reference in REFERENCES:
+        print(f"\nMinus {reference} on the same tasks, and the trainings that reach its regret at the end\n")
+        print(f"| method | tasks |{''.join(f' {at} |' for at in AT)} reached after |")
+        print(f"| --- | ---: |{' ---: |' * len(AT)} ---: |")
+        for method in methods:
+            pairs = [task for task in tasks if _has_both(task, method, reference, searches)]
+            if method == reference or not pairs:
+                continue
+            own, other = (whole_curves(pairs, name, searches, which, seeds) for name in (method, reference))
+            differences = np.array([[d[at * STEPS - 1] for at in AT] for d in own - other])
+            cells = [f"{mean:+.3f} ± {error:.3f}" for mean, error in zip(*_mean_and_error(differences), strict=True)]
+            is_reached = own.mean(axis=0) <= other.mean(axis=0)[-1]
+            reached = f"{(int(is_reached.argmax()) + 1) / STEPS:.1f}" if is_reached.any() else "not"
+            print(f"| {method} | {len(pairs)} | {' | '.join(cells)} | {reached} |")
+
+
+def _has_both(task: BudgetTask, method: str, reference: str, searches: Searches) -> bool:
+    return all((name, task.family, task.name, 0) in searches for name in (method, reference))
+
+
+def whole_curves(tasks: list[BudgetTask], method: str, searches: Searches, which: int, seeds: int) -> np.ndarray:
+    """Returns the regrets f64[tasks, steps] of a method that has searched all tasks, means over seeds."""
+    keys = [[(method, task.family, task.name, seed) for seed in range(seeds)] for task in tasks]
+    return np.array([np.mean([searches[key][which] for key in of_task], axis=0) for of_task in keys])
 
 
 def regrets(
