@@ -1,41 +1,30 @@
-"""`DRESearchCV`: this library's search with scikit-learn's interface (extra `sklearn`)."""
+"""The search class of scikit-learn."""
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
-import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import check_random_state
 
 from dre_jax.checks import check_counts
-from dre_jax.errors import MissingExtraError
+from dre_jax.errors import ConfigError
 from dre_jax.space.distributions import distributions_of
-from dre_jax.space.space import Params, Space
+from dre_jax.space.space import Space
 from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.sklearn.data_features import DATA_FEATURES, data_features
+from dre_jax.tuning.sklearn.evaluation import Evaluate, Evaluation
+from dre_jax.tuning.sklearn.folds import SameFolds
+from dre_jax.tuning.sklearn.racing import Estimate, FoldRace, run_all_folds, run_race
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.surrogates.pretrained import pretrained_search
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.trial import Trial
 
-try:
-    from sklearn.base import is_classifier
-    from sklearn.exceptions import FitFailedWarning
-    from sklearn.model_selection import check_cv
-    from sklearn.model_selection._search import BaseSearchCV
-    from sklearn.utils import check_random_state
-    from sklearn.utils.metadata_routing import get_routing_for_object
-    from sklearn.utils.multiclass import unique_labels
-    from sklearn.utils.validation import _num_samples
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "sklearn":
-        raise
-    raise MissingExtraError("scikit-learn", "sklearn") from error
-
 __all__ = ["DRESearchCV"]
-
-_Evaluate = Callable[[list[Params]], dict[str, Any]]
 
 
 class DRESearchCV(BaseSearchCV):
@@ -74,6 +63,7 @@ class DRESearchCV(BaseSearchCV):
         error_score: Any = math.nan,
         return_train_score: bool = False,
         features: Mapping[str, Any] | None = None,
+        racing: bool = False,
     ) -> None:
         """Creates a search, which `fit` runs.
 
@@ -98,6 +88,11 @@ class DRESearchCV(BaseSearchCV):
           pre_dispatch: number of jobs that are dispatched in advance.
           error_score: the score of a fit that fails; "raise" ends the search.
           return_train_score: whether `cv_results_` has them.
+          racing: whether a configuration that is behind the best one after some folds, by more than chance, gets no
+            further fold; see `dre_jax.tuning.sklearn.racing`. `cv_results_` then has NaN for splits that have not run,
+            the mean of those that have, and a rank behind all configurations that ran all folds. `n_folds_saved_` is
+            the number of folds that did not run. The test is made after two folds, four, eight and so on, whatever
+            `n_jobs` is. If `refit` is a function, which may compare any configurations, all folds run.
           features: features of the task, as of `dre_jax.tuning.Optimizer`. If the surrogate knows features of these
             names, ``rows``, ``columns`` and ``classes`` are those of the data by default.
         """
@@ -108,6 +103,7 @@ class DRESearchCV(BaseSearchCV):
         self.config = config
         self.random_state = random_state
         self.features = features
+        self.racing = racing
         super().__init__(
             estimator=estimator,
             scoring=scoring,
@@ -124,8 +120,7 @@ class DRESearchCV(BaseSearchCV):
         """Runs the search; see `RandomizedSearchCV.fit`."""
         cv = self.cv
         # Batches are evaluated one by one, and a splitter that shuffles would give each batch other folds.
-        self.cv = _SameSplits(check_cv(cv, y, classifier=is_classifier(self.estimator)))
-        self._batches: list[_Batch] = []
+        self.cv = SameFolds(check_cv(cv, y, classifier=is_classifier(self.estimator)))
         self._data = X, y if is_classifier(self.estimator) else None
         try:
             super().fit(X, y, **params)
@@ -135,7 +130,7 @@ class DRESearchCV(BaseSearchCV):
                 self.__dict__.pop(name, None)
         return self
 
-    def _run_search(self, evaluate_candidates: _Evaluate) -> None:
+    def _run_search(self, evaluate_candidates: Evaluate) -> None:
         """Asks for configurations, evaluates them, and tells their scores; `fit` calls it."""
         check_counts(1, n_iter=self.n_iter, batch=self.batch)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -143,9 +138,10 @@ class DRESearchCV(BaseSearchCV):
         space, self.surrogate_ = self._space_and_surrogate(None if converter is None else converter.space)
         options: dict[str, Any] = {"seed": seed, "config": self.config, "features": self._features(self.surrogate_)}
         optimizer = Optimizer(space, self.surrogate_, direction="maximize", **options)
-        refusal: ValueError | None = None
-        results: dict[str, Any] = {}
-        metric: str | None = None
+        self._evaluation = evaluation = Evaluation(self, evaluate_candidates)
+        n_folds = evaluation.fits.n_folds
+        # A function that selects the best configuration may compare all of them, on all folds.
+        race = FoldRace(n_folds) if self.racing and not callable(self.refit) else None
         is_exhausted = False
         while len(optimizer.trials) < self.n_iter and not is_exhausted:
             n = min(self.batch, self.n_iter - len(optimizer.trials))
@@ -156,25 +152,13 @@ class DRESearchCV(BaseSearchCV):
                 warnings.warn(f"{rule}: the search ends with these", UserWarning, stacklevel=2)
             if not trials:
                 break
-            batch = _Batch([trial.params if converter is None else converter.values(trial.params) for trial in trials])
-            self._batches.append(batch)
-            try:
-                results = evaluate_candidates(batch.candidates)
-            except ValueError as error:
-                if not _is_refusal(error):
-                    raise
-                refusal, batch.has_failed = error, True
-                scores = [float(self.error_score)] * len(trials)
-                warnings.warn(str(error).strip(), FitFailedWarning, stacklevel=2)
-            else:
-                metric = metric or self._metric(results)
-                scores = results[_MEAN + metric][-len(trials) :]
-            for trial, score in zip(trials, scores, strict=True):
-                optimizer.tell(trial, float(score))  # NaN: a fit failed
-        if refusal is not None and not results:
-            raise refusal
-        if self._batches[-1].has_failed:  # since the last results; `fit` keeps this dictionary
-            results.update(self._format_results(*self._format_arguments))
+            candidates = [trial.params if converter is None else converter.values(trial.params) for trial in trials]
+            rows = evaluation.add(candidates)
+            estimates = run_race(race, evaluation, rows) if race else run_all_folds(evaluation, rows)
+            for trial, estimate in zip(trials, estimates, strict=True):
+                _tell(optimizer, trial, estimate)
+        evaluation.finish()
+        self.n_folds_saved_ = int(n_folds * len(evaluation.fits.candidates) - evaluation.fits.n_run().sum())
 
     def _space_and_surrogate(self, space: Space | None) -> tuple[Space | None, Surrogate | None]:
         """Returns the search space and the surrogate. Raises `ConfigError` if there is no space."""
@@ -192,36 +176,13 @@ class DRESearchCV(BaseSearchCV):
         """Returns the features of the task: those of the data that the surrogate uses, and the user's."""
         if surrogate is None or surrogate.features is None or not surrogate.uses_features:
             return self.features
-        known_names = surrogate.features.types.keys() & set(_DATA_FEATURES)
+        known_names = surrogate.features.types.keys() & set(DATA_FEATURES)
         features = data_features(*self._data) if known_names else {}
         return {name: features[name] for name in known_names & features.keys()} | dict(self.features or {}) or None
 
-    def _format_results(
-        self, candidate_params: list[Params], n_splits: int, out: list[dict[str, Any]], more_results: Any = None
-    ) -> Any:
-        """Inserts the configurations whose fits all failed, which scikit-learn refuses to score."""
-        self._format_arguments = candidate_params, n_splits, out, more_results
-        candidates, fits = iter(candidate_params), iter(out)
-        all_candidates: list[Params] = []
-        all_fits: list[dict[str, Any]] = []
-        for batch in self._batches:
-            n = len(batch.candidates)
-            all_candidates += batch.candidates if batch.has_failed else islice(candidates, n)
-            failed_fits = (_failed_fit(out[0], self.error_score) for _ in range(n * n_splits))
-            all_fits += failed_fits if batch.has_failed else islice(fits, n * n_splits)
-        return super()._format_results(all_candidates, n_splits, all_fits, more_results)
-
-    def _metric(self, results: Mapping[str, Any]) -> str:
-        """Returns the metric that the search maximises. Raises `ValueError` if `refit` must name it and does not."""
-        metrics = [name.removeprefix(_MEAN) for name in results if name.startswith(_MEAN)]
-        if metrics == ["score"]:
-            return metrics[0]
-        self._check_refit_for_multimetric(metrics)
-        if isinstance(self.refit, str):
-            return self.refit
-        rule = f"of the metrics {', '.join(metrics)} the search maximises the first, {metrics[0]}"
-        warnings.warn(f"{rule}: list another one first, or name it by refit", UserWarning, stacklevel=2)
-        return metrics[0]
+    def _format_results(self, *arguments: Any) -> Any:
+        """Returns the results of all configurations, of which scikit-learn passes those whose fits did not all fail."""
+        return self._evaluation.format_results(super()._format_results, *arguments)
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state for the workers, without the part that only a running `fit` needs."""
@@ -238,69 +199,13 @@ def _ask_new(optimizer: Optimizer, n: int) -> list[Trial]:
     return trials
 
 
-_DATA_FEATURES = ("rows", "columns", "classes")
+def _tell(optimizer: Optimizer, trial: Trial, estimate: Estimate) -> None:
+    """Tells a score, NaN if a fit failed, with its standard error if the method uses one."""
+    try:
+        optimizer.tell(trial, estimate.mean, stderr=estimate.stderr)
+    except ConfigError:
+        optimizer.tell(trial, estimate.mean)
 
 
-def data_features(X: Any, y: Any) -> dict[str, int]:
-    """Returns the numbers of rows and columns of data, and of classes unless y is None, as far as they are known.
-
-    Example:
-      >>> data_features([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ["a", "b", "a"])
-      {'rows': 3, 'columns': 2, 'classes': 2}
-    """
-    features = {"rows": _num_samples(X)}
-    if len(shape := np.shape(X)) == 2:
-        features["columns"] = shape[1]
-    if y is not None:
-        features["classes"] = len(unique_labels(y))
-    return features
-
-
-_MEAN = "mean_test_"
-_OF_FIT = ("_batches", "_data", "_format_arguments")
+_OF_FIT = ("_data", "_evaluation")
 """Attributes that exist while `fit` runs."""
-
-
-@dataclass
-class _Batch:
-    """Configurations that are evaluated at once."""
-
-    candidates: list[Params]
-    has_failed: bool = False
-    """Whether all their fits failed."""
-
-
-class _SameSplits:
-    """A splitter whose folds are drawn once."""
-
-    def __init__(self, splitter: Any) -> None:
-        self._splitter = splitter
-        self._splits: list[Any] | None = None
-
-    def split(self, *arguments: Any, **options: Any) -> Iterator[Any]:
-        """Yields the folds of the first call."""
-        if self._splits is None:
-            self._splits = list(self._splitter.split(*arguments, **options))
-        yield from self._splits
-
-    def get_n_splits(self, *arguments: Any, **options: Any) -> Any:
-        """Returns the number of folds."""
-        return self._splitter.get_n_splits(*arguments, **options)
-
-    def get_metadata_routing(self) -> Any:
-        """Returns the routing of the splitter."""
-        return get_routing_for_object(self._splitter)
-
-
-def _failed_fit(fit: Mapping[str, Any], error_score: float) -> dict[str, Any]:
-    """Returns the record of a fit that failed, from the record of another one."""
-    scores = fit["test_scores"]
-    failed_scores = dict.fromkeys(scores, error_score) if isinstance(scores, dict) else error_score
-    times = {"fit_time": math.nan, "score_time": math.nan}
-    return {**fit, **times, **{name: failed_scores for name in ("test_scores", "train_scores") if name in fit}}
-
-
-def _is_refusal(error: ValueError) -> bool:
-    """Returns whether an error is scikit-learn's for a batch in which every fit failed."""
-    text = str(error).strip()
-    return text.startswith("All the ") and "fits failed" in text.splitlines()[0]

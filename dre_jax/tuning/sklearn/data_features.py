@@ -1,0 +1,24 @@
+"""Features of the task that the data show."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import _num_samples
+
+DATA_FEATURES = ("rows", "columns", "classes")
+
+
+def data_features(X: Any, y: Any) -> dict[str, int]:
+    """Returns the numbers of rows and columns of data, and of classes unless y is None, as far as they are known.
+
+    Example:
+      >>> data_features([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ["a", "b", "a"])
+      {'rows': 3, 'columns': 2, 'classes': 2}
+    """
+    features = {"rows": _num_samples(X)}
+    if len(shape := np.shape(X)) == 2:
+        features["columns"] = shape[1]
+    if y is not None:
+        features["classes"] = len(unique_labels(y))
+    return features
