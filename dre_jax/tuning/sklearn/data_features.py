@@ -1,9 +1,9 @@
-"""Features of the task that the data show."""
+"""What the data show of a task: its features, and classes."""
 
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.multiclass import type_of_target, unique_labels
 from sklearn.utils.validation import _num_samples
 
 DATA_FEATURES = ("rows", "columns", "classes")
@@ -22,3 +22,10 @@ def data_features(X: Any, y: Any) -> dict[str, int]:
     if y is not None:
         features["classes"] = len(unique_labels(y))
     return features
+
+
+def class_labels(y: Any) -> np.ndarray | None:
+    """Returns the classes of the rows; None without any, or if a row has several."""
+    if y is None or type_of_target(y) not in ("binary", "multiclass"):
+        return None
+    return np.ravel(np.asarray(y))

@@ -27,8 +27,6 @@ class Evaluation:
         self.fits = Fits(search.n_splits_, math.nan if error_score == "raise" else float(error_score))
         self.columns: dict[str, list[int]] = {}
         """Further columns of `cv_results_`, of all rows."""
-        self.tiers: list[int] = []
-        """Tiers of the ranks of all rows, see `rank_by_tier`; empty if those that ran all folds are comparable."""
         self._refusal: ValueError | None = None
         self._results: dict[str, Any] = {}
         self._format_arguments: tuple[Any, ...] = ()
@@ -83,7 +81,9 @@ class Evaluation:
         more_results = self.columns if self.columns else arguments[3]
         results = base(fits.candidates, fits.n_folds, list(fits.filled()), more_results)
         fits.mark_unfinished(results)
-        tiers = np.array(self.tiers or fits.n_run() < fits.n_folds, int)
+        tiers = (fits.n_run() < fits.n_folds).astype(int)
+        if "n_resources" in self.columns:  # scores of different budgets are not comparable
+            _, tiers = np.unique(-np.array(self.columns["n_resources"]), return_inverse=True)
         if tiers.any():
             rank_by_tier(results, tiers)
         return results
