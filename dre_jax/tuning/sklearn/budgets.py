@@ -33,7 +33,7 @@ def find_fidelity(fidelity: Fidelity | str, estimator: Any, space: Space | None,
     name = fidelity.name if isinstance(fidelity, Fidelity) else fidelity
     params = estimator.get_params() | {ROWS: n_rows}
     if space is not None and name in space:
-        raise ConfigError(f"the fidelity {name!r} must not be searched: take it out of the space")
+        raise ConfigError(f"the fidelity {name!r} must not be searched: pass a space without it")
     if name not in params:
         raise ConfigError(f"a fidelity must be a parameter of the estimator or {ROWS!r}, but got {name!r}")
     if isinstance(fidelity, Fidelity):

@@ -68,6 +68,10 @@ class Resumable(BaseEstimator):
             raise AttributeError(name)
         return getattr(self.__dict__.get("model", self.estimator), name)
 
+    def __getitem__(self, key: Any) -> Any:
+        """Returns a step of the trained pipeline, as a user's scorer may ask for."""
+        return self.model[key]
+
     def __sklearn_tags__(self) -> Any:
         """Returns the tags of the estimator."""
         return get_tags(self.estimator)
