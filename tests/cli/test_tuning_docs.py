@@ -64,7 +64,7 @@ def test_trainings_that_pause(cli, tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text(blocks["py"][0])
     monkeypatch.chdir(tmp_path)
     arguments = words(blocks["sh"][0])
-    arguments[arguments.index("--total-budget") + 1] = "6"
+    arguments[arguments.index("--total-budget") + 1] = "12"
     status, out, error = cli(*arguments)
     assert status == 0, error
     assert out.startswith("best so far of ")
