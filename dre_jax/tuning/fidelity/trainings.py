@@ -1,6 +1,6 @@
 """Trainings: the trials of one configuration, each of which resumes the one before it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dre_jax.tuning.trials.trial import State, Trial
@@ -46,7 +46,8 @@ class Training(NamedTuple):
           108.0
         """
         known = [trial for trial in self.trials if trial.cost is not None]
-        spent = sum(spent_by(trial, self.trials) for trial in known)
+        by_number = {trial.number: trial for trial in self.trials}
+        spent = sum(spent_by(trial, by_number) for trial in known)
         return sum(trial.cost or 0.0 for trial in known) * budget / spent if known and spent else None
 
 
@@ -79,8 +80,10 @@ def first_number(trial: Trial, trials: Sequence[Trial]) -> int:
     return trial.number
 
 
-def spent_by(trial: Trial, trials: Sequence[Trial]) -> float:
+def spent_by(trial: Trial, trials: Mapping[int, Trial] | Sequence[Trial]) -> float:
     """Returns the budget that a trial trains for, beyond that of the trial that it resumes; 0 without a budget.
+
+    ``trials`` has the trial that it resumes, by its number.
 
     Example:
       >>> first = Trial(0, {"x": 0.5}, "paused", 2.0, budget=1)
@@ -89,5 +92,4 @@ def spent_by(trial: Trial, trials: Sequence[Trial]) -> float:
     """
     if trial.resumes is None or trial.restarts:
         return trial.budget or 0
-    resumed = next(other for other in trials if other.number == trial.resumes)
-    return (trial.budget or 0) - (resumed.budget or 0)
+    return (trial.budget or 0) - (trials[trial.resumes].budget or 0)
