@@ -129,7 +129,9 @@ def print_differences(tasks: list[BudgetTask], methods: list[str], searches: Sea
             if method == reference or not pairs:
                 continue
             own, other = (whole_curves(pairs, name, searches, which, seeds) for name in (method, reference))
-            differences = np.array([[d[at * STEPS - 1] for at in AT] for d in own - other])
+            differences = np.array(
+                [[d[at * STEPS - 1] if at * STEPS <= len(d) else np.nan for at in AT] for d in own - other]
+            )
             cells = [f"{mean:+.3f} ± {error:.3f}" for mean, error in zip(*_mean_and_error(differences), strict=True)]
             is_reached = own.mean(axis=0) <= other.mean(axis=0)[-1]
             reached = f"{(int(is_reached.argmax()) + 1) / STEPS:.1f}" if is_reached.any() else "not"
