@@ -21,6 +21,8 @@ import numpy as np
 from command_line import errors_in_one_line
 from rivals.budget_methods import Meter, Method, optuna_search, ours, random_search, syne_tune_search
 from rivals.budget_tasks import STEPS, BudgetTask, live_tasks, recorded_task
+from rivals.jobs import Study, append_searches
+from rivals.outcomes import standard_error
 
 from dre_jax.errors import ConfigError
 from dre_jax.runtime.setup import prepare
@@ -37,11 +39,12 @@ METHODS: dict[str, Method] = {
     "syne-bohb": partial(syne_tune_search, scheduler="BOHB"),
     "random": random_search,
 }
-Searches = dict[tuple[str, str, str, int], tuple[list[float], list[float]]]
-"""By method, family, task and seed; see `run_search`."""
+Searches = dict[Study, tuple[list[float], list[float]]]
+"""See `run_search`."""
 REFERENCES = ("optuna-asha", "past-full", "alone-full")
 AT = (1, 2, 3, 5, 7, 10, 15, 20)
 """Spent steps that the tables show, in whole trainings."""
+HEADS, RULE = "".join(f" {at} |" for at in AT), " ---: |" * len(AT)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -63,12 +66,11 @@ def main(arguments: list[str] | None = None) -> None:
     for task in tasks:
         for method in args.methods:
             for seed in range(args.seeds):
-                key = method, task.family, task.name, seed
-                if can_search(method, task) and len(done.get(key, ([],))[0]) < args.trainings * STEPS:
-                    done[key] = run_search(task, METHODS[method], seed, args.trainings)
-                    with args.out.open("a") as file:
-                        file.write(json.dumps([*key, *done[key]]) + "\n")
-                    print(*key, file=sys.stderr, flush=True)
+                study = Study(method, task.family, task.name, seed)
+                if can_search(method, task) and len(done.get(study, ([],))[0]) < args.trainings * STEPS:
+                    done[study] = run_search(task, METHODS[method], seed, args.trainings)
+                    append_searches(args.out, {study: done[study]})
+                    print(*study, file=sys.stderr, flush=True)
     for i, title in enumerate(("Best value at any step", "Best value at the last step")):
         print(f"\n{title}: regret by spent steps, in whole trainings\n")
         print_table(tasks, args.methods, done, i, args.seeds)
@@ -103,68 +105,54 @@ def read_searches(path: Path) -> Searches:
     """Returns the searches of a file; a line that was cut short is left out."""
     lines = path.read_text().splitlines() if path.exists() else []
     rows = [json.loads(line) for line in lines if line.endswith("]]")]
-    return {(row[0], row[1], row[2], row[3]): (row[4], row[5]) for row in rows}
+    return {Study(*row[:4]): (row[4], row[5]) for row in rows}
 
 
 def print_table(tasks: list[BudgetTask], methods: list[str], searches: Searches, which: int, seeds: int) -> None:
-    """Prints the mean regrets of each method and family, and the differences to the first method on all tasks."""
-    print(f"| method | family | tasks |{''.join(f' {at} |' for at in AT)}")
-    print(f"| --- | --- | ---: |{' ---: |' * len(AT)}")
+    """Prints the mean regrets of each method on each family, and on all tasks."""
+    print(f"| method | family | tasks |{HEADS}\n| --- | --- | ---: |{RULE}")
     for family in [*dict.fromkeys(task.family for task in tasks), "all"]:
         for method in methods:
-            curves = regrets(tasks, method, family, searches, which, seeds)
-            if len(curves):
-                cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(*_mean_and_error(curves), strict=True)]
-                print(f"| {method} | {family} | {len(curves)} | {' | '.join(cells)} |")
+            own_tasks = [task for task in tasks if family in ("all", task.family)]
+            own_tasks = searched_tasks(own_tasks, [method], searches)
+            if own_tasks:
+                regrets = mean_curves(own_tasks, method, searches, which, seeds)
+                print(f"| {method} | {family} | {len(regrets)} |{cells(regrets)}")
 
 
 def print_differences(tasks: list[BudgetTask], methods: list[str], searches: Searches, which: int, seeds: int) -> None:
     """Prints the regrets minus those of a reference on the same tasks, and when its last mean regret is reached."""
     for reference in REFERENCES:
         print(f"\nMinus {reference} on the same tasks, and the trainings that reach its regret at the end\n")
-        print(f"| method | tasks |{''.join(f' {at} |' for at in AT)} reached after |")
-        print(f"| --- | ---: |{' ---: |' * len(AT)} ---: |")
+        print(f"| method | tasks |{HEADS} reached after |\n| --- | ---: |{RULE} ---: |")
         for method in methods:
-            pairs = [task for task in tasks if _has_both(task, method, reference, searches)]
+            pairs = searched_tasks(tasks, [method, reference], searches)
             if method == reference or not pairs:
                 continue
-            own, other = (whole_curves(pairs, name, searches, which, seeds) for name in (method, reference))
-            differences = np.array(
-                [[d[at * STEPS - 1] if at * STEPS <= len(d) else np.nan for at in AT] for d in own - other]
-            )
-            cells = [f"{mean:+.3f} ± {error:.3f}" for mean, error in zip(*_mean_and_error(differences), strict=True)]
+            own, other = (mean_curves(pairs, name, searches, which, seeds) for name in (method, reference))
             is_reached = own.mean(axis=0) <= other.mean(axis=0)[-1]
             reached = f"{(int(is_reached.argmax()) + 1) / STEPS:.1f}" if is_reached.any() else "not"
-            print(f"| {method} | {len(pairs)} | {' | '.join(cells)} | {reached} |")
+            print(f"| {method} | {len(pairs)} |{cells(own - other, sign='+')} {reached} |")
 
 
-def _has_both(task: BudgetTask, method: str, reference: str, searches: Searches) -> bool:
-    return all((name, task.family, task.name, 0) in searches for name in (method, reference))
+def searched_tasks(tasks: list[BudgetTask], methods: list[str], searches: Searches) -> list[BudgetTask]:
+    """Returns the tasks that all methods have searched."""
+    return [task for task in tasks if all(Study(name, task.family, task.name, 0) in searches for name in methods)]
 
 
-def whole_curves(tasks: list[BudgetTask], method: str, searches: Searches, which: int, seeds: int) -> np.ndarray:
+def mean_curves(tasks: list[BudgetTask], method: str, searches: Searches, which: int, seeds: int) -> np.ndarray:
     """Returns the regrets f64[tasks, steps] of a method that has searched all tasks, means over seeds."""
-    keys = [[(method, task.family, task.name, seed) for seed in range(seeds)] for task in tasks]
-    return np.array([np.mean([searches[key][which] for key in of_task], axis=0) for of_task in keys])
+    studies = [[Study(method, task.family, task.name, seed) for seed in range(seeds)] for task in tasks]
+    return np.array([np.mean([searches[study][which] for study in of_task], axis=0) for of_task in studies])
 
 
-def regrets(
-    tasks: list[BudgetTask], method: str, family: str, searches: Searches, which: int, seeds: int
-) -> np.ndarray:
-    """Returns the regrets f64[tasks, len(AT)] of a method, means over seeds; NaN where a search was shorter."""
-    rows = []
-    for task in tasks:
-        keys = [(method, task.family, task.name, seed) for seed in range(seeds)]
-        curves = [np.array(searches[key][which]) for key in keys if key in searches]
-        if curves and family in ("all", task.family):
-            at = [[curve[t * STEPS - 1] if t * STEPS <= len(curve) else np.nan for t in AT] for curve in curves]
-            rows.append(np.mean(at, axis=0))
-    return np.array(rows)
-
-
-def _mean_and_error(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else np.zeros(curves.shape[1])
-    return curves.mean(axis=0), error
+def cells(curves: np.ndarray, sign: str = "") -> str:
+    """Returns the cells of means ± standard errors over tasks of f64[tasks, steps]; NaN where searches were shorter."""
+    means, errors = curves.mean(axis=0), standard_error(curves)
+    rows = [at * STEPS - 1 for at in AT]
+    return "".join(
+        f" {means[i]:{sign}.3f} ± {errors[i]:.3f} |" if i < len(means) else f" nan ± {0.0:.3f} |" for i in rows
+    )
 
 
 if __name__ == "__main__":

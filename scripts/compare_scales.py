@@ -20,7 +20,7 @@ import numpy as np
 from command_line import errors_in_one_line
 from compare_random import expected_random
 from rivals.jobs import Study, append_searches, read_searches
-from rivals.outcomes import regrets
+from rivals.outcomes import regrets, standard_error
 from rivals.problems import Problem, Table, Task
 from rivals.scale_methods import METHODS, make_rival
 from rivals.scale_tables import PROTOCOLS, Columns, ScaleTables, parse_formula, read_tables
@@ -131,12 +131,6 @@ def random_curve(table: Table) -> np.ndarray:
     rows = np.append(table.values, table.values.min())  # the last row is a first trial that is never better
     expected = expected_random(rows, np.array([len(table.values)]), _N_TRIALS)[1:]
     return curve(table, list(expected))
-
-
-def standard_error(curves: np.ndarray) -> np.ndarray:
-    """Returns the standard error f64[T] of the mean over tasks; 0 for one task."""
-    n = len(curves)
-    return np.asarray(curves.std(axis=0, ddof=1) / n**0.5) if n > 1 else np.zeros(curves.shape[1])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from dre_jax.errors import DataError
 from dre_jax.space.space import Params
 from dre_jax.tuning import Float, Int, Space
 from rivals.live_tasks import LiveFamily
+from rivals.outcomes import scaled_regret
 from rivals.problems import Problem
 from rivals.yahpo import load_yahpo
 
@@ -39,8 +40,8 @@ class BudgetTask:
 
     def regret(self, values: np.ndarray) -> np.ndarray:
         """Returns 0 at the best known final value, and 1 at the median one."""
-        best, median = self.final_values.max(), float(np.median(self.final_values))
-        return np.clip((best - values) / (best - median), 0.0, 1.0)
+        best, median = float(self.final_values.max()), float(np.median(self.final_values))
+        return np.clip(scaled_regret(values, best, median), 0.0, 1.0)
 
 
 def live_tasks(folder: Path, name: str, n_tasks: int, n_studies: int, n_trials: int) -> Iterator[BudgetTask]:
@@ -49,12 +50,8 @@ def live_tasks(folder: Path, name: str, n_tasks: int, n_studies: int, n_trials: 
     samples = family.samples()
     for group in family.groups():
         for task in family.tasks(group, 0):
-            curve = partial(_curve_of_live, partial(live.curve, task.name))
+            curve = partial(live.curve, task.name, shares=SHARES)
             yield BudgetTask(name, task.name, task.problem, curve, samples[task.name][:_SAMPLE])
-
-
-def _curve_of_live(curve: Callable[[Params, np.ndarray], np.ndarray], params: Params) -> np.ndarray:
-    return curve(params, SHARES)
 
 
 def recorded_task(path: Path, n_rows: int) -> BudgetTask:
