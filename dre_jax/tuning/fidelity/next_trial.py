@@ -5,6 +5,7 @@ starts at the lowest budget. The method suggests it, from the final values of al
 from lower budgets with their errors (`forecasts`).
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Params
 from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.fixed_values import propose_with
 from dre_jax.tuning.engine.study_arrays import total_cost
 from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.forecasts import FinalForecasts, forecast_final_values, rung_responses
@@ -32,8 +34,8 @@ class NextTrial(NamedTuple):
     """To train until; None without a fidelity."""
     resumes: int | None = None
     """The number of the paused trial that it continues; None for a new configuration."""
-    improvement: float | None = None
-    """Expected improvement of a new configuration, in units of the values; None if unknown."""
+    improvement: float = math.inf
+    """Expected improvement of a new configuration, in units of the values; infinite if unknown."""
 
 
 class FidelitySearch:
@@ -59,16 +61,14 @@ class FidelitySearch:
         promoted = None if fixed is not None else self._promoted(trainings)
         if promoted is not None:
             return self._resume(promoted)
-        observations = self.observations(trials)
-        spent = total_cost(trials)
-        suggestion = self._engine.propose(observations, number=len(trials), fixed=fixed, spent=spent)
-        params = suggestion.params
-        params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
-        is_repeated = fixed is None and any(params == training.last.params for training in trainings)
+        options = {"number": len(trials), "spent": total_cost(trials)}
+        suggestion = propose_with(self._engine, self._observe(trainings), fixed, **options)
+        is_repeated = fixed is None and any(suggestion.params == training.last.params for training in trainings)
         paused = self._best_paused(trainings) if is_repeated else None
         if paused is not None:
             return self._resume(paused)
-        return NextTrial(params, self._fidelity.budgets[0], None, suggestion.improvement)
+        improvement = math.inf if suggestion.improvement is None else suggestion.improvement
+        return NextTrial(suggestion.params, self._fidelity.budgets[0], None, improvement)
 
     def observations(self, trials: Sequence[Trial]) -> list[Trial]:
         """Returns a trial for each training, as suggestions and predictions read it.
@@ -76,19 +76,22 @@ class FidelitySearch:
         A trial below the highest budget has the forecast of its final value, as a trial that was stopped. Before two
         trainings have different values, it is a running one.
         """
-        trainings = trainings_of(trials)
+        return self._observe(trainings_of(trials))
+
+    def _observe(self, trainings: Sequence[Training]) -> list[Trial]:
+        """Returns `observations` of trainings."""
         valued = [training for training in trainings if training.values]
         forecasts = self._forecasts(valued)
         indices = {training.trials[0].number: i for i, training in enumerate(valued)}
         observations = []
         for training in trainings:
-            trial, i = training.latest_valued, indices.get(training.trials[0].number)
-            cost = training.cost_at(self._fidelity.highest)
-            if training.state in ("complete", "failed") or trial is None or i is None:
+            trial, cost = training.latest_valued, training.cost_at(self._fidelity.highest)
+            if trial is None or training.state in ("complete", "failed"):
                 observations.append(training.last.with_fields(cost=cost))
             elif forecasts is None:
                 observations.append(trial.with_fields(state="running", value=None))
             else:
+                i = indices[training.trials[0].number]
                 observations.append(forecasts.observation(i, trial).with_fields(cost=cost))
         return observations
 

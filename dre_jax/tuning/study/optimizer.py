@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import threading
@@ -22,7 +21,9 @@ from dre_jax.space.completion import complete_part
 from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.fixed_values import propose_with
 from dre_jax.tuning.engine.predictions import Prediction, check_configurations, check_quantiles
+from dre_jax.tuning.engine.study_arrays import total_cost
 from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.next_trial import FidelitySearch, NextTrial
 from dre_jax.tuning.objectives.criterion import surrogates_by_objective
@@ -185,24 +186,22 @@ class Optimizer(StudyRecord):
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
             self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
-            steps, n_enqueued = self._next_trials(n)
+            enqueued = self.enqueued
+            steps = self._next_trials(enqueued, n)
             if is_late():
                 return []
             with self._lock:
-                del self._enqueued[:n_enqueued]
+                del self._enqueued[: min(len(enqueued), len(steps))]
                 improvements = [step.improvement for step in steps if step.resumes is None]
-                known = [math.inf if improvement is None else improvement for improvement in improvements]
-                self._improvements = [*self._improvements, *known][-_PATIENCE:]
-                return [self._append(*step[:3]).with_fields(study=self) for step in steps]
+                self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
+                return [self._append(step.params, step.budget, step.resumes).with_fields(study=self) for step in steps]
 
-    def _next_trials(self, n: int | None) -> tuple[list[NextTrial], int]:
-        """Returns the next trials, and how many of the enqueued values are theirs."""
-        enqueued = list(self._enqueued)
+    def _next_trials(self, enqueued: Sequence[Params], n: int | None) -> list[NextTrial]:
+        """Returns the next trials, of which the first ones have enqueued values."""
         if self._fidelity_search is not None:
-            return self._fidelity_search.next_trials(self.trials, enqueued, n or 1), min(len(enqueued), n or 1)
-        batch, improvements = suggest_batch(self.space, self._suggest, enqueued, self._running_params, n)
-        steps = zip(batch, improvements, strict=True)
-        return [NextTrial(params, improvement=improvement) for params, improvement in steps], len(batch)
+            return self._fidelity_search.next_trials(self.trials, enqueued, n or 1)
+        steps = zip(*suggest_batch(self.space, self._suggest, enqueued, self._running_params, n), strict=True)
+        return [NextTrial(params, improvement=improvement) for params, improvement in steps]
 
     def _running_params(self) -> list[Mapping[str, Any]]:
         return [trial._params for trial in self.trials if trial.state == "running"]
@@ -447,12 +446,6 @@ class Optimizer(StudyRecord):
           fixed: values that the configuration must have; None for none.
           has_further: whether the suggestion has further configurations.
         """
-        if fixed is not None:
-            with contextlib.suppress(DataError):  # a part of a configuration
-                return Suggestion(self.space.check(fixed))
-        trials = self._observations()
-        number = len(self.trials) + len(batch)
-        suggestion = self._engine.propose(trials, number=number, pending=batch, fixed=fixed, has_further=has_further)
-        params = suggestion.params
-        params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
-        return suggestion._replace(params=params)
+        trials = self.trials
+        options: dict[str, Any] = {"number": len(trials) + len(batch), "pending": batch, "has_further": has_further}
+        return propose_with(self._engine, self._observations(), fixed, spent=total_cost(trials), **options)
