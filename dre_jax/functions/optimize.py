@@ -22,7 +22,7 @@ from dre_jax.functions.program import ProgramConfig
 from dre_jax.functions.search_file import FinishedSearch, SearchFile
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import Bar
-from dre_jax.search.batch import ExecutionConfig
+from dre_jax.search.execution import ExecutionConfig
 from dre_jax.search.method import Method
 from dre_jax.space.json_format import to_json
 from dre_jax.space.parameters import Float, Parameter

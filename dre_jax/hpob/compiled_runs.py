@@ -17,7 +17,8 @@ from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import has_ensemble, load_fitted
 from dre_jax.methods.registry import entry_for, register_foreign
 from dre_jax.runtime import processes
-from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
+from dre_jax.search.batch import SpaceRuns, run_spaces
+from dre_jax.search.execution import ExecutionConfig, runs_side_by_side
 from dre_jax.search.method import Method, learns_from_past
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.suggester import Suggester

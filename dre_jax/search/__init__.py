@@ -8,7 +8,8 @@ from dre_jax.search.acquisition import (
     pick,
     register_acquisition,
 )
-from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, run_tasks
+from dre_jax.search.batch import SpaceRuns, run_spaces, run_tasks
+from dre_jax.search.execution import ExecutionConfig
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import SearchTask, run, run_in_python
 from dre_jax.search.method import Capabilities, HistoryMethod, Method, PosteriorMethod

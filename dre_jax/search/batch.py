@@ -16,6 +16,7 @@ from dre_jax.data.spaces import Designs, Task
 from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
 from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
+from dre_jax.search.execution import ExecutionConfig, runs_side_by_side
 from dre_jax.search.grid import GridConfig, GridRuns, mesh_for, run_grid
 from dre_jax.search.loop import FIRST_BUCKET, SearchTask
 from dre_jax.search.method import Method, PaddingMethod, as_padding
@@ -23,19 +24,7 @@ from dre_jax.search.method import Method, PaddingMethod, as_padding
 RunTrace = tuple[str, str, np.ndarray]
 """Dataset, seed name, and the T + 1 best responses so far, scaled with the task's table (entry 0: the design's)."""
 
-
 _ROWS_AT_ONCE = 2**25
-
-
-@dataclass(frozen=True)
-class ExecutionConfig:
-    """How many runs are executed on devices."""
-
-    devices: int | None = None
-    """Devices of the mesh; by default all that are in use, including those of other processes."""
-    side_by_side: bool | None = None
-    """A device works on all its runs side by side, or else on one after the other; by default one after the other
-    on a CPU, whose caches hold one run, and side by side elsewhere."""
 
 
 def run_id(name: str) -> int:
@@ -170,12 +159,6 @@ def run_spaces(
             )
             for start in range(0, len(group.items), size):
                 yield from _run_items(method, group, group.items[start : start + size], grid_config, size)
-
-
-def runs_side_by_side(config: ExecutionConfig) -> bool:
-    """Returns whether a device works on its runs side by side; the default is no on a CPU and yes elsewhere."""
-    on_cpu = all_devices()[0].platform == "cpu"
-    return not on_cpu if config.side_by_side is None else config.side_by_side
 
 
 def _tasks_per_call(group: _Group, n_devices: int, side_by_side: bool) -> int:

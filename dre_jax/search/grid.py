@@ -1,6 +1,5 @@
 """Tasks x designs runs as one compiled program, sharded over a mesh of devices."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from dre_jax.runtime import processes
 from dre_jax.runtime.devices import Devices, covering_shape, make_mesh
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
+from dre_jax.search.execution import map_in_turn
 from dre_jax.search.loop import SearchTask, run
 from dre_jax.search.method import Method
 
@@ -125,13 +125,14 @@ def grid(method: Method, params: Any, runs: GridRuns, counts: Array, config: Gri
         return jax.vmap(of_a_task, in_axes=(0 if by_task else None, 0, 0, 0))(params, tables, designs, keys)
 
     def in_turn(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
-        def run_task(params: Any, task: SearchTask, designs: Array, keys: Array) -> Array:
-            return _map_in_turn(partial(run_design, params, task), counts[0, 0, 1], (config.n_trials,), designs, keys)
+        no_picks = jnp.full((*designs.shape[:2], config.n_trials), -1, jnp.int32)
 
-        shape = (designs.shape[1], config.n_trials)
+        def run_task(params: Any, task: SearchTask, designs: Array, keys: Array) -> Array:
+            return map_in_turn(partial(run_design, params, task), counts[0, 0, 1], no_picks[0], designs, keys)
+
         if by_task:
-            return _map_in_turn(run_task, counts[0, 0, 0], shape, params, tables, designs, keys)
-        return _map_in_turn(partial(run_task, params), counts[0, 0, 0], shape, tables, designs, keys)
+            return map_in_turn(run_task, counts[0, 0, 0], no_picks, params, tables, designs, keys)
+        return map_in_turn(partial(run_task, params), counts[0, 0, 0], no_picks, tables, designs, keys)
 
     def on_a_device(params: Any, runs: GridRuns, counts: Array) -> Array:
         keys = run_keys(runs.key_data, runs.run_ids, config.key_impl)
@@ -152,17 +153,3 @@ def run_keys(key_data: Array, run_ids: Array, impl: Any = None) -> Array:
 
     by_run = jax.vmap(jax.vmap(run_key, in_axes=(None, 0)))
     return by_run(jax.random.wrap_key_data(key_data, impl=impl), run_ids)
-
-
-def _map_in_turn(f: Callable[..., Array], count: Array, shape: tuple[int, ...], *args: Any) -> Array:
-    """Maps f over the first ``count`` entries of the leading axis, one after the other; the others are -1.
-
-    The count is not known when the loop is compiled. The loop is therefore the same program for any number of devices,
-    which all round and pick alike.
-    """
-    length = jax.tree.leaves(args)[0].shape[0]
-
-    def body(i: Array, results: Array) -> Array:
-        return results.at[i].set(f(*jax.tree.map(lambda a: a[i], args)))
-
-    return lax.fori_loop(0, count, body, jnp.full((length, *shape), -1, jnp.int32))

@@ -240,7 +240,7 @@ def test_side_by_side_on_a_mesh_equals_one_by_one(method):
 import jax, numpy as np
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.functions import optimize_functions
-from dre_jax.search.batch import ExecutionConfig
+from dre_jax.search.execution import ExecutionConfig
 bowl = lambda centre, x: ((x - centre) ** 2).sum()
 tasks = np.array([0.2, 0.5, 0.9], np.float32)
 one, all = (

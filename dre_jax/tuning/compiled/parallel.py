@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from dre_jax.runtime import devices
-from dre_jax.search.batch import ExecutionConfig, runs_side_by_side
+from dre_jax.search.execution import ExecutionConfig, map_in_turn, runs_side_by_side
 
 STUDIES = "studies"
 _STUDIES_PER_CORE, _STUDIES_PER_DEVICE = 16, 512  # of one call
@@ -43,12 +44,7 @@ def map_studies(
         # Loops begin with constants, which no device owns.
         on_mesh = jax.shard_map(side_by_side, mesh=mesh, in_specs=specs, out_specs=spec, check_vma=False)
         return on_mesh(shared, studies, results)
-
-    def in_turn(i: Array, results: Any) -> Any:
-        study, result = jax.tree.map(lambda a: a[i], (studies, results))
-        return jax.tree.map(lambda a, new: a.at[i].set(new), results, function(shared, study, result))
-
-    return lax.fori_loop(0, count, in_turn, results)
+    return map_in_turn(partial(function, shared), count, results, studies, results)
 
 
 def put(mesh: Mesh | None, shared: Any, studies: Any) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ from dre_jax.methods.registry import entry_of
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import undefined_values
-from dre_jax.search.batch import ExecutionConfig
+from dre_jax.search.execution import ExecutionConfig
 from dre_jax.search.method import Method
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.pending import PendingStrategy
