@@ -45,6 +45,7 @@ from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, state_capac
 from dre_jax.tuning.suggestion.suggest import PointSuggestion, suggest_point
 from dre_jax.tuning.trials.encoding import EncodedTrials, ParamsEncoder, encode_trials, with_value
 from dre_jax.tuning.trials.objectives import Objectives, find_objective, objectives_of, values_of
+from dre_jax.tuning.trials.replicates import measurement_errors
 from dre_jax.tuning.trials.responses import clip_responses, rank_infeasible_last, violation_of
 from dre_jax.tuning.trials.selection import select_trials
 from dre_jax.tuning.trials.trial import Trial
@@ -184,14 +185,13 @@ class Engine:
         return study_state(study, self.objectives, capacity, slots, errors=known_errors, spent=spent)
 
     def _standard_errors(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the standard errors f64[n] of the trials' values, 0 where there is none or the method uses none."""
+        """Returns the standard errors f64[n] of the trials' values, 0 where none is known or the method uses none."""
+        if capabilities_of(self._method).heteroscedastic:
+            return measurement_errors(observations)
         # The value of a stopped trial is a posterior, whose error not every method can use.
-        is_noise_known = capabilities_of(self._method).heteroscedastic
-        states = ("complete", "stopped") if is_noise_known else ("complete",)
-        errors = np.array([(trial.stderr or 0.0) if trial.state in states else 0.0 for trial in observations])
-        if errors.any():
+        if any(trial.stderr for trial in observations if trial.state == "complete" and not trial.measurements):
             self.criterion.require_standard_errors()
-        return errors
+        return np.zeros(len(observations))
 
     def _record_capacity(self, state: StudyState) -> int:
         """Returns the slots of the trials that the method gets."""

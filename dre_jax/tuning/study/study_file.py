@@ -218,7 +218,12 @@ def _read_trial(
     constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
     require(not constraints or has_value, "a trial with constraints is complete")
     params, value = space.check(record["params"]), values.pop(VALUE, None) if is_single else None
+    measurements, repeats = tuple(map(float, record.get("measurements", ()))), record.get("repeats")
+    require(not measurements or value is not None, "a trial with measurements has a value")
+    is_repeat = isinstance(repeats, int) and 0 <= repeats < number and earlier[repeats].params == params
+    require(repeats is None or is_repeat, "a trial repeats an earlier one of its configuration")
     trial = Trial(number, params, state, value, stderr, constraints, reports, values, cost)
+    trial = trial.with_fields(measurements=measurements, repeats=repeats)
     return trial if fidelity is None else _with_budget(trial, record, fidelity, earlier)
 
 
@@ -264,8 +269,10 @@ def _trial(trial: Trial) -> dict[str, Any]:
     record |= {} if trial.budget is None else {"budget": trial.budget}
     record |= {} if trial.resumes is None else {"resumes": trial.resumes}
     record |= {"restarts": True} if trial.restarts else {}
+    record |= {} if trial.repeats is None else {"repeats": trial.repeats}
     if trial.state in _WITH_VALUE:
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}
+        record |= {"measurements": list(map(_plain_number, trial.measurements))} if trial.measurements else {}
         constraints = {name: None if math.isnan(value) else value for name, value in trial._constraints.items()}
         record |= {"constraints": constraints} if constraints else {}
         if trial.value is not None:

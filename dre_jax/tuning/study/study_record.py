@@ -30,6 +30,7 @@ from dre_jax.tuning.trials.objectives import (
     reference_point,
     responses_of,
 )
+from dre_jax.tuning.trials.replicates import mean_and_error, measurements_of
 from dre_jax.tuning.trials.responses import violation_of
 from dre_jax.tuning.trials.trial import (
     VALUE,
@@ -145,6 +146,7 @@ class StudyRecord:
     def best(self) -> Trial:
         """The complete, feasible trial with the best value, the first of equal ones.
 
+        The value of a configuration that was repeated is the mean of its measurements, in the first of its trials.
         Raises `DataError` without any, and with several objectives, which have a `front`.
         """
         if self.directions:
@@ -152,10 +154,11 @@ class StudyRecord:
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if not complete:
             raise DataError("there is a best trial once one is complete, but none is")
-        if not any(trial.is_feasible for trial in complete):
+        best = best_trials(complete, self.objectives)
+        if not best:
             rule = "there is a best trial once one satisfies all constraints"
             raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
-        return best_trials(complete, self.objectives)[0]
+        return best[0]
 
     @property
     def best_so_far(self) -> Trial:
@@ -223,11 +226,11 @@ class StudyRecord:
         Args:
           trial: as `ask` returned it, or its number.
           value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
-            trial a failed one. With several objectives, a mapping of them to numbers, or a tuple or list in the order
-            of `directions`.
+            trial a failed one. A list of several measurements counts as their mean, with its standard error. With
+            several objectives, a mapping of them to numbers, or a tuple or list in the order of `directions`.
           stderr: standard error of the value, for example over folds: a value with a large error counts less. The
             optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
-            surrogate.
+            surrogate. None with a list of measurements, which have an error of their own.
           cost: of the trial, above 0, in any unit: seconds, say. Then trials are chosen by the expected improvement per
             unit of cost; see `EngineConfig.budget`.
           constraints: finite numbers by name, at most 0 where they are satisfied, for example ``{"memory": used -
@@ -250,6 +253,11 @@ class StudyRecord:
                 raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
         if cost is not None:
             cost = checked_cost(cost)
+        measurements = () if self.directions else measurements_of(value)
+        if len(measurements) > 1 and stderr is not None:
+            raise DataError("a list of measurements has a standard error of its own: tell it without stderr")
+        if measurements:
+            value, stderr = mean_and_error(measurements, stderr)
         values = objective_values(value, self.objectives)
         if any(map(math.isnan, values.values())):
             return self.tell_failed(trial, cost=cost)
@@ -257,11 +265,12 @@ class StudyRecord:
         with self._lock:
             checked_constraints = constraint_values(constraints, self._trials)
             forecast = self._curves.stopping_forecasts.pop(find_trial(self._trials, trial).number, None)
-            fields = {"constraints": checked_constraints, "cost": cost}
+            fields: dict[str, Any] = {"constraints": checked_constraints, "cost": cost}
             if forecast is not None:
                 response = self._sign * forecast.response
                 return self._finish(trial, "stopped", response, stderr=forecast.stderr, **fields)
             state: State = "paused" if self._is_below_highest(trial) else "complete"
+            fields["measurements"] = measurements if len(measurements) > 1 else ()
             return self._finish(trial, state, number, stderr=stderr, values=values, **fields)
 
     def _is_below_highest(self, trial: Trial | int) -> bool:
@@ -345,6 +354,39 @@ class StudyRecord:
         trials = self.trials
         return with_checkpoint(find_trial(trials, trial).with_fields(study=self), trials, Path(checkpoints))
 
+    def repeat(self, trial: Trial | int) -> Trial:
+        """Starts a trial that measures the configuration of an earlier one again, where values have noise.
+
+        All measurements of a configuration count: `best` is the trial with the best mean, and the error of a single
+        measurement, as all repeats estimate it, is that of every value.
+
+        Args:
+          trial: complete, as `ask` returned it, or its number.
+
+        Returns:
+          The new trial, which is running; `Trial.repeats` is the number of the first trial of its configuration.
+
+        Raises:
+          DataError: if the trial is of another study or not complete, with several objectives, or with a fidelity.
+
+        Example:
+          >>> from dre_jax.tuning import Float, Optimizer
+          >>> optimizer = Optimizer({"x": Float(0.0, 1.0)})
+          >>> first = optimizer.tell(optimizer.ask(), 1.0)
+          >>> second = optimizer.tell(optimizer.repeat(first), 3.0)
+          >>> second.repeats, optimizer.best.value, optimizer.best.n_measurements
+          (0, 2.0, 2)
+        """
+        if self.directions or self.fidelity is not None:
+            raise DataError("repeat needs a study of one objective, without a fidelity")
+        with self._lock:
+            current_trial = find_trial(self._trials, trial)
+            if current_trial.state != "complete":
+                state = current_trial.state
+                raise DataError(f"repeat needs a complete trial, but trial {current_trial.number} is {state}")
+            first = current_trial.number if current_trial.repeats is None else current_trial.repeats
+            return self._append(current_trial.params, repeats=first)
+
     def tell_failed(self, trial: Trial | int, *, cost: float | None = None) -> Trial:
         """Reports that a trial failed. Later trials avoid its configuration, and prefer those where success is likely.
 
@@ -402,7 +444,7 @@ class StudyRecord:
         elif budget is not None:
             raise DataError(f"a budget needs a study with a fidelity, but got {budget!r}")
         with self._lock:
-            return self._append(self.space.check(params), budget)
+            return self._append(self.space.check(params), budget=budget)
 
     def to_frame(self) -> Any:
         """Returns the trials as a data frame of pandas: number, state, value, constraints, and hyperparameters.
@@ -421,7 +463,7 @@ class StudyRecord:
         values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
         optional = [
             name
-            for name in ("stderr", "cost", "budget", "resumes")
+            for name in ("stderr", "cost", "budget", "resumes", "repeats")
             if any(getattr(trial, name) is not None for trial in trials)
         ]
         reserved_names = ("number", "state", *values, *optional, *constraints, "task")
@@ -441,11 +483,12 @@ class StudyRecord:
         if current_trial.state != "running":
             values = current_trial.values or current_trial.value
             outcome = "failed" if current_trial.state == "failed" else f"gave {values!r}"
-            raise DataError(f"a trial is told once, but trial {current_trial.number} {outcome} already")
+            rule = "a trial is told once, and another measurement needs repeat"
+            raise DataError(f"{rule}, but trial {current_trial.number} {outcome} already")
         return current_trial
 
-    def _append(self, params: Params, budget: float | None = None, resumes: int | None = None) -> Trial:
-        self._trials.append(Trial(len(self._trials), params, budget=budget, resumes=resumes))
+    def _append(self, params: Params, **fields: Any) -> Trial:
+        self._trials.append(Trial(len(self._trials), params, **fields))
         return self._trials[-1]
 
     @property

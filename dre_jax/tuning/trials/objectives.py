@@ -10,6 +10,7 @@ from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.scalars import is_finite, to_list
 from dre_jax.suggest.hypervolume import dominates
+from dre_jax.tuning.trials.replicates import merge_repeats
 from dre_jax.tuning.trials.trial import VALUE, Trial, objective_value
 
 DIRECTIONS = ("minimize", "maximize")
@@ -173,12 +174,16 @@ def front_of(trials: Sequence[Trial], objectives: Objectives) -> tuple[Trial, ..
 
 
 def best_trials(trials: Sequence[Trial], objectives: Objectives) -> list[Trial]:
-    """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective."""
+    """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective.
+
+    Trials of one configuration count as one, with the mean of their values; see `merge_repeats`.
+    """
     if len(objectives) == 1:  # without comparing all pairs
         return sorted(feasible_trials(trials), key=lambda trial: responses_of(trial, objectives), reverse=True)[:1]
     return sorted(front_of(trials, objectives), key=lambda trial: trial.values[objectives[0].name])
 
 
 def feasible_trials(trials: Sequence[Trial]) -> list[Trial]:
-    """Returns the complete, feasible trials."""
-    return [trial for trial in trials if trial.state == "complete" and trial.is_feasible]
+    """Returns the complete trials that are feasible, each with all measurements of its configuration."""
+    complete = merge_repeats(trial for trial in trials if trial.state == "complete")
+    return [trial for trial in complete if trial.is_feasible]

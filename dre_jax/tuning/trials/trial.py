@@ -40,6 +40,10 @@ class Trial:
     several objectives."""
     stderr: float | None
     """The value's standard error; None without one."""
+    measurements: tuple[float, ...]
+    """The measurements that the value is the mean of; empty if `Optimizer.tell` got a single number."""
+    repeats: int | None
+    """The number of the first trial of the same configuration, which this one measures again; None for a new one."""
     cost: float | None
     """The cost that `Optimizer.tell` got, if any."""
     budget: float | None
@@ -73,6 +77,8 @@ class Trial:
         resumes: int | None = None,
         restarts: bool = False,
         checkpoint: Path | None = None,
+        measurements: tuple[float, ...] = (),
+        repeats: int | None = None,
     ) -> None:
         """Creates a trial. It keeps the mappings as they are, so they must not change.
 
@@ -91,9 +97,12 @@ class Trial:
           resumes: the number of the trial that it continues.
           restarts: whether it starts from nothing all the same.
           checkpoint: the folder of the training's checkpoints.
+          measurements: that the value is the mean of.
+          repeats: the number of the first trial of the configuration.
         """
         self.__dict__.update(number=number, state=state, value=value, stderr=stderr, cost=cost)
         self.__dict__.update(budget=budget, resumes=resumes, restarts=restarts, checkpoint=checkpoint)
+        self.__dict__.update(measurements=measurements, repeats=repeats)
         self.__dict__.update(_params=params, _constraints=constraints or {}, _reports=reports or {})
         self.__dict__.update(_values=values or {}, _study=study)
 
@@ -105,6 +114,11 @@ class Trial:
           Trial(number=0, params={'x': 0.5}, state='complete', value=2.0)
         """
         return Trial(**{name.removeprefix("_"): value for name, value in self.__dict__.items()} | fields)
+
+    @property
+    def n_measurements(self) -> int:
+        """How many measurements the value is the mean of: 1 for a single number, 0 without a value."""
+        return len(self.measurements) or int(self.value is not None)
 
     @property
     def values(self) -> dict[str, float]:
@@ -178,7 +192,9 @@ class Trial:
         return self._params[name]
 
     def __repr__(self) -> str:
-        optional_fields = "" if self.stderr is None else f", stderr={self.stderr!r}"
+        optional_fields = f", n_measurements={self.n_measurements}" if self.n_measurements > 1 else ""
+        optional_fields += "" if self.stderr is None else f", stderr={self.stderr!r}"
+        optional_fields += "" if self.repeats is None else f", repeats={self.repeats}"
         optional_fields += "" if self.cost is None else f", cost={self.cost!r}"
         optional_fields += "" if self.budget is None else f", budget={self.budget!r}"
         optional_fields += "" if self.resumes is None else f", resumes={self.resumes}"
