@@ -31,9 +31,10 @@ def functions_of(room):
     package = importlib.import_module(f"dre_jax.{room}")
     for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         module = importlib.import_module(info.name)
-        own = [thing for thing in vars(module).values() if getattr(thing, "__module__", None) == module.__name__]
-        things = [*own, *(thing for kind in own if inspect.isclass(kind) for thing in vars(kind).values())]
-        yield from filter(inspect.isfunction, (inspect.unwrap(thing) for thing in things if callable(thing)))
+        classes = [kind for kind in vars(module).values() if inspect.isclass(kind)]
+        things = [*vars(module).values(), *(thing for kind in classes for thing in vars(kind).values())]
+        functions = filter(inspect.isfunction, (inspect.unwrap(thing) for thing in things if callable(thing)))
+        yield from (function for function in functions if function.__module__ == module.__name__)
 
 
 @pytest.mark.parametrize("room", ROOMS)
