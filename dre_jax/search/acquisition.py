@@ -55,11 +55,11 @@ class AcquisitionConfig:
 
 
 def log_expected_improvement(
-    mean: Float[AnyArray, " *shape"],
+    mean: Float[AnyArray, " *#shape"],
     deviation: Float[AnyArray, " *#shape"],
     incumbent: Float[AnyArray, " *#shape"] | float,
     xp: Any = jnp,
-) -> Float[AnyArray, " *shape"]:
+) -> Float[AnyArray, " *#shape"]:
     """Returns the log expected improvement of a rank on the incumbent's, E[max(0, incumbent - r)], r Gaussian.
 
     In logarithms, because in float32 the improvement itself is zero as soon as the members agree on the incumbent
