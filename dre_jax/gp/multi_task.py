@@ -84,15 +84,15 @@ class MultiTaskParams(NamedTuple):
 
     def common_columns(
         self, x: Float[Array, "n D"], features: Float[Array, "n P"] | None = None
-    ) -> Float[Array, "n D+P"] | Float[Array, "n D"]:
-        """Returns the scaled inputs of c at configurations of tasks with features."""
+    ) -> Float[Array, "n inputs"]:
+        """Returns the scaled inputs of c at configurations of tasks: D columns, and P features if tasks have them."""
         if self.by_features is None or features is None:
             return _scale(x, self.log_common_lengthscale)
         shifted = x - matmul(features, self.by_features.slopes.T)
         parts = _scale(shifted, self.log_common_lengthscale), _scale(features, self.by_features.log_lengthscale)
         return jnp.concatenate(parts, axis=1)
 
-    def common_covariance(self, a: Float[Array, "n columns"], b: Float[Array, "m columns"]) -> Float[Array, "n m"]:
+    def common_covariance(self, a: Float[Array, "n inputs"], b: Float[Array, "m inputs"]) -> Float[Array, "n m"]:
         """Returns the covariance of c at two results of `common_columns`."""
         return jnp.exp(self.log_common_var) * matern52(squared_distances_by_products(a, b))
 
