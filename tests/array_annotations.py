@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin
 from beartype import beartype
 from jaxtyping import AbstractArray, install_import_hook
 
-ROOMS = ("gp", "losses", "nn", "optim", "search", "suggest")
+ROOMS = ("gp", "losses", "methods.hedged_prior", "nn", "optim", "search", "suggest", "tuning.suggestion")
 """Parts of `dre_jax` whose functions are checked."""
 
 
