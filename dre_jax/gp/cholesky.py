@@ -107,20 +107,34 @@ def apply_inverse_factor(factor: Float[Array, "n n"], right: Float[Array, "n m"]
     return lax.platform_dependent(factor, right, tpu=_product, default=solve_lower)
 
 
-def _forward(factor: Array, right: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+_Residuals = tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, "n m"]]
+"""The factor, the right-hand sides and the solution."""
+
+
+def _forward(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> tuple[Float[Array, "n m"], _Residuals]:
     solution = apply_inverse_factor(factor, right)
     return solution, (factor, right, solution)
 
 
-def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array]:
+def _backward(residuals: _Residuals, cotangent: Float[Array, "n m"]) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
     return lax.platform_dependent(*residuals, cotangent, tpu=_backward_product, default=_backward_solution)
 
 
-def _backward_product(inverse: Array, right: Array, solution: Array, cotangent: Array) -> tuple[Array, Array]:
+def _backward_product(
+    inverse: Float[Array, "n n"],
+    right: Float[Array, "n m"],
+    solution: Float[Array, "n m"],
+    cotangent: Float[Array, "n m"],
+) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
     return _product(cotangent, right.T), _product(inverse.T, cotangent)
 
 
-def _backward_solution(lower: Array, right: Array, solution: Array, cotangent: Array) -> tuple[Array, Array]:
+def _backward_solution(
+    lower: Float[Array, "n n"],
+    right: Float[Array, "n m"],
+    solution: Float[Array, "n m"],
+    cotangent: Float[Array, "n m"],
+) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
     right_gradient = solve_upper(lower, cotangent)
     return -jnp.tril(_product(right_gradient, solution.T)), right_gradient
 

@@ -129,7 +129,9 @@ def log_evidence(matrix: Float[Array, "n n"], labels: Float[Array, " n"], where:
     return _forward(matrix, labels, where)[0]
 
 
-def _forward(matrix: Array, labels: Array, where: Array) -> tuple[Array, tuple[Array, Mode]]:
+def _forward(
+    matrix: Float[Array, "n n"], labels: Float[Array, " n"], where: Bool[Array, " n"]
+) -> tuple[Float[Array, ""], tuple[Float[Array, "n n"], Mode]]:
     mode = find_mode(matrix, labels, where)
     return _evidence_at(mode), (matrix, mode)
 
@@ -139,7 +141,9 @@ def _evidence_at(mode: Mode) -> Float[Array, ""]:
     return fit - jnp.sum(jnp.log(jnp.diagonal(mode.lower)))
 
 
-def _backward(residuals: tuple[Array, Mode], cotangent: Array) -> tuple[Array, None, None]:
+def _backward(
+    residuals: tuple[Float[Array, "n n"], Mode], cotangent: Float[Array, ""]
+) -> tuple[Float[Array, "n n"], None, None]:
     matrix, (_, likelihood, lower) = residuals
     root, gradient = jnp.sqrt(likelihood.precision), likelihood.gradient
     inverse = root[:, None] * cholesky_inverse(lower) * root[None, :]

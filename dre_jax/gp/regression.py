@@ -79,7 +79,13 @@ def log_gaussian_density(
     return _forward(matrix, y, where)[0]
 
 
-def _forward(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+_Residuals = tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"]]
+"""The Cholesky factor, the fields `ConditionedGP.weights` and `ConditionedGP.where`."""
+
+
+def _forward(
+    matrix: Float[Array, "n n"], y: Float[Array, " n"], where: Bool[Array, " n"]
+) -> tuple[Float[Array, ""], _Residuals]:
     lower, _ = safe_cholesky(matrix)
     weights = cholesky_solve(lower, y)
     count = jnp.sum(where, dtype=y.dtype)
@@ -87,7 +93,9 @@ def _forward(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array,
     return value, (lower, weights, where)
 
 
-def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None]:
+def _backward(
+    residuals: _Residuals, cotangent: Float[Array, ""]
+) -> tuple[Float[Array, "n n"], Float[Array, " n"], None]:
     lower, weights, where = residuals
     inverse = cholesky_inverse(lower)
     pair_mask = where[:, None] & where[None, :]

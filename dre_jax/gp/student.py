@@ -132,9 +132,16 @@ def log_student_t_density(
     return _scales_and_density(lower, squares, where, degrees_of_freedom)[2]
 
 
+_Residuals = tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"], Float[Array, ""]]
+"""The inverse Cholesky factor, K^-1 y, the filled slots and s."""
+
+
 def _forward(
-    matrix: Array, y: Array, where: Array, degrees_of_freedom: Array
-) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+    matrix: Float[Array, "n n"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    degrees_of_freedom: Float[Array, ""],
+) -> tuple[Float[Array, ""], _Residuals]:
     lower, _ = safe_cholesky(matrix)
     # The inverse of the factor serves the value and the gradient: one triangular system in place of four.
     inverse = invert_factor(lower)
@@ -143,7 +150,9 @@ def _forward(
     return log_density, (inverse, weights, where, scale)
 
 
-def _backward(residuals: tuple[Array, Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None, None]:
+def _backward(
+    residuals: _Residuals, cotangent: Float[Array, ""]
+) -> tuple[Float[Array, "n n"], Float[Array, " n"], None, None]:
     inverse, weights, where, scale = residuals
     matrix_gradient = 0.5 * (weights[:, None] * weights[None, :] / scale - matmul(inverse.T, inverse))
     pair_mask = where[:, None] & where[None, :]

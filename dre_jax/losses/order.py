@@ -89,7 +89,7 @@ def _mean_over_ties(
     return jnp.where(where, group_sum(weight, running_sum(weight)) / jnp.maximum(count, 1.0), 0.0)
 
 
-def _take(values: Array, index: Array) -> Array:
+def _take(values: Float[Array, "*batch n"], index: Int[Array, "*batch n"]) -> Float[Array, "*batch n"]:
     return jnp.take_along_axis(values, index, axis=-1)
 
 

@@ -26,11 +26,17 @@ def _product(rows: Float[Array, "n inputs"], kernel: Float[Array, "inputs output
     return rows @ kernel
 
 
-def _product_forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
+_Factors = tuple[Float[Array, "n inputs"], Float[Array, "inputs outputs"]]
+"""Rows and a kernel."""
+
+
+def _product_forward(
+    rows: Float[Array, "n inputs"], kernel: Float[Array, "inputs outputs"]
+) -> tuple[Float[Array, "n outputs"], _Factors]:
     return rows @ kernel, (rows, kernel)
 
 
-def _product_backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+def _product_backward(residuals: _Factors, gradient: Float[Array, "n outputs"]) -> _Factors:
     rows, kernel = residuals
     return gradient @ kernel.T, rows.T @ gradient
 

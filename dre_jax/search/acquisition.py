@@ -179,7 +179,9 @@ class Acquisition:
         one_of("the scale of an acquisition function", self.scale, ("log", "linear"))
 
 
-def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Values:
+def _improvement(
+    rule: Callable[[Float[Array, " N"], Float[Array, " N"], Float[Array, ""]], Float[Array, " N"]],
+) -> Values:
     """Returns the acquisition of an improvement on the incumbent; before there is one, the mean decides."""
 
     def values(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
