@@ -6,7 +6,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 
+import jax  # noqa: E402
 from pygments.lexers import TextLexer  # noqa: E402
+
+jax.Array.__name__ = "Array"  # signatures have this name, `Float[Array, 'n D']`; JAX says jaxlib._jax.Array
 
 from dre_jax import __version__  # noqa: E402
 
@@ -60,6 +63,7 @@ executed_pages = [
 # Reference
 default_role = "py:obj"
 autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
 autodoc_member_order = "groupwise"
 autodoc_default_options = {"members": True}
 python_maximum_signature_line_length = 88

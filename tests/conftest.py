@@ -25,6 +25,10 @@ import jax
 import numpy as np
 import pytest
 
+from tests.array_annotations import check_calls
+
+check_calls()  # before the library is imported
+
 from dre_jax.cli import main
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import sort_task

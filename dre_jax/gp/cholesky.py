@@ -10,6 +10,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float
 
 from dre_jax.gp.lapack import cholesky, solve_lower, solve_upper
 
@@ -17,14 +18,16 @@ _MAX_BLOCK = 64  # of rows that are inverted at once
 _MAX_JITTER = 1.0  # share of the scale: with this jitter, any approximate covariance is positive definite
 
 
-def safe_cholesky(matrix: Array, scale: Array | None = None) -> tuple[Array, Array]:
-    """Returns the lower Cholesky factor of f[n, n] with the least sufficient jitter, and the jitter, a scalar.
+def safe_cholesky(
+    matrix: Float[Array, "n n"], scale: Float[Array, ""] | None = None
+) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
+    """Returns the lower Cholesky factor of a matrix with the least sufficient jitter, and the jitter.
 
     The jitter is 0, or 10, 100, ... times the machine epsilon times ``scale``, up to ``scale`` itself. Only the lower
     triangle is read. A matrix that contains NaN has a factor of NaN.
 
     Args:
-      matrix: f[n, n], symmetric.
+      matrix: symmetric.
       scale: unit of the jitter; the mean of the diagonal by default. If the matrix is a small difference of two large
         matrices, pass their variance: the diagonal of the difference may be rounding error alone.
 
@@ -54,14 +57,14 @@ def safe_cholesky(matrix: Array, scale: Array | None = None) -> tuple[Array, Arr
     return lower, share * scale
 
 
-def cholesky_solve(lower: Array, right: Array) -> Array:
-    """Solves (L L^T) x = ``right`` for x; L f[n, n], ``right`` f[n] or f[n, m]."""
+def cholesky_solve(lower: Float[Array, "n n"], right: Float[Array, " n *m"]) -> Float[Array, " n *m"]:
+    """Solves (L L^T) x = ``right`` for x; ``right`` is a vector or has m columns."""
     columns = right[:, None] if right.ndim == 1 else right
     return solve_upper(lower, solve_lower(lower, columns)).reshape(right.shape)
 
 
-def cholesky_inverse(lower: Array) -> Array:
-    """Returns the inverse of L L^T, f[n, n].
+def cholesky_inverse(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Returns the inverse of L L^T.
 
     In float64 from products of blocks of L^-1, in half the time of two triangular systems.
     """
@@ -71,7 +74,7 @@ def cholesky_inverse(lower: Array) -> Array:
     return _product(inverse.T, inverse)
 
 
-def _invert_by_blocks(lower: Array) -> Array:
+def _invert_by_blocks(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
     n = len(lower)
     if n <= _MAX_BLOCK:
         return invert_factor(lower)
@@ -81,14 +84,14 @@ def _invert_by_blocks(lower: Array) -> Array:
     return jnp.block([[top, jnp.zeros((half, n - half), lower.dtype)], [corner, bottom]])
 
 
-def triangular_solve(lower: Array, right: Array) -> Array:
-    """Solves L x = ``right`` for x; L f[n, n], ``right`` f[n] or f[n, m]."""
+def triangular_solve(lower: Float[Array, "n n"], right: Float[Array, " n *m"]) -> Float[Array, " n *m"]:
+    """Solves L x = ``right`` for x; ``right`` is a vector or has m columns."""
     columns = right[:, None] if right.ndim == 1 else right
     return solve_lower(lower, columns).reshape(right.shape)
 
 
-def prepare_factor(lower: Array) -> Array:
-    """Returns the form of a factor f[n, n] that `apply_inverse_factor` uses for many blocks of right-hand sides.
+def prepare_factor(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Returns the form of a factor that `apply_inverse_factor` uses for many blocks of right-hand sides.
 
     That is the inverse on a TPU, whose triangular solver would compute it again in every block, and L itself elsewhere.
     """
@@ -96,28 +99,42 @@ def prepare_factor(lower: Array) -> Array:
 
 
 @jax.custom_vjp
-def apply_inverse_factor(factor: Array, right: Array) -> Array:
-    """Returns L^-1 ``right``, f[n, m], for a factor f[n, n] from `prepare_factor` and f[n, m].
+def apply_inverse_factor(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """Returns L^-1 ``right`` for a factor from `prepare_factor`.
 
     The gradient is written out, because the loops over batches in `lapack` cannot be differentiated.
     """
     return lax.platform_dependent(factor, right, tpu=_product, default=solve_lower)
 
 
-def _forward(factor: Array, right: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+_Residuals = tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, "n m"]]
+"""The factor, the right-hand sides and the solution."""
+
+
+def _forward(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> tuple[Float[Array, "n m"], _Residuals]:
     solution = apply_inverse_factor(factor, right)
     return solution, (factor, right, solution)
 
 
-def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array]:
+def _backward(residuals: _Residuals, cotangent: Float[Array, "n m"]) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
     return lax.platform_dependent(*residuals, cotangent, tpu=_backward_product, default=_backward_solution)
 
 
-def _backward_product(inverse: Array, right: Array, solution: Array, cotangent: Array) -> tuple[Array, Array]:
+def _backward_product(
+    inverse: Float[Array, "n n"],
+    right: Float[Array, "n m"],
+    solution: Float[Array, "n m"],
+    cotangent: Float[Array, "n m"],
+) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
     return _product(cotangent, right.T), _product(inverse.T, cotangent)
 
 
-def _backward_solution(lower: Array, right: Array, solution: Array, cotangent: Array) -> tuple[Array, Array]:
+def _backward_solution(
+    lower: Float[Array, "n n"],
+    right: Float[Array, "n m"],
+    solution: Float[Array, "n m"],
+    cotangent: Float[Array, "n m"],
+) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
     right_gradient = solve_upper(lower, cotangent)
     return -jnp.tril(_product(right_gradient, solution.T)), right_gradient
 
@@ -125,10 +142,10 @@ def _backward_solution(lower: Array, right: Array, solution: Array, cotangent: A
 apply_inverse_factor.defvjp(_forward, _backward)
 
 
-def invert_factor(lower: Array) -> Array:
-    """Returns the inverse of a lower triangular factor, f[n, n]."""
+def invert_factor(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Returns the inverse of a lower triangular factor."""
     return solve_lower(lower, jnp.eye(lower.shape[-1], dtype=lower.dtype))
 
 
-def _product(inverse: Array, right: Array) -> Array:
+def _product(inverse: Float[Array, "n k"], right: Float[Array, "k m"]) -> Float[Array, "n m"]:
     return jnp.matmul(inverse, right, precision=lax.Precision.HIGHEST)

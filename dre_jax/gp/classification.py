@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Float
 
 from dre_jax.gp.cholesky import cholesky_inverse, cholesky_solve, safe_cholesky
 from dre_jax.gp.fit import GPConfig, clip_hyperparameters, log_hyperprior, maximise_from_starts
@@ -40,32 +41,32 @@ _SHARES = (1.0, 0.5, 0.25, 0.0625)
 class Likelihood(NamedTuple):
     """The log likelihood of a signal at n trials, and its derivatives; these are 0 in empty slots."""
 
-    value: Array
-    """Scalar."""
-    gradient: Array
-    """f[n]"""
-    precision: Array
-    """f[n], minus the second derivatives."""
-    third: Array
-    """f[n], the third derivatives."""
+    value: Float[Array, ""]
+    """The log likelihood."""
+    gradient: Float[Array, " n"]
+    """The first derivatives."""
+    precision: Float[Array, " n"]
+    """Minus the second derivatives."""
+    third: Float[Array, " n"]
+    """The third derivatives."""
 
 
 class Mode(NamedTuple):
     """The most probable signal at n trials, and the curvature there."""
 
-    signal: Array
-    """f[n]"""
+    signal: Float[Array, " n"]
+    """The signal at the trials."""
     likelihood: Likelihood
-    lower: Array
-    """f[n, n], lower Cholesky factor of B = I + W^(1/2) K W^(1/2) with the precisions W."""
+    lower: Float[Array, "n n"]
+    """Lower Cholesky factor of B = I + W^(1/2) K W^(1/2) with the precisions W."""
 
 
-def latent_covariance(params: GPParams, a: Array, b: Array) -> Array:
-    """Returns the covariance of the signal with its constant; f[n, D] and f[m, D] -> f[n, m]."""
+def latent_covariance(params: GPParams, a: Float[Array, "n D"], b: Float[Array, "m D"]) -> Float[Array, "n m"]:
+    """Returns the covariance of the signal with its constant."""
     return signal_covariance(params, a, b) + _CONSTANT_VAR
 
 
-def _likelihood(signal: Array, labels: Array, where: Array) -> Likelihood:
+def _likelihood(signal: Float[Array, " n"], labels: Float[Array, " n"], where: Bool[Array, " n"]) -> Likelihood:
     z = labels * signal
     log_cdf = jax.scipy.special.log_ndtr(z)
     ratio = jnp.exp(-0.5 * z**2 - 0.5 * LOG_2PI - log_cdf)
@@ -76,19 +77,18 @@ def _likelihood(signal: Array, labels: Array, where: Array) -> Likelihood:
 
 
 class _Search(NamedTuple):
-    weights: Array
-    """f[n]: the signal is the covariance times these."""
-    signal: Array
-    """f[n]"""
+    weights: Float[Array, " n"]
+    """The signal is the covariance times these."""
+    signal: Float[Array, " n"]
     likelihood: Likelihood
-    density: Array
-    """Scalar: log posterior density up to a constant."""
+    density: Float[Array, ""]
+    """Log posterior density up to a constant."""
 
 
-def find_mode(matrix: Array, labels: Array, where: Array) -> Mode:
+def find_mode(matrix: Float[Array, "n n"], labels: Float[Array, " n"], where: Bool[Array, " n"]) -> Mode:
     """Returns the mode of the signal's posterior by Newton steps (algorithm 3.1), the longest that improve it.
 
-    ``matrix`` f[n, n] is the covariance of the signal, and labels f[n] are 1 or -1 in the filled slots.
+    ``matrix`` is the covariance of the signal, and labels are 1 or -1 in the filled slots.
     """
     shares = jnp.asarray(_SHARES, matrix.dtype)
 
@@ -116,30 +116,34 @@ def find_mode(matrix: Array, labels: Array, where: Array) -> Mode:
     return Mode(search.signal, search.likelihood, _factor(matrix, jnp.sqrt(search.likelihood.precision)))
 
 
-def _factor(matrix: Array, root: Array) -> Array:
+def _factor(matrix: Float[Array, "n n"], root: Float[Array, " n"]) -> Float[Array, "n n"]:
     return safe_cholesky(jnp.eye(len(root), dtype=root.dtype) + root[:, None] * matrix * root[None, :])[0]
 
 
 @jax.custom_vjp
-def log_evidence(matrix: Array, labels: Array, where: Array) -> Array:
-    """Returns Laplace's approximation of the log marginal likelihood of labels (equation 3.32), a scalar.
+def log_evidence(matrix: Float[Array, "n n"], labels: Float[Array, " n"], where: Bool[Array, " n"]) -> Float[Array, ""]:
+    """Returns Laplace's approximation of the log marginal likelihood of labels (equation 3.32).
 
     The gradient is that of equations 5.21 to 5.24. Arguments as in `find_mode`.
     """
     return _forward(matrix, labels, where)[0]
 
 
-def _forward(matrix: Array, labels: Array, where: Array) -> tuple[Array, tuple[Array, Mode]]:
+def _forward(
+    matrix: Float[Array, "n n"], labels: Float[Array, " n"], where: Bool[Array, " n"]
+) -> tuple[Float[Array, ""], tuple[Float[Array, "n n"], Mode]]:
     mode = find_mode(matrix, labels, where)
     return _evidence_at(mode), (matrix, mode)
 
 
-def _evidence_at(mode: Mode) -> Array:
+def _evidence_at(mode: Mode) -> Float[Array, ""]:
     fit = mode.likelihood.value - 0.5 * matmul(mode.likelihood.gradient, mode.signal)
     return fit - jnp.sum(jnp.log(jnp.diagonal(mode.lower)))
 
 
-def _backward(residuals: tuple[Array, Mode], cotangent: Array) -> tuple[Array, None, None]:
+def _backward(
+    residuals: tuple[Float[Array, "n n"], Mode], cotangent: Float[Array, ""]
+) -> tuple[Float[Array, "n n"], None, None]:
     matrix, (_, likelihood, lower) = residuals
     root, gradient = jnp.sqrt(likelihood.precision), likelihood.gradient
     inverse = root[:, None] * cholesky_inverse(lower) * root[None, :]
@@ -153,8 +157,8 @@ def _backward(residuals: tuple[Array, Mode], cotangent: Array) -> tuple[Array, N
 log_evidence.defvjp(_forward, _backward)
 
 
-def fit_classifier(x: Array, labels: Array, where: Array) -> GPParams:
-    """Returns the hyperparameters of the highest posterior density, for labels f[n] of 1 or -1 at x f[n, D].
+def fit_classifier(x: Float[Array, "n D"], labels: Float[Array, " n"], where: Bool[Array, " n"]) -> GPParams:
+    """Returns the hyperparameters of the highest posterior density, for labels of 1 or -1 at ``x``.
 
     The noise variance is not used.
     """
@@ -174,7 +178,7 @@ def fit_classifier(x: Array, labels: Array, where: Array) -> GPParams:
     return replace(best, log_length=jnp.where(_has_both_labels(labels, where), best.log_length, local))
 
 
-def _has_both_labels(labels: Array, where: Array) -> Array:
+def _has_both_labels(labels: Float[Array, " n"], where: Bool[Array, " n"]) -> Bool[Array, ""]:
     return jnp.any(where & (labels > 0.0)) & jnp.any(where & (labels < 0.0))
 
 
@@ -182,15 +186,17 @@ class Classifier(NamedTuple):
     """A classifier given labels, and a second hypothesis: labels by chance, at one rate everywhere."""
 
     params: GPParams
-    weights: Array
-    """f[n]: the most probable signal at x is k(x)' weights."""
-    log_odds: Array
-    """Scalar: of the classifier against chance."""
-    log_rate: Array
-    """Scalar: log probability of label 1 by chance."""
+    weights: Float[Array, " n"]
+    """The most probable signal at x is k(x)' weights."""
+    log_odds: Float[Array, ""]
+    """Log odds of the classifier against chance."""
+    log_rate: Float[Array, ""]
+    """Log probability of label 1 by chance."""
 
 
-def condition_classifier(params: GPParams, x: Array, labels: Array, where: Array) -> Classifier:
+def condition_classifier(
+    params: GPParams, x: Float[Array, "n D"], labels: Float[Array, " n"], where: Bool[Array, " n"]
+) -> Classifier:
     """Returns the classifier of hyperparameters given labels; arguments as in `fit_classifier`.
 
     The odds are the ratio of the evidences, less a factor of e, as hyperparameters were fitted to the labels. Equal
@@ -205,8 +211,8 @@ def condition_classifier(params: GPParams, x: Array, labels: Array, where: Array
     return Classifier(params, gradient[0], log_odds, rate)
 
 
-def log_probability(classifier: Classifier, x: Array, new: Array) -> Array:
-    """Returns the log probability f[m] of label 1 at f[m, D], given labels at f[n, D], by both hypotheses.
+def log_probability(classifier: Classifier, x: Float[Array, "n D"], new: Float[Array, "m D"]) -> Float[Array, " m"]:
+    """Returns the log probability of label 1 at new points, given labels at ``x``, by both hypotheses.
 
     The classifier's probability is that of the most probable signal. It is a half where the mean over the signals is
     (equation 3.77). This mean stays near a tenth however many equal labels are near, as Laplace's approximation has a

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float
 
 from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, TaskProcess, Trials
@@ -48,9 +49,9 @@ def draw_processes(count: int, prior: LengthScalePrior) -> TaskProcess:
 
 
 def select_processes(
-    processes: TaskProcess, size: int, trials: Trials, has_spread: Array, degrees_of_freedom: float
-) -> tuple[TaskProcess, Array]:
-    """Returns the S of R processes with most evidence, and the logarithms of their weights, f[S].
+    processes: TaskProcess, size: int, trials: Trials, has_spread: Bool[Array, ""], degrees_of_freedom: float
+) -> tuple[TaskProcess, Float[Array, " {size}"]]:
+    """Returns the S of R processes with most evidence, and the logarithms of their weights; S is ``size``.
 
     The weights sum to the weight of all R processes. If all responses are equal (not ``has_spread``), the evidence is
     1, and the first processes are selected. After many trials few draws have a weight. The first trials, in the order

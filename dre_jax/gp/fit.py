@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Bool, Float
 
 from dre_jax.checks import Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
@@ -75,8 +76,8 @@ _MAX_STEP, _TOLERANCE = 2.0, 1e-3  # of BFGS, in units of log hyperparameters an
 
 def log_hyperprior(
     params: GPParams, density_of: DensityOf = "length", log_noise: tuple[float, float] = GPConfig.log_noise_prior
-) -> Array:
-    """Returns the log prior density of the hyperparameters up to a constant, a scalar; arguments as in `GPConfig`.
+) -> Float[Array, ""]:
+    """Returns the log prior density of the hyperparameters up to a constant; arguments as in `GPConfig`.
 
     With ``density_of="logarithm"`` a fit to ten trials in six columns is almost linear and overconfident.
     """
@@ -102,15 +103,15 @@ def clip_hyperparameters(params: GPParams, least_noise: float = GPConfig.least_n
 
 def maximise_from_starts(
     config: GPConfig,
-    objective: Callable[[T], Array],
+    objective: Callable[[T], Float[Array, ""]],
     start_at: Callable[[GPParams], T],
     project: Callable[[T], T],
-    x: Array,
+    x: Float[Array, "n D"],
 ) -> T:
     """Returns the best of the maxima from two starts: short length scales with little noise, long ones with much.
 
     ``start_at`` makes the initial parameters from those of a Gaussian process, and ``project`` maps parameters to the
-    nearest valid ones. Only D and the dtype of x f[n, D] are used.
+    nearest valid ones. Only D and the dtype of ``x`` are used.
     """
     n_columns = x.shape[-1]
     lengths = [min(math.log(a * math.sqrt(n_columns)), _LOG_LENGTH_BOUNDS[1]) for a in config.first_lengths]
@@ -127,9 +128,9 @@ def maximise_from_starts(
 
 
 def maximise_by_bfgs(
-    objective: Callable[[T], Array], starts: T, project: Callable[[T], T], *, steps: int, reach: float
-) -> tuple[T, Array]:
-    """Returns the maxima from S starts, S in front of each array, and the values of the objective, f[S].
+    objective: Callable[[T], Float[Array, ""]], starts: T, project: Callable[[T], T], *, steps: int, reach: float
+) -> tuple[T, Float[Array, " S"]]:
+    """Returns the maxima from S starts, S in front of each array, and the values of the objective.
 
     ``project`` maps parameters to the nearest of a box. A search evaluates at most ``steps`` points after its start,
     and changes no parameter by more than ``reach`` in a step.
@@ -142,15 +143,21 @@ def maximise_by_bfgs(
     return jax.vmap(restore)(maxima.points), maxima.values
 
 
-def fit_gp(config: GPConfig, x: Array, y: Array, where: Array, noise_var: Array | None = None) -> GPParams:
+def fit_gp(
+    config: GPConfig,
+    x: Float[Array, "n D"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    noise_var: Float[Array, " n"] | None = None,
+) -> GPParams:
     """Returns the hyperparameters of the highest posterior density (without priors: likelihood) from two starts.
 
     Args:
       config: priors, starts and optimiser.
-      x: f[n, D].
-      y: f[n], standardised responses.
-      where: bool[n], the filled slots.
-      noise_var: f[n], known error variances of single responses; None for none.
+      x: configurations.
+      y: standardised responses.
+      where: the filled slots.
+      noise_var: known error variances of single responses; None for none.
     """
 
     def objective(params: GPParams) -> Array:

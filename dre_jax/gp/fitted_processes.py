@@ -19,6 +19,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float
 
 from dre_jax.gp.length_scale_prior import LengthScalePrior, log_length_scale_prior
 from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, TaskProcess, Trials
@@ -36,8 +37,8 @@ class Fits(NamedTuple):
 
     process: TaskProcess
     """K in front."""
-    gain: Array
-    """f[K]: the prequential log-density minus the log-density of all trials under the last fit."""
+    gain: Float[Array, " K"]
+    """The prequential log-density minus the log-density of all trials under the last fit."""
 
 
 def fit_sequence(
@@ -80,7 +81,7 @@ def refit_sizes(capacity: int) -> Iterator[tuple[int, list[int]]]:
 
 def _fit(
     steps: int, prior: LengthScalePrior, start: TaskProcess, trials: Trials, degrees_of_freedom: float
-) -> tuple[TaskProcess, Array, Array]:
+) -> tuple[TaskProcess, Float[Array, " K"], Float[Array, " K"]]:
     """Returns fitted processes, and the log marginal likelihoods of the initial and of the fitted ones; K in front."""
 
     def objective(vector: Array) -> Array:
@@ -113,12 +114,12 @@ def _fit(
     return _unpack(best.points), before, after
 
 
-def _unpack(vector: Array) -> TaskProcess:
-    """Returns processes with hyperparameters f[..., D + 1], without warps."""
+def _unpack(vector: Float[Array, "... hyperparameters"]) -> TaskProcess:
+    """Returns processes of D columns without warps."""
     log_lengthscale = vector[..., :-1]
     no_warp = jnp.zeros((*vector.shape[:-1], 2, log_lengthscale.shape[-1]), vector.dtype)
     return TaskProcess(log_lengthscale, vector[..., -1], no_warp)
 
 
-def _log_prior_density(prior: LengthScalePrior, process: TaskProcess) -> Array:
+def _log_prior_density(prior: LengthScalePrior, process: TaskProcess) -> Float[Array, ""]:
     return log_length_scale_prior(prior, process.log_lengthscale, process.log_noise_var)

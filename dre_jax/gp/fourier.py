@@ -8,6 +8,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Key
 
 from dre_jax.gp.regression import matmul
 
@@ -15,8 +16,8 @@ N_FEATURES = 512
 """Random Fourier features of a sample."""
 
 
-def matern52_frequencies(key: Array, n_columns: int, count: int) -> Array:
-    """Draws frequencies f32[D, R] of random Fourier features of Matern 5/2.
+def matern52_frequencies(key: Key[Array, ""], n_columns: int, count: int) -> Float[Array, "{n_columns} {count}"]:
+    """Draws frequencies of random Fourier features of Matern 5/2.
 
     The spectral density is a multivariate t of 5 degrees of freedom (Rasmussen and Williams 2006, equation 4.15).
     """
@@ -25,8 +26,10 @@ def matern52_frequencies(key: Array, n_columns: int, count: int) -> Array:
     return numbers[5:] * jnp.sqrt(5.0 / chi_squared)
 
 
-def sample_matern52(n_columns: int, variance: Array, key: Array) -> Callable[[Array], Array]:
-    """Samples a function f[n, D] -> f[n] with mean zero and ``variance`` times `matern52` as its covariance."""
+def sample_matern52(
+    n_columns: int, variance: Float[Array, ""], key: Key[Array, ""]
+) -> Callable[[Float[Array, "n D"]], Float[Array, " n"]]:
+    """Samples a function with mean zero and ``variance`` times `matern52` as its covariance."""
     frequency_key, phase_key, weight_key = jax.random.split(key, 3)
     frequencies = matern52_frequencies(frequency_key, n_columns, N_FEATURES)
     phases = jax.random.uniform(phase_key, (1, N_FEATURES), maxval=2.0 * math.pi)

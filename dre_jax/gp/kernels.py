@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 
 Kernel = Literal["matern52", "squared_exponential"]
 """Names of kernels in configurations."""
@@ -16,8 +17,8 @@ Kernel = Literal["matern52", "squared_exponential"]
 _MIN_SQUARED_DISTANCE = 1e-12  # the derivative of the square root is not finite at zero
 
 
-def squared_distances(a: Array, b: Array) -> Array:
-    """Returns squared Euclidean distances; f[n, D] and f[m, D] -> f[n, m].
+def squared_distances(a: Float[Array, "n D"], b: Float[Array, "m D"]) -> Float[Array, "n m"]:
+    """Returns squared Euclidean distances.
 
     In float32 the sum of squared differences keeps the precision of small distances, which decide whether a covariance
     is positive definite; `squared_distances_by_products` does not. In float64 the products are precise enough: points
@@ -30,8 +31,8 @@ def squared_distances(a: Array, b: Array) -> Array:
     return jnp.sum((a[:, None, :] - b[None, :, :]) ** 2, axis=-1)
 
 
-def squared_distances_by_products(a: Array, b: Array) -> Array:
-    """Returns squared Euclidean distances from a matrix product; f[n, D] and f[m, D] -> f[n, m].
+def squared_distances_by_products(a: Float[Array, "n D"], b: Float[Array, "m D"]) -> Float[Array, "n m"]:
+    """Returns squared Euclidean distances from a matrix product.
 
     With many columns it takes a third of the time of `squared_distances`. The rounding error is about 1e-7 of the
     squared distance to the mean of ``a``, so that the kernel needs more noise than that. A row of ``b`` does not change
@@ -44,7 +45,7 @@ def squared_distances_by_products(a: Array, b: Array) -> Array:
     return jnp.sum(a * a, axis=1)[:, None] + jnp.sum(b * b, axis=1)[None, :] - 2.0 * products
 
 
-def matern52(squared_distance: Array) -> Array:
+def matern52(squared_distance: Float[Array, " *shape"]) -> Float[Array, " *shape"]:
     """Returns Matern 5/2: (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) (Rasmussen and Williams 2006, equation 4.17).
 
     Squared distances below 1e-12, negative ones included, count as 1e-12.
@@ -54,8 +55,8 @@ def matern52(squared_distance: Array) -> Array:
     return (1.0 + scaled_distance + 5.0 / 3.0 * squared_distance) * jnp.exp(-scaled_distance)
 
 
-def matern52_of_distance(distance: Any) -> Any:
-    """Returns Matern 5/2 at distances f[...] in units of the length scale, of NumPy or JAX.
+def matern52_of_distance(distance: Float[AnyArray, " *shape"]) -> Float[AnyArray, " *shape"]:
+    """Returns Matern 5/2 at distances in units of the length scale.
 
     Differentiate `matern52` instead: the distance of equal points has no gradient.
 
@@ -67,7 +68,7 @@ def matern52_of_distance(distance: Any) -> Any:
     return (1.0 + scaled_distance + scaled_distance**2 / 3.0) * namespace(distance).exp(-scaled_distance)
 
 
-def squared_exponential(squared_distance: Array) -> Array:
+def squared_exponential(squared_distance: Float[Array, " *shape"]) -> Float[Array, " *shape"]:
     """Returns exp(-r^2 / 2) (Rasmussen and Williams 2006, equation 4.9)."""
     return jnp.exp(-0.5 * jnp.maximum(squared_distance, 0.0))
 
@@ -75,13 +76,13 @@ def squared_exponential(squared_distance: Array) -> Array:
 _KERNELS = {"matern52": matern52, "squared_exponential": squared_exponential}
 
 
-def correlation(kernel: Kernel, squared_distance: Array) -> Array:
-    """Returns the correlation of a kernel at squared distances of any shape."""
+def correlation(kernel: Kernel, squared_distance: Float[Array, " *shape"]) -> Float[Array, " *shape"]:
+    """Returns the correlation of a kernel at squared distances."""
     return _KERNELS[kernel](squared_distance)
 
 
-def epanechnikov(distance: Array) -> Array:
-    """Returns 3/4 (1 - d^2) where |d| <= 1, else 0; any shape (Wistuba et al. 2016, equation 9).
+def epanechnikov(distance: Float[Array, " *shape"]) -> Float[Array, " *shape"]:
+    """Returns 3/4 (1 - d^2) where |d| <= 1, else 0 (Wistuba et al. 2016, equation 9).
 
     Example:
       >>> [float(epanechnikov(jnp.float32(d))) for d in (0.0, 1.0, 7.0)]

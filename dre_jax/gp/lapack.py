@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import custom_vmap
+from jaxtyping import Float
 
 
 def _sequential_on_cpu(raw: Callable[..., Array]) -> Callable[..., Array]:
@@ -48,18 +49,18 @@ def _with_batch(size: int, is_batched: Sequence[bool], args: Sequence[Array]) ->
 
 
 @_sequential_on_cpu
-def cholesky(matrix: Array) -> Array:
-    """Returns the lower Cholesky factor of f[n, n]; reads the lower triangle; NaN if it is not positive definite."""
+def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Returns the lower Cholesky factor of a matrix; reads the lower triangle; NaN if it is not positive definite."""
     return lax.linalg.cholesky(matrix, symmetrize_input=False)
 
 
 @_sequential_on_cpu
-def solve_lower(lower: Array, right: Array) -> Array:
-    """Returns L^-1 R; f[n, n] and f[n, m] -> f[n, m]."""
+def solve_lower(lower: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """Returns L^-1 R."""
     return lax.linalg.triangular_solve(lower.T, right.T, left_side=False, lower=False).T
 
 
 @_sequential_on_cpu
-def solve_upper(lower: Array, right: Array) -> Array:
-    """Returns (L^T)^-1 R; f[n, n] and f[n, m] -> f[n, m]."""
+def solve_upper(lower: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """Returns (L^T)^-1 R."""
     return lax.linalg.triangular_solve(lower.T, right.T, left_side=False, lower=False, transpose_a=True).T

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax import Array
+from jaxtyping import Bool, Float, Float64, Int, Int32
 
 from dre_jax.checks import AtLeastOne, AtLeastTwo, Checked, Positive
 from dre_jax.data import Task
@@ -55,14 +55,14 @@ class LengthScaleConfig(Checked):
 class LengthScalePrior(NamedTuple):
     """Independent Gaussian priors of log hyperparameters."""
 
-    mean: Array
-    """f[D]: means of the log length scales."""
-    deviation: Array
-    """f[D]: standard deviations of the log length scales."""
-    noise_mean: Array
-    """Scalar: mean of the log noise variance."""
-    noise_deviation: Array
-    """Scalar: standard deviation of the log noise variance."""
+    mean: Float[Array, " D"]
+    """Means of the log length scales."""
+    deviation: Float[Array, " D"]
+    """Standard deviations of the log length scales."""
+    noise_mean: Float[Array, ""]
+    """Mean of the log noise variance."""
+    noise_deviation: Float[Array, ""]
+    """Standard deviation of the log noise variance."""
 
     def pad_columns(self, width: int) -> LengthScalePrior:
         """Returns the prior for more columns, all of which are zero, so that their length scales change no result."""
@@ -82,22 +82,28 @@ def generic_prior(n_columns: int) -> LengthScalePrior:
     return LengthScalePrior(length * ones, ones, jnp.float32(_LOG_NOISE), jnp.float32(3.0))
 
 
-def generic_prior_like(x: Array) -> LengthScalePrior:
-    """Returns the prior without past tasks for configurations f[n, D], in their dtype."""
+def generic_prior_like(x: Float[Array, "n D"]) -> LengthScalePrior:
+    """Returns the prior without past tasks for configurations, in their dtype."""
     return jax.tree.map(lambda a: a.astype(x.dtype), generic_prior(x.shape[1]))
 
 
-def log_length_scale_prior(prior: LengthScalePrior, log_length: Array, log_noise: Array) -> Array:
-    """Returns the log prior density of log length scales f[D] and a log noise variance up to a constant, a scalar."""
+def log_length_scale_prior(
+    prior: LengthScalePrior, log_length: Float[Array, " D"], log_noise: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Returns the log prior density of log length scales and a log noise variance up to a constant."""
     lengths = jnp.sum(((log_length - prior.mean) / prior.deviation) ** 2)
     return -0.5 * (lengths + ((log_noise - prior.noise_mean) / prior.noise_deviation) ** 2)
 
 
 @jit_with_less_effort("config", "scale", is_brief=few_numbers)
 def _fit_tasks(
-    config: LengthScaleConfig, scale: ResponseScale, table: TaskTable, rows: Array, where: Array
+    config: LengthScaleConfig,
+    scale: ResponseScale,
+    table: TaskTable,
+    rows: Int[Array, "A n"],
+    where: Bool[Array, "A n"],
 ) -> GPParams:
-    """Returns the hyperparameters of A tasks, A in front, given row numbers i32[A, n] and bool[A, n]."""
+    """Returns the hyperparameters of A tasks, A in front, given the numbers of their rows."""
     generic, log_noises = generic_prior(table.n_columns), (_LOG_NOISE, _LARGE_LOG_NOISE)
     fitting = GPConfig(steps=config.steps, learning_rate=config.learning_rate, first_log_noises=log_noises)
 
@@ -143,9 +149,9 @@ def fit_length_scale_prior(
 
 
 def _draw_rows(
-    config: LengthScaleConfig, tasks: Mapping[str, Task], start: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """Returns row numbers in the table, i32[A, n], and bool[A, n]. The random seed depends on the task's name."""
+    config: LengthScaleConfig, tasks: Mapping[str, Task], start: Int32[np.ndarray, " A"]
+) -> tuple[Int32[np.ndarray, "A n"], Bool[np.ndarray, "A n"]]:
+    """Returns row numbers in the table, and the filled slots. The random seed depends on the task's name."""
     n_rows = min(config.rows, max(task.n_rows for task in tasks.values()))
     rows = np.zeros((len(tasks), n_rows), np.int32)
     where = np.zeros((len(tasks), n_rows), np.bool_)
@@ -159,12 +165,12 @@ def _draw_rows(
 
 def _update(
     strength: float,
-    values: npt.NDArray[np.float64],
-    mean: npt.NDArray[np.float64],
-    deviation: npt.NDArray[np.float64],
-    weight: npt.NDArray[np.float64],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Returns the mean and deviation of values with weights, both [A, ...], and of ``strength`` generic tasks."""
+    values: Float64[np.ndarray, " A *shape"],
+    mean: Float64[np.ndarray, " *shape"],
+    deviation: Float64[np.ndarray, " *shape"],
+    weight: Float64[np.ndarray, "A *#shape"],
+) -> tuple[Float64[np.ndarray, " *shape"], Float64[np.ndarray, " *shape"]]:
+    """Returns the mean and deviation of values with weights, and of ``strength`` generic tasks."""
     total = strength + weight.sum(axis=0)
     posterior_mean = (strength * mean + (weight * values).sum(axis=0)) / total
     squares = strength * (deviation**2 + (mean - posterior_mean) ** 2) + (weight * (values - posterior_mean) ** 2).sum(

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int
 
 from dre_jax.gp.cholesky import invert_factor, safe_cholesky
 from dre_jax.gp.fit import maximise_by_bfgs
@@ -40,85 +41,87 @@ _FEATURE_LENGTH, _FEATURE_LENGTHS = (1.5, 1.0), (-1.0, 5.0)  # prior of their lo
 class MultiTaskTrials(NamedTuple):
     """R trials of T tasks."""
 
-    x: Array
-    """f[R, D]"""
-    y: Array
-    """f[R]: responses, standardised task by task."""
-    task: Array
-    """i32[R]: numbers of the tasks; -1 in empty slots."""
-    features: Array | None = None
-    """f[R, P]: standardised features of the task of each trial; None if tasks have none."""
+    x: Float[Array, "R D"]
+    """Configurations."""
+    y: Float[Array, " R"]
+    """Responses, standardised task by task."""
+    task: Int[Array, " R"]
+    """Numbers of the tasks; -1 in empty slots."""
+    features: Float[Array, "R P"] | None = None
+    """Standardised features of the task of each trial; None if tasks have none."""
 
     @property
-    def responses(self) -> Array:
-        """The responses f[R], 0 in empty slots."""
+    def responses(self) -> Float[Array, " R"]:
+        """The responses, 0 in empty slots."""
         return jnp.where(self.task >= 0, self.y, 0.0)
 
 
 class FeatureParams(NamedTuple):
     """How the common process depends on the features of a task."""
 
-    slopes: Array
-    """f[D, P]: S."""
-    log_lengthscale: Array
-    """f[P]"""
+    slopes: Float[Array, "D P"]
+    """S."""
+    log_lengthscale: Float[Array, " P"]
+    """Logarithms of the length scales of the features."""
 
 
 class MultiTaskParams(NamedTuple):
     """Log hyperparameters of a multi-task process."""
 
-    log_common_lengthscale: Array
-    """f[D]: of c."""
-    log_own_lengthscale: Array
-    """f[D]: of f."""
-    log_common_var: Array
-    """Scalar: log C."""
-    log_own_var: Array
-    """Scalar: log F."""
-    log_noise_var: Array
-    """Scalar: log E."""
+    log_common_lengthscale: Float[Array, " D"]
+    """Of c."""
+    log_own_lengthscale: Float[Array, " D"]
+    """Of f."""
+    log_common_var: Float[Array, ""]
+    """Log C."""
+    log_own_var: Float[Array, ""]
+    """Log F."""
+    log_noise_var: Float[Array, ""]
+    """Log E."""
 
     by_features: FeatureParams | None = None
     """Of c; None if tasks have no features."""
 
-    def common_columns(self, x: Array, features: Array | None = None) -> Array:
-        """Returns the scaled inputs of c, f[n, D + P], at configurations f[n, D] of tasks with features f[n, P]."""
+    def common_columns(
+        self, x: Float[Array, "n D"], features: Float[Array, "n P"] | None = None
+    ) -> Float[Array, "n inputs"]:
+        """Returns the scaled inputs of c at configurations of tasks: D columns, and P features if tasks have them."""
         if self.by_features is None or features is None:
             return _scale(x, self.log_common_lengthscale)
         shifted = x - matmul(features, self.by_features.slopes.T)
         parts = _scale(shifted, self.log_common_lengthscale), _scale(features, self.by_features.log_lengthscale)
         return jnp.concatenate(parts, axis=1)
 
-    def common_covariance(self, a: Array, b: Array) -> Array:
-        """Returns the covariance of c at `common_columns` f[n, D + P] and f[m, D + P], f[n, m]."""
+    def common_covariance(self, a: Float[Array, "n inputs"], b: Float[Array, "m inputs"]) -> Float[Array, "n m"]:
+        """Returns the covariance of c at two results of `common_columns`."""
         return jnp.exp(self.log_common_var) * matern52(squared_distances_by_products(a, b))
 
-    def covariance(self, trials: MultiTaskTrials) -> Array:
-        """Returns the covariance of the responses, f[R, R]."""
+    def covariance(self, trials: MultiTaskTrials) -> Float[Array, "R R"]:
+        """Returns the covariance of the responses."""
         columns = self.common_columns(trials.x, trials.features)
         task_columns, task = _scale(trials.x, self.log_own_lengthscale), trials.task
         of_task = jnp.exp(self.log_own_var) * matern52(squared_distances_by_products(task_columns, task_columns))
         of_task = jnp.where(task[:, None] == task[None, :], OFFSET_VAR + of_task, 0.0)
         return add_noise(self.common_covariance(columns, columns) + of_task, jnp.exp(self.log_noise_var), task >= 0)
 
-    def log_density(self, trials: MultiTaskTrials) -> Array:
-        """Returns the log-density of the responses, a scalar."""
+    def log_density(self, trials: MultiTaskTrials) -> Float[Array, ""]:
+        """Returns the log-density of the responses."""
         return log_gaussian_density(self.covariance(trials), trials.responses, trials.task >= 0)
 
-    def condition(self, trials: MultiTaskTrials) -> tuple[Array, Array]:
-        """Returns K^-1 y, f[R], and L^-1, f[R, R], of the covariance K = L L^T of the responses f[R]."""
+    def condition(self, trials: MultiTaskTrials) -> tuple[Float[Array, " R"], Float[Array, "R R"]]:
+        """Returns K^-1 y, and L^-1 of the covariance K = L L^T of the responses y."""
         lower, _ = safe_cholesky(self.covariance(trials))
         inverse_factor = invert_factor(lower)
         return matmul(inverse_factor.T, matmul(inverse_factor, trials.responses)), inverse_factor
 
 
-def _scale(x: Array, log_lengthscale: Array) -> Array:
+def _scale(x: Float[Array, "n D"], log_lengthscale: Float[Array, " D"]) -> Float[Array, "n D"]:
     return x * jnp.exp(-log_lengthscale)[None, :]
 
 
 @jit_with_less_effort("steps", is_brief=few_numbers)
 def fit_multi_task(
-    steps: int, trials: MultiTaskTrials, lengths: LengthScalePrior, slopes: Array | None = None
+    steps: int, trials: MultiTaskTrials, lengths: LengthScalePrior, slopes: Float[Array, "D P"] | None = None
 ) -> MultiTaskParams:
     """Returns the hyperparameters of the highest posterior density.
 
@@ -126,7 +129,7 @@ def fit_multi_task(
       steps: maximum number of points that are evaluated after each of two starts.
       trials: of all tasks.
       lengths: the prior of the length scales and of the noise.
-      slopes: f[D, P], the first ones that are tried; 0 exactly where a column does not move. None without features.
+      slopes: the first ones that are tried; 0 exactly where a column does not move. None without features.
     """
 
     def start(log_noise: Array) -> MultiTaskParams:
@@ -144,8 +147,8 @@ def fit_multi_task(
     return _without_slopes(jax.tree.map(lambda a: a[best], maxima), slopes)
 
 
-def _log_prior(params: MultiTaskParams, lengths: LengthScalePrior) -> Array:
-    """Returns the log prior density up to a constant, a scalar."""
+def _log_prior(params: MultiTaskParams, lengths: LengthScalePrior) -> Float[Array, ""]:
+    """Returns the log prior density up to a constant."""
     variances = zip((params.log_common_var, params.log_own_var), _VARIANCES, strict=True)
     log_prior = sum(-0.5 * ((value - mean) / deviation) ** 2 for value, (mean, deviation) in variances)
     log_prior += log_length_scale_prior(lengths, params.log_common_lengthscale, lengths.noise_mean)
@@ -155,17 +158,17 @@ def _log_prior(params: MultiTaskParams, lengths: LengthScalePrior) -> Array:
     return log_prior
 
 
-def _log_feature_prior(by_features: FeatureParams) -> Array:
+def _log_feature_prior(by_features: FeatureParams) -> Float[Array, ""]:
     mean, deviation = _FEATURE_LENGTH
     lengths = jnp.sum(((by_features.log_lengthscale - mean) / deviation) ** 2)
     return -0.5 * (lengths + jnp.sum((by_features.slopes / _SLOPE) ** 2))
 
 
-def _first_by_features(slopes: Array) -> FeatureParams:
+def _first_by_features(slopes: Float[Array, "D P"]) -> FeatureParams:
     return FeatureParams(slopes, jnp.full_like(slopes[0], _FEATURE_LENGTH[0]))
 
 
-def _without_slopes(params: MultiTaskParams, slopes: Array | None) -> MultiTaskParams:
+def _without_slopes(params: MultiTaskParams, slopes: Float[Array, "D P"] | None) -> MultiTaskParams:
     """Returns the parameters with slopes of zero where the first slopes are zero."""
     if params.by_features is None or slopes is None:
         return params
@@ -174,7 +177,9 @@ def _without_slopes(params: MultiTaskParams, slopes: Array | None) -> MultiTaskP
 
 
 @jit_with_less_effort("steps", is_brief=few_numbers)
-def refit_slopes(steps: int, params: MultiTaskParams, trials: MultiTaskTrials, slopes: Array) -> MultiTaskParams:
+def refit_slopes(
+    steps: int, params: MultiTaskParams, trials: MultiTaskTrials, slopes: Float[Array, "D P"]
+) -> MultiTaskParams:
     """Returns parameters whose slopes and length scales of features are fitted to other trials.
 
     Arguments as `fit_multi_task`; those of ``params`` that do not depend on features stay.

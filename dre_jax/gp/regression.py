@@ -1,8 +1,9 @@
 """Gaussian process regression on histories with empty slots (Rasmussen and Williams 2006, chapters 2 and 5).
 
-Every function computes one Gaussian process in float32 or float64; `jax.vmap` maps it over many. A history consists of
-`x` f[n, D], `y` f[n], standardised and 0 in empty slots, and `where` bool[n], the filled slots. Matrix products use the
-highest precision, because factorisations and differences follow them and accelerators round their inputs to a few bits.
+Every function computes one Gaussian process in float32 or float64; `jax.vmap` maps it over many. A history of n slots
+consists of configurations `x`, responses `y`, standardised and 0 in empty slots, and `where`, the filled slots. Matrix
+products use the highest precision, because factorisations and differences follow them and accelerators round their
+inputs to a few bits.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float
 
 from dre_jax.gp.cholesky import apply_inverse_factor, cholesky_inverse, cholesky_solve, prepare_factor, safe_cholesky
 from dre_jax.gp.kernels import LOG_2PI, Kernel, correlation, squared_distances
@@ -29,24 +31,26 @@ matmul = partial(jnp.matmul, precision="highest")
 class GPParams:
     """Log hyperparameters of a Gaussian process with a length scale for each column, and its kernel."""
 
-    log_length: Array
-    """f[D]"""
-    log_scale: Array
-    """Scalar: signal variance."""
-    log_noise: Array
-    """Scalar: noise variance."""
+    log_length: Float[Array, " D"]
+    """Length scales."""
+    log_scale: Float[Array, ""]
+    """Signal variance."""
+    log_noise: Float[Array, ""]
+    """Noise variance."""
     kernel: Kernel = field(default="matern52", metadata={"static": True})
     """Correlation function of the signal."""
 
 
-def signal_covariance(params: GPParams, a: Array, b: Array) -> Array:
-    """Returns the covariance of the signal; f[n, D] and f[m, D] -> f[n, m]."""
+def signal_covariance(params: GPParams, a: Float[Array, "n D"], b: Float[Array, "m D"]) -> Float[Array, "n m"]:
+    """Returns the covariance of the signal at two sets of points."""
     inverse = jnp.exp(-params.log_length)[None, :]
     return jnp.exp(params.log_scale) * correlation(params.kernel, squared_distances(a * inverse, b * inverse))
 
 
-def add_noise(matrix: Array, noise: Array, where: Array) -> Array:
-    """Returns the covariance f[n, n] of observations, from that of the signal and the noise variance, a scalar or f[n].
+def add_noise(
+    matrix: Float[Array, "n n"], noise: Float[Array, ""] | Float[Array, " n"], where: Bool[Array, " n"]
+) -> Float[Array, "n n"]:
+    """Returns the covariance of observations, from that of the signal and the noise variance.
 
     Empty slots have the rows and columns of the identity, so that they do not change any result.
     """
@@ -55,23 +59,33 @@ def add_noise(matrix: Array, noise: Array, where: Array) -> Array:
     return jnp.where(where[:, None] & where[None, :], matrix, 0.0) + jnp.diag(diagonal)
 
 
-def observation_noise(log_noise_var: Array, noise_var: Array | None) -> Array:
-    """Returns the noise variance of observations: that of the process, a scalar, or f[n] with known error variances."""
+def observation_noise(
+    log_noise_var: Float[Array, ""], noise_var: Float[Array, " n"] | None
+) -> Float[Array, ""] | Float[Array, " n"]:
+    """Returns the noise variance of observations: that of the process, or one of each with known error variances."""
     noise = jnp.exp(log_noise_var)
     return noise if noise_var is None else noise + noise_var
 
 
 @jax.custom_vjp
-def log_gaussian_density(matrix: Array, y: Array, where: Array) -> Array:
-    """Returns the log-density of observations under a Gaussian of mean zero (equation 5.8), a scalar.
+def log_gaussian_density(
+    matrix: Float[Array, "n n"], y: Float[Array, " n"], where: Bool[Array, " n"]
+) -> Float[Array, ""]:
+    """Returns the log-density of observations under a Gaussian of mean zero (equation 5.8).
 
-    The covariance f[n, n] is that of `add_noise`, and the observations f[n] are 0 in empty slots. The gradient uses the
-    factor of the forward pass with its jitter, and costs one inverse.
+    The covariance is that of `add_noise`, and the observations are 0 in empty slots. The gradient uses the factor of
+    the forward pass with its jitter, and costs one inverse.
     """
     return _forward(matrix, y, where)[0]
 
 
-def _forward(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+_Residuals = tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"]]
+"""The Cholesky factor, the fields `ConditionedGP.weights` and `ConditionedGP.where`."""
+
+
+def _forward(
+    matrix: Float[Array, "n n"], y: Float[Array, " n"], where: Bool[Array, " n"]
+) -> tuple[Float[Array, ""], _Residuals]:
     lower, _ = safe_cholesky(matrix)
     weights = cholesky_solve(lower, y)
     count = jnp.sum(where, dtype=y.dtype)
@@ -79,7 +93,9 @@ def _forward(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array,
     return value, (lower, weights, where)
 
 
-def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None]:
+def _backward(
+    residuals: _Residuals, cotangent: Float[Array, ""]
+) -> tuple[Float[Array, "n n"], Float[Array, " n"], None]:
     lower, weights, where = residuals
     inverse = cholesky_inverse(lower)
     pair_mask = where[:, None] & where[None, :]
@@ -90,21 +106,27 @@ def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[
 log_gaussian_density.defvjp(_forward, _backward)
 
 
-def _observation_covariance(params: GPParams, x: Array, where: Array, noise_var: Array | None) -> Array:
+def _observation_covariance(
+    params: GPParams, x: Float[Array, "n D"], where: Bool[Array, " n"], noise_var: Float[Array, " n"] | None
+) -> Float[Array, "n n"]:
     return add_noise(signal_covariance(params, x, x), observation_noise(params.log_noise, noise_var), where)
 
 
 def log_marginal_likelihood(
-    params: GPParams, x: Array, y: Array, where: Array, noise_var: Array | None = None
-) -> Array:
-    """Returns the log marginal likelihood of a history (equation 5.8), a scalar.
+    params: GPParams,
+    x: Float[Array, "n D"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    noise_var: Float[Array, " n"] | None = None,
+) -> Float[Array, ""]:
+    """Returns the log marginal likelihood of a history (equation 5.8).
 
     Args:
       params: hyperparameters.
-      x: f[n, D].
-      y: f[n], responses.
-      where: bool[n], the filled slots.
-      noise_var: f[n], known error variances of single responses, in addition to the process's noise; None for none.
+      x: configurations.
+      y: responses.
+      where: the filled slots.
+      noise_var: known error variances of single responses, in addition to the process's noise; None for none.
     """
     return log_gaussian_density(_observation_covariance(params, x, where, noise_var), y, where)
 
@@ -112,15 +134,15 @@ def log_marginal_likelihood(
 class ConditionedGP(NamedTuple):
     """A Gaussian process conditioned on a history; a prediction needs this and the kernel."""
 
-    lower: Array
-    """f[n, n], lower Cholesky factor L of the covariance of the observations."""
-    weights: Array
-    """f[n], the solution of (L L^T) w = y."""
-    where: Array
-    """bool[n], the filled slots."""
+    lower: Float[Array, "n n"]
+    """Lower Cholesky factor L of the covariance of the observations."""
+    weights: Float[Array, " n"]
+    """The solution of (L L^T) w = y."""
+    where: Bool[Array, " n"]
+    """The filled slots."""
 
 
-def condition_gp(matrix: Array, y: Array, where: Array) -> ConditionedGP:
+def condition_gp(matrix: Float[Array, "n n"], y: Float[Array, " n"], where: Bool[Array, " n"]) -> ConditionedGP:
     """Conditions a Gaussian process on observations; arguments as in `log_gaussian_density`."""
     lower, _ = safe_cholesky(matrix)
     return ConditionedGP(lower, cholesky_solve(lower, y), where)
@@ -129,12 +151,12 @@ def condition_gp(matrix: Array, y: Array, where: Array) -> ConditionedGP:
 class PreparedGP(NamedTuple):
     """A Gaussian process conditioned on a history, in the form that predicts block by block."""
 
-    factor: Array
-    """f[n, n], from `prepare_factor`."""
-    weights: Array
-    """f[n], as in `ConditionedGP`."""
-    where: Array
-    """bool[n], the filled slots."""
+    factor: Float[Array, "n n"]
+    """The result of `prepare_factor`."""
+    weights: Float[Array, " n"]
+    """As in `ConditionedGP`."""
+    where: Bool[Array, " n"]
+    """The filled slots."""
 
 
 def prepare_gp(gp: ConditionedGP) -> PreparedGP:
@@ -142,11 +164,13 @@ def prepare_gp(gp: ConditionedGP) -> PreparedGP:
     return PreparedGP(prepare_factor(gp.lower), gp.weights, gp.where)
 
 
-def predict_signal(prepared_gp: PreparedGP, cross: Array, prior: Array) -> tuple[Array, Array]:
-    """Returns the posterior mean and variance of the signal at m points, two f[m] (equations 2.25 and 2.26).
+def predict_signal(
+    prepared_gp: PreparedGP, cross: Float[Array, "n m"], prior: Float[Array, " m"]
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Returns the posterior mean and variance of the signal at new points (equations 2.25 and 2.26).
 
-    ``cross`` f[n, m] is the prior covariance of the n observed and the new points, and ``prior`` f[m] the prior
-    variance of the new points. The posterior variance is at least this times the machine epsilon.
+    ``cross`` is the prior covariance of the observed and the new points, and ``prior`` the prior variance of the new
+    points. The posterior variance is at least this times the machine epsilon.
     """
     cross = jnp.where(prepared_gp.where[:, None], cross, 0.0)
     reduction = jnp.sum(apply_inverse_factor(prepared_gp.factor, cross) ** 2, axis=0)
@@ -154,22 +178,30 @@ def predict_signal(prepared_gp: PreparedGP, cross: Array, prior: Array) -> tuple
     return matmul(prepared_gp.weights, cross), jnp.maximum(prior - reduction, min_variance)
 
 
-def predict_signal_at(params: GPParams, x: Array, prepared_gp: PreparedGP, new: Array) -> tuple[Array, Array]:
-    """Returns the posterior mean and variance of the signal at f[m, D], two f[m], given observations at f[n, D]."""
+def predict_signal_at(
+    params: GPParams, x: Float[Array, "n D"], prepared_gp: PreparedGP, new: Float[Array, "m D"]
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Returns the posterior mean and variance of the signal at new points, given observations at ``x``."""
     prior = jnp.broadcast_to(jnp.exp(params.log_scale), new.shape[:1])
     return predict_signal(prepared_gp, signal_covariance(params, x, new), prior)
 
 
 @jit_eager_calls()
-def gp_posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
-    """Returns the posterior mean and variance of the signal at new points given a history, two f[m].
+def gp_posterior(
+    params: GPParams,
+    x: Float[Array, "n D"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    new: Float[Array, "m D"],
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Returns the posterior mean and variance of the signal at new points given a history.
 
     Args:
       params: hyperparameters.
-      x: f[n, D].
-      y: f[n], responses.
-      where: bool[n], the filled slots.
-      new: f[m, D], any number of points.
+      x: configurations.
+      y: responses.
+      where: the filled slots.
+      new: any number of points.
 
     Example:
       >>> params = GPParams(jnp.zeros(1), jnp.float32(0.0), jnp.float32(-9.0))
@@ -182,28 +214,36 @@ def gp_posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array)
 
 
 def condition_on_history(
-    params: GPParams, x: Array, y: Array, where: Array, noise_var: Array | None = None
+    params: GPParams,
+    x: Float[Array, "n D"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    noise_var: Float[Array, " n"] | None = None,
 ) -> PreparedGP:
     """Returns the process conditioned on a history, prepared for `predict_in_blocks`; see `log_marginal_likelihood`."""
     y = jnp.where(where, y, 0.0)
     return prepare_gp(condition_gp(_observation_covariance(params, x, where, noise_var), y, where))
 
 
-def predict_in_blocks(params: GPParams, x: Array, prepared_gp: PreparedGP, new: Array) -> tuple[Array, Array]:
-    """Returns `predict_signal_at` of any number of points f[m, D]."""
+def predict_in_blocks(
+    params: GPParams, x: Float[Array, "n D"], prepared_gp: PreparedGP, new: Float[Array, "m D"]
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Returns `predict_signal_at` of any number of points."""
     return by_blocks(partial(predict_signal_at, params, x, prepared_gp), new)
 
 
 class LeaveOneOut(NamedTuple):
     """Prediction of each observation from the others."""
 
-    mean: Array
-    """f[n]"""
-    deviation: Array
-    """f[n], standard deviation."""
+    mean: Float[Array, " n"]
+    """Means."""
+    deviation: Float[Array, " n"]
+    """Standard deviations."""
 
 
-def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOneOut:
+def leave_one_out(
+    params: GPParams, x: Float[Array, "n D"], y: Float[Array, " n"], where: Bool[Array, " n"]
+) -> LeaveOneOut:
     """Returns predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12)."""
     matrix = _observation_covariance(params, x, where, None)
     inverse = cholesky_solve(safe_cholesky(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
@@ -211,17 +251,24 @@ def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOn
     return LeaveOneOut(y - matmul(inverse, y) / precision, jnp.sqrt(1.0 / precision))
 
 
-def _precision(inverse: Array) -> Array:
+def _precision(inverse: Float[Array, "n n"]) -> Float[Array, " n"]:
     return jnp.maximum(jnp.diagonal(inverse), jnp.finfo(inverse.dtype).tiny)
 
 
-def sample_leave_one_out(params: GPParams, x: Array, y: Array, where: Array, signal: Array, noise: Array) -> Array:
-    """Draws joint samples f[S, n, n] at all n trials of n processes; each process is conditioned on n - 1 trials.
+def sample_leave_one_out(
+    params: GPParams,
+    x: Float[Array, "n D"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    signal: Float[Array, "n S"],
+    noise: Float[Array, "n S"],
+) -> Float[Array, "S n n"]:
+    """Draws joint samples at all n trials of n processes; each process is conditioned on n - 1 trials.
 
-    Entry [s, j, k] is sample s of the process without trial j, at trial k. ``signal`` and ``noise``, f[n, S], are
-    standard normal numbers for S samples of the prior and for the noise of the observations. Matheron's rule conditions
-    a sample of the prior on the observations. The inverse without one row and column is a rank-one update of the whole
-    inverse (equation 5.12), so that one factorisation serves all n processes.
+    Entry [s, j, k] is sample s of the process without trial j, at trial k. ``signal`` and ``noise`` are standard normal
+    numbers for S samples of the prior and for the noise of the observations. Matheron's rule conditions a sample of the
+    prior on the observations. The inverse without one row and column is a rank-one update of the whole inverse
+    (equation 5.12), so that one factorisation serves all n processes.
     """
     kernel, variance = signal_covariance(params, x, x), jnp.exp(params.log_noise)
     lower, _ = safe_cholesky(add_noise(kernel, jnp.zeros((), x.dtype), where), jnp.exp(params.log_scale))

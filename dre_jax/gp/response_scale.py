@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax import Array
+from jaxtyping import Bool, Float, Float64
 
 from dre_jax.runtime.jit import jit_eager_calls
 
@@ -20,19 +20,19 @@ ResponseScale = Literal["standardised", "compressed"]
 class StandardisedResponses(NamedTuple):
     """Standardised responses and their divisor."""
 
-    y: Array
-    """f[n], mean 0 and deviation 1 over the filled slots, 0 in empty ones."""
-    deviation: Array
-    """Scalar: the standard deviation of the responses; 1 if all responses are equal."""
+    y: Float[Array, " n"]
+    """Mean 0 and deviation 1 over the filled slots, 0 in empty ones."""
+    deviation: Float[Array, ""]
+    """The standard deviation of the responses; 1 if all responses are equal."""
 
 
 @jit_eager_calls()
-def standardise(response: Array, where: Array) -> StandardisedResponses:
+def standardise(response: Float[Array, " n"], where: Bool[Array, " n"]) -> StandardisedResponses:
     """Standardises responses to mean 0 and deviation 1 over the filled slots; equal responses become 0.
 
     Args:
-      response: f[n].
-      where: bool[n], the filled slots.
+      response: of any scale.
+      where: the filled slots.
 
     Example:
       >>> standardise(jnp.array([1.0, 3.0, 9.0]), jnp.array([True, True, False])).y.tolist()
@@ -51,29 +51,31 @@ def standardise(response: Array, where: Array) -> StandardisedResponses:
 class ResponseTransform(NamedTuple):
     """The function from responses to a scale, and back; it increases."""
 
-    mean: Array
-    """Scalar, subtracted after the compression."""
-    deviation: Array
-    """Scalar, the divisor after the compression: of an improvement on a response above the median, the divisor."""
-    median: Array
-    """Scalar, below which responses are compressed."""
-    spread: Array
-    """Scalar, the unit of the compression; infinite for none."""
+    mean: Float[Array, ""]
+    """Subtracted after the compression."""
+    deviation: Float[Array, ""]
+    """The divisor after the compression: of an improvement on a response above the median, the divisor."""
+    median: Float[Array, ""]
+    """Responses below it are compressed."""
+    spread: Float[Array, ""]
+    """The unit of the compression; infinite for none."""
 
-    def apply(self, response: Array) -> Array:
-        """Returns responses f[...] on the scale."""
+    def apply(self, response: Float[Array, " *shape"]) -> Float[Array, " *shape"]:
+        """Returns responses on the scale."""
         return (_compress(response - self.median, self.spread) - self.mean) / self.deviation
 
-    def slope(self, response: Array) -> Array:
-        """Returns the derivative of `apply` at responses f[...], to convert small errors."""
+    def slope(self, response: Float[Array, " *shape"]) -> Float[Array, " *shape"]:
+        """Returns the derivative of `apply` at responses, to convert small errors."""
         return 1.0 / (1.0 + jnp.maximum(self.median - response, 0.0) / self.spread) / self.deviation
 
-    def noise_var(self, noise_var: Array | None, response: Array) -> Array | None:
-        """Returns known error variances f[n] of responses on the scale; None for none."""
+    def noise_var(
+        self, noise_var: Float[Array, " n"] | None, response: Float[Array, " n"]
+    ) -> Float[Array, " n"] | None:
+        """Returns known error variances of responses on the scale; None for none."""
         return None if noise_var is None else noise_var * self.slope(response) ** 2
 
-    def invert(self, scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Returns responses f64[...] of numbers on the scale, on the host; minus infinity far below all others."""
+    def invert(self, scaled: Float64[np.ndarray, " *shape"]) -> Float64[np.ndarray, " *shape"]:
+        """Returns responses of numbers on the scale, on the host; minus infinity far below all others."""
         centred = self.mean + self.deviation * scaled
         if not np.isfinite(self.spread):
             return np.asarray(self.median + centred)
@@ -85,14 +87,14 @@ class ResponseTransform(NamedTuple):
 class ScaledResponses(NamedTuple):
     """Responses on a scale, and the function that gave them."""
 
-    y: Array
-    """f[n], mean 0 and deviation 1 over the filled slots, 0 in empty ones."""
+    y: Float[Array, " n"]
+    """Mean 0 and deviation 1 over the filled slots, 0 in empty ones."""
     transform: ResponseTransform
 
 
 @jit_eager_calls("scale")
-def scale_responses(scale: ResponseScale, response: Array, where: Array) -> ScaledResponses:
-    """Standardises responses f[n], "compressed" ones after a logarithm below their median; equal responses become 0.
+def scale_responses(scale: ResponseScale, response: Float[Array, " n"], where: Bool[Array, " n"]) -> ScaledResponses:
+    """Standardises responses, "compressed" ones after a logarithm below their median; equal responses become 0.
 
     A response that is d below the median becomes s log(1 + d / s) below it, with s the root mean square of how far the
     better half is above it. Diverged or bad trials therefore do not decide the scale of the good ones. The compression
@@ -113,16 +115,19 @@ def scale_responses(scale: ResponseScale, response: Array, where: Array) -> Scal
 
 
 def scale_by_evidence(
-    response: Array, where: Array, log_density: Callable[[ScaledResponses], Array], linear_log_odds: float
+    response: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    log_density: Callable[[ScaledResponses], Float[Array, ""]],
+    linear_log_odds: float,
 ) -> ScaledResponses:
     """Returns standardised or compressed responses (`scale_responses`), whichever have more evidence.
 
     The density of the responses is that of the scaled ones times the derivatives of the transform (Box and Cox 1964).
 
     Args:
-      response: f[n], higher is better.
-      where: bool[n], the filled slots.
-      log_density: of scaled responses under a model, a scalar.
+      response: higher is better.
+      where: the filled slots.
+      log_density: of scaled responses under a model.
       linear_log_odds: log-odds of the standardised ones before the first response.
 
     Example:
@@ -147,36 +152,38 @@ def scale_by_evidence(
     return _compress_and_standardise(response, where, median, spreads[jnp.argmax(evidence)])
 
 
-def _compression_unit(centred: Array, where: Array) -> Array:
-    """Returns the root mean square of the positive ones of deviations from the median f[n], a scalar."""
+def _compression_unit(centred: Float[Array, " n"], where: Bool[Array, " n"]) -> Float[Array, ""]:
+    """Returns the root mean square of the positive ones of deviations from the median."""
     better, worse = (_root_mean_square(centred, where & side) for side in (centred > 0.0, centred < 0.0))
     # Where most responses share the best value, the others are the only ones that have a spread.
     return jnp.where(better > 1e-7 * worse, better, jnp.where(worse > 0.0, worse, 1.0))
 
 
-def _compress_and_standardise(response: Array, where: Array, median: Array, spread: Array) -> ScaledResponses:
+def _compress_and_standardise(
+    response: Float[Array, " n"], where: Bool[Array, " n"], median: Float[Array, ""], spread: Float[Array, ""]
+) -> ScaledResponses:
     compressed = jnp.where(where, _compress(response - median, spread), 0.0)
     y, deviation = standardise(compressed, where)
     return ScaledResponses(y, ResponseTransform(masked_mean(compressed, where), deviation, median, spread))
 
 
-def _compress(centred: Array, spread: Array) -> Array:
-    """Returns deviations from the median f[...] with the negative ones compressed."""
+def _compress(centred: Float[Array, " *shape"], spread: Float[Array, ""]) -> Float[Array, " *shape"]:
+    """Returns deviations from the median with the negative ones compressed."""
     is_compressed = (centred < 0.0) & jnp.isfinite(spread)
     return jnp.where(is_compressed, -spread * jnp.log1p(jnp.maximum(-centred, 0.0) / spread), centred)
 
 
-def _root_mean_square(values: Array, where: Array) -> Array:
+def _root_mean_square(values: Float[Array, " n"], where: Bool[Array, " n"]) -> Float[Array, ""]:
     return jnp.sqrt(masked_mean(values**2, where))
 
 
-def masked_mean(values: Array, where: Array) -> Array:
-    """Returns the mean of f[n] over the filled slots, a scalar; 0 if no slot is filled."""
+def masked_mean(values: Float[Array, " n"], where: Bool[Array, " n"]) -> Float[Array, ""]:
+    """Returns the mean over the filled slots; 0 if no slot is filled."""
     return jnp.sum(jnp.where(where, values, 0.0)) / jnp.maximum(jnp.sum(where, dtype=values.dtype), 1.0)
 
 
-def masked_median(values: Array, where: Array) -> Array:
-    """Returns the median of f[n] over the filled slots, a scalar; 0 if no slot is filled.
+def masked_median(values: Float[Array, " n"], where: Bool[Array, " n"]) -> Float[Array, ""]:
+    """Returns the median over the filled slots; 0 if no slot is filled.
 
     Example:
       >>> float(masked_median(jnp.array([1.0, 3.0, 9.0]), jnp.array([True, True, False])))
@@ -188,6 +195,6 @@ def masked_median(values: Array, where: Array) -> Array:
     return jnp.where(count > 0, middle, 0.0)
 
 
-def best_response(y: Array, where: Array) -> Array:
-    """Returns the highest response `y` f[n] of the slots `where` bool[n], a scalar; -inf if no slot is filled."""
+def best_response(y: Float[Array, " n"], where: Bool[Array, " n"]) -> Float[Array, ""]:
+    """Returns the highest of the responses ``y`` in the slots ``where``; -inf if no slot is filled."""
     return jnp.max(jnp.where(where, y, -jnp.inf))

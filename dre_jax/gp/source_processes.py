@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float
 
 from dre_jax.gp.cholesky import triangular_solve
 from dre_jax.gp.fit import GPConfig, fit_gp
@@ -25,20 +26,20 @@ from dre_jax.runtime.blocks import by_blocks
 class SourceTasks(NamedTuple):
     """Rows of S past tasks, n slots each."""
 
-    x: Array
-    """f32[S, n, D]"""
-    y: Array
-    """f32[S, n]: responses, standardised within each task."""
-    where: Array
-    """bool[S, n]: the filled slots."""
+    x: Float[Array, "S n D"]
+    """Configurations."""
+    y: Float[Array, "S n"]
+    """Responses, standardised within each task."""
+    where: Bool[Array, "S n"]
+    """The filled slots."""
 
 
 class SourceProcesses(NamedTuple):
     """S Gaussian processes conditioned on their tasks; S is in front of every leaf."""
 
     params: GPParams
-    x: Array
-    """f32[S, n, D]"""
+    x: Float[Array, "S n D"]
+    """Configurations of the tasks."""
     gp: ConditionedGP
 
 
@@ -55,8 +56,10 @@ def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
     return SourceProcesses(params, tasks.x, gps)
 
 
-def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
-    """Returns the mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
+def predict_sources(
+    sources: SourceProcesses, x: Float[Array, "m D"]
+) -> tuple[Float[Array, "S m"], Float[Array, "S m"]]:
+    """Returns the mean and variance of every source's signal at any number of points."""
     gps = jax.vmap(prepare_gp)(sources.gp)
 
     def predict_rows(rows: Array) -> tuple[Array, Array]:
@@ -67,8 +70,8 @@ def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
     return mean.T, variance.T
 
 
-def predict_means(sources: SourceProcesses, x: Array) -> Array:
-    """Returns the mean of every source's signal, which costs much less than the variance; f32[m, D] -> f32[S, m]."""
+def predict_means(sources: SourceProcesses, x: Float[Array, "m D"]) -> Float[Array, "S m"]:
+    """Returns the mean of every source's signal, which costs much less than the variance."""
 
     def predict_rows(rows: Array) -> Array:
         def predict_mean(source: SourceProcesses) -> Array:
@@ -80,8 +83,8 @@ def predict_means(sources: SourceProcesses, x: Array) -> Array:
     return by_blocks(predict_rows, x).T
 
 
-def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:
-    """Returns the joint mean and covariance of one source's signal; f32[m, D] -> f32[m] and f32[m, m]."""
+def joint_posterior(source: SourceProcesses, x: Float[Array, "m D"]) -> tuple[Float[Array, " m"], Float[Array, "m m"]]:
+    """Returns the joint mean and covariance of one source's signal."""
     cross = jnp.where(source.gp.where[:, None], signal_covariance(source.params, source.x, x), 0.0)
     half = triangular_solve(source.gp.lower, cross)
     return matmul(source.gp.weights, cross), signal_covariance(source.params, x, x) - matmul(half.T, half)

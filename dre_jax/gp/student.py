@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Key
 
 from dre_jax.gp.cholesky import cholesky_solve, invert_factor, safe_cholesky, triangular_solve
 from dre_jax.gp.regression import ConditionedGP, PreparedGP, condition_gp, matmul, predict_signal, prepare_gp
@@ -30,21 +31,25 @@ class ConditionedStudentT(NamedTuple):
     """The Gaussian process of the same covariance."""
     prepared_gp: PreparedGP
     """The same, prepared for predictions."""
-    variance_scale: Array
-    """Scalar s (nu + n) / (nu + n - 2): the predictive variance is this times the Gaussian process' variance."""
-    log_density: Array
-    """Scalar: log-density of the observations, up to a term that depends on their number alone."""
+    variance_scale: Float[Array, ""]
+    """s (nu + n) / (nu + n - 2): the predictive variance is this times the Gaussian process' variance."""
+    log_density: Float[Array, ""]
+    """Log-density of the observations, up to a term that depends on their number alone."""
 
-    def predict(self, cross: Array, prior: Array) -> tuple[Array, Array]:
+    def predict(
+        self, cross: Float[Array, "n m"], prior: Float[Array, " m"]
+    ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Returns the predictive mean and variance of the signal; arguments as in `predict_signal`."""
         mean, variance = predict_signal(self.prepared_gp, cross, prior)
         return mean, self.variance_scale * variance
 
-    def condition_sample(self, at_trials: Array, noise_var: Array, key: Array) -> Callable[[Array, Array], Array]:
-        """Conditions a sample of the prior on the history (Matheron's rule), given its values f[n] there.
+    def condition_sample(
+        self, at_trials: Float[Array, " n"], noise_var: Float[Array, ""] | Float[Array, " n"], key: Key[Array, ""]
+    ) -> Callable[[Float[Array, "n m"], Float[Array, " m"]], Float[Array, " m"]]:
+        """Conditions a sample of the prior on the history (Matheron's rule), given its values at the trials.
 
-        Returns a function that maps the covariance f[n, m] of the observations and other points, and the sample's
-        values f[m] there, to those of the posterior, f[m].
+        Returns a function that maps the covariance of the observations and other points, and the sample's values there,
+        to those of the posterior.
         """
         gp, deviation = self.gp, jnp.sqrt(self.variance_scale)
         noise = jnp.sqrt(noise_var) * jax.random.normal(key, at_trials.shape, at_trials.dtype)
@@ -53,9 +58,12 @@ class ConditionedStudentT(NamedTuple):
 
 
 def condition_student_t(
-    matrix: Array, y: Array, where: Array, degrees_of_freedom: Array | float
+    matrix: Float[Array, "n n"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    degrees_of_freedom: Float[Array, ""] | float,
 ) -> ConditionedStudentT:
-    """Conditions a Student-t process on observations f[n], 0 in empty slots, with a covariance f[n, n] of `add_noise`.
+    """Conditions a Student-t process on observations, 0 in empty slots, with a covariance of `add_noise`.
 
     Predictions have a variance if the degrees of freedom are above 2.
 
@@ -94,8 +102,11 @@ def log_t_density(
 
 
 def _scales_and_density(
-    lower: Array, squares: Array, where: Array, degrees_of_freedom: Array | float
-) -> tuple[Array, Array, Array]:
+    lower: Float[Array, "n n"],
+    squares: Float[Array, ""],
+    where: Bool[Array, " n"],
+    degrees_of_freedom: Float[Array, ""] | float,
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """Returns s, and the last two fields of `ConditionedStudentT`, given y' K^-1 y."""
     count = jnp.sum(where, dtype=squares.dtype)
     half_log_determinant = jnp.sum(jnp.log(jnp.diagonal(lower)))
@@ -105,8 +116,13 @@ def _scales_and_density(
 
 
 @jax.custom_vjp
-def log_student_t_density(matrix: Array, y: Array, where: Array, degrees_of_freedom: Array) -> Array:
-    """Returns `ConditionedStudentT.log_density`, a scalar; arguments as in `condition_student_t`.
+def log_student_t_density(
+    matrix: Float[Array, "n n"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    degrees_of_freedom: Float[Array, ""],
+) -> Float[Array, ""]:
+    """Returns `ConditionedStudentT.log_density`; arguments as in `condition_student_t`.
 
     The gradient uses the factor of the forward pass with its jitter. The gradient with respect to the degrees of
     freedom, which are a setting, is zero.
@@ -116,9 +132,16 @@ def log_student_t_density(matrix: Array, y: Array, where: Array, degrees_of_free
     return _scales_and_density(lower, squares, where, degrees_of_freedom)[2]
 
 
+_Residuals = tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"], Float[Array, ""]]
+"""The inverse Cholesky factor, K^-1 y, the filled slots and s."""
+
+
 def _forward(
-    matrix: Array, y: Array, where: Array, degrees_of_freedom: Array
-) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+    matrix: Float[Array, "n n"],
+    y: Float[Array, " n"],
+    where: Bool[Array, " n"],
+    degrees_of_freedom: Float[Array, ""],
+) -> tuple[Float[Array, ""], _Residuals]:
     lower, _ = safe_cholesky(matrix)
     # The inverse of the factor serves the value and the gradient: one triangular system in place of four.
     inverse = invert_factor(lower)
@@ -127,7 +150,9 @@ def _forward(
     return log_density, (inverse, weights, where, scale)
 
 
-def _backward(residuals: tuple[Array, Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None, None]:
+def _backward(
+    residuals: _Residuals, cotangent: Float[Array, ""]
+) -> tuple[Float[Array, "n n"], Float[Array, " n"], None, None]:
     inverse, weights, where, scale = residuals
     matrix_gradient = 0.5 * (weights[:, None] * weights[None, :] / scale - matmul(inverse.T, inverse))
     pair_mask = where[:, None] & where[None, :]

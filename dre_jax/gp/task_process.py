@@ -18,6 +18,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Key
 
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances
@@ -34,17 +35,19 @@ _EDGE = 1e-6  # of [0, 1], where a warp's derivative may be infinite
 class Trials(NamedTuple):
     """A history of n slots, on the scale of the process."""
 
-    x: Array
-    """f[n, D]"""
-    y: Array
-    """f[n]: standardised responses, 0 in empty slots."""
-    where: Array
-    """bool[n]: the filled slots."""
-    noise_var: Array | None = None
-    """f[n]: known error variances of single responses, on the scale of ``y``; None for none."""
+    x: Float[Array, "n D"]
+    """Configurations."""
+    y: Float[Array, " n"]
+    """Standardised responses, 0 in empty slots."""
+    where: Bool[Array, " n"]
+    """The filled slots."""
+    noise_var: Float[Array, " n"] | None = None
+    """Known error variances of single responses, on the scale of ``y``; None for none."""
 
-    def observe(self, signal: Array, mean: Array, log_noise_var: Array) -> tuple[Array, Array]:
-        """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n]."""
+    def observe(
+        self, signal: Float[Array, "n n"], mean: Float[Array, " n"], log_noise_var: Float[Array, ""]
+    ) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+        """Returns the covariance of the observations, and the observations minus their prior mean."""
         matrix = add_noise(signal, observation_noise(log_noise_var, self.noise_var), self.where)
         return matrix, jnp.where(self.where, self.y - mean, 0.0)
 
@@ -62,29 +65,29 @@ class TaskProcess(NamedTuple):
       ([1.0, 0.5], [0.0, 2.1])
     """
 
-    log_lengthscale: Array
-    """f[D]"""
-    log_noise_var: Array
-    """Scalar: log E."""
-    log_warp: Array
-    """f[2, D]: logarithms of the two shapes of each column's warp; 0 for none."""
+    log_lengthscale: Float[Array, " D"]
+    """Logarithms of the length scales."""
+    log_noise_var: Float[Array, ""]
+    """Log E."""
+    log_warp: Float[Array, "2 D"]
+    """Logarithms of the two shapes of each column's warp; 0 for none."""
 
-    def scale_columns(self, x: Array) -> Array:
-        """Returns configurations f[n, D], warped and divided by the length scales."""
+    def scale_columns(self, x: Float[Array, "n D"]) -> Float[Array, "n D"]:
+        """Returns configurations, warped and divided by the length scales."""
         shape_a, shape_b = jnp.exp(self.log_warp)[:, None, :]
         inside = jnp.clip(x, _EDGE, 1.0 - _EDGE)
         warped = 1.0 - jnp.exp(shape_b * jnp.log1p(-jnp.exp(shape_a * jnp.log(inside))))
         return (warped + (x - inside)) * jnp.exp(-self.log_lengthscale)[None, :]
 
-    def covariance(self, a: Array, b: Array) -> Array:
-        """Returns the covariance of b + f at points f[n, D] and f[m, D], f[n, m]."""
+    def covariance(self, a: Float[Array, "n D"], b: Float[Array, "m D"]) -> Float[Array, "n m"]:
+        """Returns the covariance of b + f at two sets of points."""
         return OFFSET_VAR + matern52(squared_distances(self.scale_columns(a), self.scale_columns(b)))
 
-    def observe(self, trials: Trials) -> tuple[Array, Array]:
-        """Returns the covariance of the observations, f[n, n], and the observations, f[n]."""
+    def observe(self, trials: Trials) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+        """Returns the covariance of the observations, and the observations."""
         return trials.observe(self.covariance(trials.x, trials.x), jnp.zeros_like(trials.y), self.log_noise_var)
 
-    def log_density(self, trials: Trials, degrees_of_freedom: float) -> Array:
+    def log_density(self, trials: Trials, degrees_of_freedom: float) -> Float[Array, ""]:
         """Returns the log-density of the observations up to a term in their number (`log_student_t_density`)."""
         freedom = jnp.asarray(degrees_of_freedom, trials.y.dtype)
         return log_student_t_density(*self.observe(trials), trials.where, freedom)
@@ -93,8 +96,8 @@ class TaskProcess(NamedTuple):
         """Returns the process given the trials."""
         return TaskPosterior(self, condition_student_t(*self.observe(trials), trials.where, degrees_of_freedom))
 
-    def sample_prior(self, trials: Trials, key: Array) -> Callable[[Array], Array]:
-        """Samples a function of points f[n, D], with mean zero and the covariance of the process.
+    def sample_prior(self, trials: Trials, key: Key[Array, ""]) -> Callable[[Float[Array, "n D"]], Float[Array, " n"]]:
+        """Samples a function of points, with mean zero and the covariance of the process.
 
         Only the number of columns and the dtype of the trials are read.
         """
@@ -110,17 +113,17 @@ class TaskPosterior(NamedTuple):
     process: TaskProcess
     student_t: ConditionedStudentT
 
-    def predict(self, trials: Trials, new: Array) -> tuple[Array, Array]:
-        """Returns the mean and variance at new configurations f[m, D], two f[m]."""
+    def predict(self, trials: Trials, new: Float[Array, "m D"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """Returns the mean and variance at new configurations."""
         variance = jnp.full(len(new), OFFSET_VAR + 1.0, new.dtype)
         return self.student_t.predict(self.process.covariance(trials.x, new), variance)
 
-    def noise_variances(self, known: Array | float = 0.0) -> Array:
-        """Returns the noise variances f[K] of K processes, K in front of each array; a known one is added."""
+    def noise_variances(self, known: Float[Array, ""] | float = 0.0) -> Float[Array, " K"]:
+        """Returns the noise variances of K processes, K in front of each array; a known one is added."""
         return (jnp.exp(self.process.log_noise_var) + known) * self.student_t.variance_scale
 
-    def sample(self, trials: Trials, key: Array) -> Callable[[Array], Array]:
-        """Samples a function of configurations f[m, D] given the trials."""
+    def sample(self, trials: Trials, key: Key[Array, ""]) -> Callable[[Float[Array, "m D"]], Float[Array, " m"]]:
+        """Samples a function of configurations given the trials."""
         prior_key, noise_key = jax.random.split(key)
         function = self.process.sample_prior(trials, prior_key)
         noise_var = observation_noise(self.process.log_noise_var, trials.noise_var)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from dre_jax.checks import AtLeastOne, Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
@@ -67,8 +68,8 @@ class TaskPosteriors(NamedTuple):
 
     posterior: TaskPosterior
     """K in front of each array."""
-    log_weight: Array
-    """f[K]: logarithms of the weights before the first trial, times the evidence of the trials."""
+    log_weight: Float[Array, " K"]
+    """Logarithms of the weights before the first trial, times the evidence of the trials."""
 
 
 def make_processes(lengthscales: Sequence[float], config: TaskProcessConfig, prior: LengthScalePrior) -> TaskProcess:

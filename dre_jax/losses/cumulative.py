@@ -14,19 +14,20 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Float32
 
 _MIN_SUM = math.exp(-68.0)  # larger sums are exact in float32: terms below exp(-87) are 1e-8 of this
 _LONGEST = 1024  # most items that are summed one by one: beyond, n * n numbers may be too many to store
 
 
-def _ones_triangle(length: int, reverse: bool) -> np.ndarray:
-    """Returns the (n, n) matrix T such that (terms @ T)[i] sums the terms from i on (reverse) or up to i."""
+def _ones_triangle(length: int, reverse: bool) -> Float32[np.ndarray, "n n"]:
+    """Returns the matrix T such that (terms @ T)[i] sums the terms from i on (reverse) or up to i."""
     ones = np.ones((length, length), np.float32)
     return np.tril(ones) if reverse else np.triu(ones)
 
 
-def running_sum(x: Array) -> Array:
-    """Returns the sums up to each item over the last axis; f32[..., n] -> f32[..., n].
+def running_sum(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+    """Returns the sums up to each item over the last axis.
 
     A product with a triangular matrix where the list is short: a third of the time of `jnp.cumsum` on a CPU.
     """
@@ -36,11 +37,13 @@ def running_sum(x: Array) -> Array:
     return jnp.matmul(x, triangle, precision=lax.Precision.HIGHEST)
 
 
-def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
+def cumulative_logsumexp(
+    x: Float[Array, "*batch n"], factor: Float[Array, "*batch n"], *, reverse: bool
+) -> Float[Array, "*batch n"]:
     """Returns the log of the running sum of ``factor * exp(x)`` over the last axis, from its start, or from its end.
 
-    Factors, f32[..., n] like x, are not negative; zero leaves an item out. Minus infinity where nothing has been summed
-    yet. Not differentiable: the losses that use it carry their own derivative.
+    Factors are not negative; zero leaves an item out. Minus infinity where nothing has been summed yet. Not
+    differentiable: the losses that use it carry their own derivative.
     """
     in_rounds, one_by_one = partial(_sum_in_rounds, reverse=reverse), partial(_sum_one_by_one, reverse=reverse)
     if x.shape[-1] > _LONGEST:
@@ -48,7 +51,9 @@ def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
     return lax.platform_dependent(x, factor, cpu=in_rounds, default=one_by_one)
 
 
-def _sum_one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
+def _sum_one_by_one(
+    x: Float[Array, "*batch n"], factor: Float[Array, "*batch n"], *, reverse: bool
+) -> Float[Array, "*batch n"]:
     """Computes each sum with its largest item as the shift."""
     n = x.shape[-1]
     is_summand = jnp.asarray(_ones_triangle(n, reverse).T > 0)
@@ -61,7 +66,9 @@ def _sum_one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
     return jnp.where(top == -jnp.inf, -jnp.inf, shift + jnp.log(sums))
 
 
-def _sum_in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
+def _sum_in_rounds(
+    x: Float[Array, "*batch n"], factor: Float[Array, "*batch n"], *, reverse: bool
+) -> Float[Array, "*batch n"]:
     """Computes all sums with one shift, and repeats those that underflowed."""
     triangle = jnp.asarray(_ones_triangle(x.shape[-1], reverse))
     has_weight = factor > 0

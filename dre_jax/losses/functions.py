@@ -13,13 +13,18 @@ from typing import Protocol, cast
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float
 
 from dre_jax.losses.cumulative import cumulative_logsumexp
 from dre_jax.losses.order import PositionWeights, RankedList, rank_sorted
 from dre_jax.runtime.jit import jit_eager_calls
 
-RankedLoss = Callable[[Array, RankedList], Array]
-"""Maps scores f32[..., n] in the order of relevance, best item first, and their `RankedList` to f32[...]."""
+PerItem = Float[Array, "*batch n"]
+"""A number for each item of lists."""
+PerList = Float[Array, " *batch"]
+"""A number for each list."""
+RankedLoss = Callable[[PerItem, RankedList], PerList]
+"""Maps scores in the order of relevance, best item first, and their `RankedList` to the loss of each list."""
 
 
 class ListLoss(Protocol):
@@ -29,16 +34,27 @@ class ListLoss(Protocol):
     """The loss of scores in the order of relevance, in which lists for training are drawn."""
 
     def __call__(
-        self, scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none"
-    ) -> Array:
-        """Returns the loss f32[...] of each list."""
+        self,
+        scores: PerItem,
+        response: PerItem,
+        *,
+        where: Bool[Array, "*batch n"] | None = None,
+        weights: PositionWeights = "none",
+    ) -> PerList:
+        """Returns the loss of each list."""
         ...
 
 
 def in_any_order(ranked_loss: RankedLoss) -> ListLoss:
     """Returns the loss of items in any order for a loss of items in the order of relevance, with its docstring."""
 
-    def loss(scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none") -> Array:
+    def loss(
+        scores: PerItem,
+        response: PerItem,
+        *,
+        where: Bool[Array, "*#batch n"] | None = None,
+        weights: PositionWeights = "none",
+    ) -> PerList:
         return ranked_loss(*rank(scores, response, where=where, weights=weights))
 
     loss.__name__ = loss.__qualname__ = ranked_loss.__name__.lstrip("_")
@@ -49,8 +65,12 @@ def in_any_order(ranked_loss: RankedLoss) -> ListLoss:
 
 
 def rank(
-    scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none"
-) -> tuple[Array, RankedList]:
+    scores: PerItem,
+    response: PerItem,
+    *,
+    where: Bool[Array, "*#batch n"] | None = None,
+    weights: PositionWeights = "none",
+) -> tuple[PerItem, RankedList]:
     """Sorts scores and responses by response, best first; arguments as in `listmle`."""
     where = jnp.ones(response.shape, bool) if where is None else where
     where = jnp.broadcast_to(where, response.shape)
@@ -60,19 +80,19 @@ def rank(
 
 
 @jax.custom_vjp
-def _listmle(scores: Array, lists: RankedList) -> Array:  # noqa: D417 - the arguments of the form for any order
+def _listmle(scores: PerItem, lists: RankedList) -> PerList:  # noqa: D417 - the arguments of the form for any order
     """ListMLE: negative log-likelihood of the order of the responses under the Plackett-Luce model of the scores.
 
     Xia et al. 2008; with ``weights="inverse_log"`` the weighted loss of the paper (equation 1).
 
     Args:
-      scores: f32[..., n].
-      response: f32[..., n], higher is better; ``listmle.ranked`` gets a `RankedList` for this and what follows.
-      where: bool[..., n], which slots hold an item; all by default.
+      scores: higher is better.
+      response: higher is better; ``listmle.ranked`` gets a `RankedList` for this and what follows.
+      where: which slots hold an item; all by default.
       weights: name of the position weights.
 
     Returns:
-      f32[...]: the weighted sum over each list.
+      The weighted sum over each list.
 
     Example:
       >>> round(float(listmle(jnp.array([1.0, 0.0]), jnp.array([0.9, 0.1]))), 4)
@@ -81,7 +101,7 @@ def _listmle(scores: Array, lists: RankedList) -> Array:  # noqa: D417 - the arg
     return _forward(scores, lists)[0]
 
 
-def _forward(scores: Array, lists: RankedList) -> tuple[Array, tuple[Array, Array, RankedList]]:
+def _forward(scores: PerItem, lists: RankedList) -> tuple[PerList, tuple[PerItem, PerItem, RankedList]]:
     finite = jnp.where(lists.where, scores, 0.0)
     suffix = cumulative_logsumexp(finite, lists.where.astype(scores.dtype), reverse=True)
     denominator = jnp.take_along_axis(suffix, lists.first, axis=-1)
@@ -89,7 +109,7 @@ def _forward(scores: Array, lists: RankedList) -> tuple[Array, tuple[Array, Arra
     return jnp.sum(lists.weight * terms, axis=-1), (finite, denominator, lists)
 
 
-def _backward(residual: tuple[Array, Array, RankedList], cotangent: Array) -> tuple[Array, None]:
+def _backward(residual: tuple[PerItem, PerItem, RankedList], cotangent: PerList) -> tuple[PerItem, None]:
     """Item j stands in the denominators of all items up to the end of its tie group: d/ds_j = sum_i w_i p_ij - w_j."""
     scores, denominator, lists = residual
     opposite = jnp.where(lists.where, -denominator, 0.0)
@@ -104,7 +124,7 @@ listmle = in_any_order(_listmle)
 
 
 @in_any_order
-def listnet(scores: Array, lists: RankedList) -> Array:
+def listnet(scores: PerItem, lists: RankedList) -> PerList:
     """ListNet: cross-entropy between the top-one probabilities of the responses and of the scores (Cao et al. 2007).
 
     Arguments as in `listmle`; the weights are applied to the terms of the sum.
@@ -123,7 +143,7 @@ def listnet(scores: Array, lists: RankedList) -> Array:
 
 
 @in_any_order
-def ranknet(scores: Array, lists: RankedList) -> Array:
+def ranknet(scores: PerItem, lists: RankedList) -> PerList:
     """RankNet: logistic loss of the score difference, over all pairs that are not tied (Burges et al. 2005).
 
     Arguments as in `listmle`; a pair has the weight of its better item.
@@ -140,7 +160,7 @@ def ranknet(scores: Array, lists: RankedList) -> Array:
 
 
 @in_any_order
-def subset_regression(scores: Array, lists: RankedList) -> Array:
+def subset_regression(scores: PerItem, lists: RankedList) -> PerList:
     """Subset regression: squared distance between the score, scaled by the list's length, and the relevance level.
 
     Cossock and Zhang 2008; the level is n + 1 - rank, so that the best of n items has level n, and ties share the mean.
@@ -160,7 +180,7 @@ def subset_regression(scores: Array, lists: RankedList) -> Array:
 
 
 @in_any_order
-def mean_squared_error(scores: Array, lists: RankedList) -> Array:
+def mean_squared_error(scores: PerItem, lists: RankedList) -> PerList:
     """Mean squared error between scores and responses: the weighted mean over each list; 0 for an empty one.
 
     Arguments as in `listmle`.

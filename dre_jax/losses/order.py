@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int, Real
 
 from dre_jax.checks import one_of
 from dre_jax.losses.cumulative import running_sum
@@ -18,20 +19,22 @@ PositionWeights = Literal["inverse_log", "inverse_linear", "attention", "none"]
 class RankedList(NamedTuple):
     """A list sorted by response, best first; batch dimensions may precede n."""
 
-    response: Array
-    """f32[..., n]: the responses."""
-    where: Array
-    """bool[..., n]: which slots hold an item."""
-    weight: Array
-    """f32[..., n]: weight of each position; tied items share the mean of theirs; zero in empty slots."""
-    first: Array
-    """i32[..., n]: index of the first item of the tie group."""
-    last: Array
-    """i32[..., n]: index of the last item of the tie group."""
+    response: Float[Array, "*batch n"]
+    """The responses."""
+    where: Bool[Array, "*batch n"]
+    """Which slots hold an item."""
+    weight: Float[Array, "*batch n"]
+    """Weight of each position; tied items share the mean of theirs; zero in empty slots."""
+    first: Int[Array, "*batch n"]
+    """Index of the first item of the tie group."""
+    last: Int[Array, "*batch n"]
+    """Index of the last item of the tie group."""
 
 
-def position_weights(kind: PositionWeights, position: Array, length: Array) -> Array:
-    """Weight of each position of a list, f32[..., n] (the paper, appendix C); position 1 is the best.
+def position_weights(
+    kind: PositionWeights, position: Float[Array, "*batch n"], length: Float[Array, "*#batch #n"] | Float[Array, ""]
+) -> Float[Array, "*batch n"]:
+    """Weight of each position of a list (the paper, appendix C); position 1 is the best.
 
     "inverse_log" is 1/ln(j+1), "inverse_linear" 1/j, "attention" (k-j+1) / (1+...+k) for lists of `length` k, "none" 1.
     Positions j count from 1; smaller ones, of empty slots ahead of the first item, are read as 1.
@@ -55,8 +58,8 @@ def position_weights(kind: PositionWeights, position: Array, length: Array) -> A
     return jnp.ones_like(j)
 
 
-def tie_bounds(level: Array) -> tuple[Array, Array]:
-    """Returns the first and last index of each item's run of equal levels, two i32[..., n]; levels are sorted."""
+def tie_bounds(level: Real[Array, "*batch n"]) -> tuple[Int[Array, "*batch n"], Int[Array, "*batch n"]]:
+    """Returns the first and last index of each item's run of equal levels; levels are sorted."""
     n = level.shape[-1]
     index = jnp.arange(n, dtype=jnp.int32)
     ends = jnp.ones((*level.shape[:-1], 1), bool)
@@ -70,7 +73,13 @@ def tie_bounds(level: Array) -> tuple[Array, Array]:
     return first, last
 
 
-def _mean_over_ties(weight: Array, position: Array, where: Array, first: Array, last: Array) -> Array:
+def _mean_over_ties(
+    weight: Float[Array, "*batch n"],
+    position: Float[Array, "*batch n"],
+    where: Bool[Array, "*batch n"],
+    first: Int[Array, "*batch n"],
+    last: Int[Array, "*batch n"],
+) -> Float[Array, "*batch n"]:
     """Gives each item the mean weight of its tie group, empty slots not counted."""
 
     def group_sum(values: Array, running: Array) -> Array:
@@ -80,19 +89,24 @@ def _mean_over_ties(weight: Array, position: Array, where: Array, first: Array, 
     return jnp.where(where, group_sum(weight, running_sum(weight)) / jnp.maximum(count, 1.0), 0.0)
 
 
-def _take(values: Array, index: Array) -> Array:
+def _take(values: Float[Array, "*batch n"], index: Int[Array, "*batch n"]) -> Float[Array, "*batch n"]:
     return jnp.take_along_axis(values, index, axis=-1)
 
 
-def rank_sorted(response: Array, level: Array, where: Array, weights: PositionWeights = "inverse_log") -> RankedList:
+def rank_sorted(
+    response: Float[Array, "*batch n"],
+    level: Real[Array, "*batch n"],
+    where: Bool[Array, "*batch n"],
+    weights: PositionWeights = "inverse_log",
+) -> RankedList:
     """Makes a `RankedList` of items that are sorted already.
 
     Tied items share one denominator and their mean weight (Breslow), so that their order cannot matter.
 
     Args:
-      response: f32[..., n], best first; an empty slot may stand anywhere but between tied items.
-      level: [..., n], equal exactly where responses are tied.
-      where: bool[..., n].
+      response: best first; an empty slot may stand anywhere but between tied items.
+      level: equal exactly where responses are tied.
+      where: which slots hold an item.
       weights: name of the position weights.
 
     Returns:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from dre_jax.errors import ConfigError
 from dre_jax.losses.functions import RankedLoss, listmle, listnet, mean_squared_error, ranknet, subset_regression
@@ -23,7 +24,7 @@ class Loss:
     """
 
     fn: RankedLoss
-    """Scores f32[..., n], best item first, and their `RankedList` -> f32[...]."""
+    """Maps scores, best item first, and their `RankedList` to the loss of each list."""
     uses_values: bool
     """The loss depends on the values of the responses, not on their order alone."""
 
@@ -33,8 +34,8 @@ class Loss:
         if not isinstance(self.uses_values, bool):
             raise ConfigError(f"uses_values of a loss must be True or False, but is {self.uses_values!r}")
 
-    def __call__(self, scores: Array, lists: RankedList) -> Array:
-        """Returns the loss f32[...] of scores f32[..., n], best item first.
+    def __call__(self, scores: Float[Array, "*batch n"], lists: RankedList) -> Float[Array, " *batch"]:
+        """Returns the loss of each list of scores, best item first.
 
         ``lists.response`` is None for a function that is declared to use no values: to read it is an error while the
         function is traced, and not a training on another scale.

@@ -10,13 +10,14 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Key
 
 Initialiser = Literal["lecun_normal", "torch_uniform"]
 
 _TRUNCATED_DEVIATION = 0.87962566103423978  # standard deviation of a normal variable truncated at +-2
 
 
-def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[str, Array]:
+def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Key[Array, ""]) -> dict[str, Array]:
     """Draws parameters of a flat tree of layers, ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs].
 
     "lecun_normal" is a truncated normal of variance 1/inputs with zero biases, Flax's default; "torch_uniform" is
@@ -35,7 +36,7 @@ def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[s
     return params
 
 
-def unflatten(shapes: dict[str, Any], values: Array, start: int = 0) -> dict[str, Array]:
+def unflatten(shapes: dict[str, Any], values: Float[Array, " n"], start: int = 0) -> dict[str, Array]:
     """Returns the arrays of a flat tree, in the order of their names, from a vector of all elements from `start` on."""
     params = {}
     for name in sorted(shapes):
@@ -45,8 +46,10 @@ def unflatten(shapes: dict[str, Any], values: Array, start: int = 0) -> dict[str
     return params
 
 
-def add_inputs(kernel: Array, at: int, count: int) -> Array:
-    """Returns a kernel f[..., inputs, outputs] with ``count`` more inputs after the first ``at``, of weight 0.
+def add_inputs(
+    kernel: Float[Array, "*batch inputs outputs"], at: int, count: int
+) -> Float[Array, "*batch inputs+{count} outputs"]:
+    """Returns a kernel with ``count`` more inputs after the first ``at``, of weight 0.
 
     Example:
       >>> add_inputs(jnp.ones((2, 1)), 1, 2).ravel().tolist()

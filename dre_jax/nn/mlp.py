@@ -7,6 +7,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Key
 
 from dre_jax.checks import AnyLayers, AtLeastOne, Checked
 from dre_jax.nn.initial import add_inputs, draw
@@ -56,12 +57,12 @@ def config_of(params: MLPParams, activation: Activation) -> MLPConfig:
     return MLPConfig(hidden=hidden, activation=activation, outputs=params["out_kernel"].shape[-1])
 
 
-def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
+def init(config: MLPConfig, n_columns: int, key: Key[Array, ""]) -> MLPParams:
     """Returns random parameters."""
     return draw(shapes(config, n_columns), "lecun_normal", key)
 
 
-def init_features(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
+def init_features(config: MLPConfig, n_columns: int, key: Key[Array, ""]) -> MLPParams:
     """Returns random parameters of a ReLU network, whose outputs differ between rows about as much as a column does."""
     # A ReLU halves the second moment, so weights behind one are larger by sqrt(2) (He et al. 2015).
     params = init(config, n_columns, key)
@@ -78,8 +79,8 @@ def pad_inputs(params: MLPParams, n_columns: int, width: int) -> MLPParams:
     return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}
 
 
-def fix_columns(params: MLPParams, is_fixed: Array, values: Array) -> MLPParams:
-    """Returns one or several networks that ignore some columns, bool[D], with the outputs at values f[D] there.
+def fix_columns(params: MLPParams, is_fixed: Bool[Array, " D"], values: Float[Array, " D"]) -> MLPParams:
+    """Returns one or several networks that ignore some columns, with the outputs at some values there.
 
     The values are as the network reads them; those of other columns are not used.
     """
@@ -90,8 +91,8 @@ def fix_columns(params: MLPParams, is_fixed: Array, values: Array) -> MLPParams:
     return {**params, kernel_name: jnp.where(is_fixed[:, None], 0.0, kernel), bias_name: params[bias_name] + shift}
 
 
-def standard_columns(x: Array, where: Array | None = None) -> Array:
-    """Standardises columns as if they were uniform in [0, 1]; f[n, D], empty slots become 0.
+def standard_columns(x: Float[Array, "n D"], where: Bool[Array, " n"] | None = None) -> Float[Array, "n D"]:
+    """Standardises columns as if they were uniform in [0, 1]; empty slots become 0.
 
     The transformation is the same for every history, because a column may be constant in a short history.
     """
@@ -102,15 +103,15 @@ def standard_columns(x: Array, where: Array | None = None) -> Array:
 def features(
     config: MLPConfig,
     params: MLPParams,
-    x: Array,
-    shared: Array | None = None,
+    x: Float[Array, "n D"],
+    shared: Float[Array, " C"] | None = None,
     *,
     dropout: float = 0.0,
-    key: Array | None = None,
-) -> Array:
-    """Returns the outputs of the last hidden layer; f[n, D] -> f[n, width].
+    key: Key[Array, ""] | None = None,
+) -> Float[Array, "n width"]:
+    """Returns the outputs of the last hidden layer.
 
-    ``shared`` f[C] holds additional inputs that are equal for all rows. With a key, hidden units have the dropout rate
+    ``shared`` holds additional inputs that are equal for all rows. With a key, hidden units have the dropout rate
     ``dropout``.
     """
     activation = _ACTIVATIONS[config.activation]
@@ -125,18 +126,20 @@ def features(
 def apply(
     config: MLPConfig,
     params: MLPParams,
-    x: Array,
-    shared: Array | None = None,
+    x: Float[Array, "n D"],
+    shared: Float[Array, " C"] | None = None,
     *,
     dropout: float = 0.0,
-    key: Array | None = None,
-) -> Array:
-    """Returns the outputs of the network; f[n, D] -> f[n, outputs]; arguments as in `features`."""
+    key: Key[Array, ""] | None = None,
+) -> Float[Array, "n {config.outputs}"]:
+    """Returns the outputs of the network; arguments as in `features`."""
     activations = features(config, params, x, shared, dropout=dropout, key=key)
     return _layer(params, "out", activations, None if config.hidden else shared)
 
 
-def _layer(params: MLPParams, name: str, x: Array, shared: Array | None) -> Array:
+def _layer(
+    params: MLPParams, name: str, x: Float[Array, "n inputs"], shared: Float[Array, " C"] | None
+) -> Float[Array, "n outputs"]:
     kernel, bias = params[f"{name}_kernel"], params[f"{name}_bias"]
     if shared is not None:
         # Shared inputs are multiplied once, not once for each row.

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
+from jaxtyping import Bool, Float
 
 Params = Any
 """A tree of arrays."""
@@ -16,8 +17,8 @@ _ZEROS = nn.initializers.zeros_init()  # a placeholder: `dre_jax.nn.initial` dra
 
 
 @jax.custom_vjp
-def _product(rows: Array, kernel: Array) -> Array:
-    """Returns ``rows @ kernel``; [n, d] and [d, h] -> [n, h].
+def _product(rows: Float[Array, "n inputs"], kernel: Float[Array, "inputs outputs"]) -> Float[Array, "n outputs"]:
+    """Returns ``rows @ kernel``.
 
     The derivative is written out, because the automatic one transposes the gradient in memory under `vmap`, and a
     training step takes about a tenth longer on a CPU.
@@ -25,11 +26,17 @@ def _product(rows: Array, kernel: Array) -> Array:
     return rows @ kernel
 
 
-def _product_forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
+_Factors = tuple[Float[Array, "n inputs"], Float[Array, "inputs outputs"]]
+"""Rows and a kernel."""
+
+
+def _product_forward(
+    rows: Float[Array, "n inputs"], kernel: Float[Array, "inputs outputs"]
+) -> tuple[Float[Array, "n outputs"], _Factors]:
     return rows @ kernel, (rows, kernel)
 
 
-def _product_backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+def _product_backward(residuals: _Factors, gradient: Float[Array, "n outputs"]) -> _Factors:
     rows, kernel = residuals
     return gradient @ kernel.T, rows.T @ gradient
 
@@ -37,13 +44,15 @@ def _product_backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[
 _product.defvjp(_product_forward, _product_backward)
 
 
-def _through(block: Array, kernel: Array) -> Array:
+def _through(block: Float[Array, "*n inputs"], kernel: Float[Array, "inputs outputs"]) -> Float[Array, "*n outputs"]:
     """Returns ``block @ kernel`` for a block of rows or for one shared row."""
     return _product(block, kernel) if block.ndim == 2 else block @ kernel
 
 
-def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str) -> Array:
-    """Returns one dense layer of concatenated inputs: [n, d] blocks, or [d] blocks that all rows share.
+def _affine(
+    module: nn.Module, inputs: Sequence[Float[Array, " ..."]], features: int, name: str
+) -> Float[Array, "*n {features}"]:
+    """Returns one dense layer of concatenated inputs: blocks with n rows, or blocks that all rows share.
 
     A shared block is multiplied once, not once for each row; the sum equals a dense layer of the concatenation.
     """
@@ -63,7 +72,7 @@ def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str
 
 
 class Scorer(nn.Module):
-    """Scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
+    """Scores of one member, higher is better."""
 
     hidden: tuple[int, ...]
     """Widths of the hidden layers."""
@@ -73,8 +82,8 @@ class Scorer(nn.Module):
     """a of the range controller."""
 
     @nn.compact
-    def __call__(self, x: Array, context: Array | None) -> Array:
-        """Returns the scores."""
+    def __call__(self, x: Float[Array, "n D"], context: Float[Array, " C"] | None) -> Float[Array, " n"]:
+        """Returns the scores; without a context, they depend on the configurations alone."""
         inputs = [x] if context is None else [x, context]
         for i, features in enumerate(self.hidden):
             activations = nn.relu(_affine(self, inputs, features, f"hidden_{i}"))
@@ -84,7 +93,7 @@ class Scorer(nn.Module):
 
 
 class DeepSet(nn.Module):
-    """The context of a support set, in any order; x f32[k, D], response f32[k], where bool[k] -> f32[C]."""
+    """The context of a support set, in any order."""
 
     phi: tuple[int, ...]
     """Widths of the layers before the mean."""
@@ -92,7 +101,9 @@ class DeepSet(nn.Module):
     """Widths of the layers after the mean."""
 
     @nn.compact
-    def __call__(self, x: Array, response: Array, where: Array) -> Array:
+    def __call__(
+        self, x: Float[Array, "K D"], response: Float[Array, " K"], where: Bool[Array, " K"]
+    ) -> Float[Array, " C"]:
         """Returns the context."""
         rows, last = [x, response[:, None]], len(self.phi) - 1
         for i, features in enumerate(self.phi[:-1]):

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jaxtyping import Float, Int
 
 _B1, _B2, _EPS = 0.9, 0.999, 1e-8
 
@@ -23,11 +24,11 @@ class Moments(NamedTuple):
 
 
 class StepSizes(NamedTuple):
-    """Scalars of Adam steps, f32[...] each."""
+    """Scalars of Adam steps."""
 
-    size: Array
+    size: Float[Array, " *steps"]
     """Learning rate times the bias corrections of both moments."""
-    floor: Array
+    floor: Float[Array, " *steps"]
     """Epsilon times the bias correction of the second moment."""
 
 
@@ -36,8 +37,8 @@ def zero_moments(params: Any) -> Moments:
     return Moments(*(jax.tree.map(jnp.zeros_like, params) for _ in range(2)))
 
 
-def step_sizes(learning_rate: optax.Schedule, steps: Array) -> StepSizes:
-    """Returns the scalars of steps i32[n], counted from 0; two f32[n]."""
+def step_sizes(learning_rate: optax.Schedule, steps: Int[Array, " n"]) -> StepSizes:
+    """Returns the scalars of steps, counted from 0."""
     count = steps.astype(jnp.float32)  # optax adds integers and fractions, which strict promotion refuses
     rate = jax.vmap(lambda step: jnp.asarray(learning_rate(step), jnp.float32))(count)
     power = count + 1.0

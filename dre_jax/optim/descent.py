@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
+from jaxtyping import Float, Int
 
 from dre_jax.optim.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 
@@ -18,7 +19,7 @@ class Descent(NamedTuple, Generic[T]):
 
     params: T
     moments: Moments
-    best: tuple[T, Array] | None
+    best: tuple[T, Float[Array, ""]] | None
     """The parameters of the lowest finite loss so far, and that loss; None without ``keep_best``."""
     average: T | None = None
     """Running average of the parameters over about the last ninth of the steps; None without ``keep_average``."""
@@ -39,22 +40,22 @@ def _dtype(params: Any) -> Any:
 
 
 def descend(
-    loss: Callable[[T, Any], Array],
+    loss: Callable[[T, Any], Float[Array, ""]],
     descent: Descent[T],
     rates: optax.Schedule,
-    steps: Array,
+    steps: Int[Array, " n"],
     inputs: Any = None,
     *,
     project: Callable[[T], T] = lambda params: params,
     unroll: int = 1,
-) -> tuple[Descent[T], Array]:
+) -> tuple[Descent[T], Float[Array, " n"]]:
     """Minimises a loss by Adam steps; elements of the gradient that are not finite count as 0.
 
-    The loss is a scalar function of parameters and the inputs of one step. The inputs are a tree with n steps in front,
-    or None. ``steps`` i32[n] are the numbers of the steps, counted from 0, and ``rates`` is the schedule of the
-    learning rate. ``project`` maps parameters to the domain of the loss after every step.
+    The loss is a function of parameters and the inputs of one step. The inputs are a tree with n steps in front, or
+    None. ``steps`` are the numbers of the steps, counted from 0, and ``rates`` is the schedule of the learning rate.
+    ``project`` maps parameters to the domain of the loss after every step.
 
-    Returns the state after n steps, and the loss before each step, f[n].
+    Returns the state after n steps, and the loss before each step.
     """
     value_and_gradient = jax.value_and_grad(loss)
 
@@ -79,9 +80,14 @@ def descend(
 
 
 def maximise(
-    objective: Callable[[T], Array], start: T, *, steps: int, learning_rate: float, project: Callable[[T], T]
-) -> tuple[T, Array]:
-    """Returns the best point of Adam with a cosine schedule to a rate of zero, and the objective, a scalar, there.
+    objective: Callable[[T], Float[Array, ""]],
+    start: T,
+    *,
+    steps: int,
+    learning_rate: float,
+    project: Callable[[T], T],
+) -> tuple[T, Float[Array, ""]]:
+    """Returns the best point of Adam with a cosine schedule to a rate of zero, and the objective there.
 
     ``steps`` points are evaluated, the start included, and at least one. ``project`` maps a point to the domain of the
     objective. Without a finite value it returns the start and -inf.

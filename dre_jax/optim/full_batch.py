@@ -7,6 +7,7 @@ from typing import TypeVar
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jaxtyping import Float
 
 from dre_jax.checks import Checked, NonNegative, Positive
 from dre_jax.optim.descent import begin, descend
@@ -39,7 +40,7 @@ class FullBatchConfig(HistoryFitConfig):
         return make_schedule(self.schedule, self.learning_rate, self.steps)
 
 
-def train_full_batch(config: FullBatchConfig, loss: Callable[[T], Array], start: T) -> T:
+def train_full_batch(config: FullBatchConfig, loss: Callable[[T], Float[Array, ""]], start: T) -> T:
     """Returns the parameters after minimising a loss by Adam; elements of the gradient that are not finite count as 0.
 
     If the loss is the sum of the losses of an ensemble's members, each member trains on its own, because Adam is

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+from jaxtyping import Float64
 
-Floats = npt.NDArray[np.float64]
 _STEPS = 200
 
 
-def fit_mixture_weights(initial: Floats, log_likelihood: Floats, strength: float) -> Floats:
-    """Returns the weights pi, f64[H], of the highest posterior density (empirical Bayes; Robbins 1956).
+def fit_mixture_weights(
+    initial: Float64[np.ndarray, " H"], log_likelihood: Float64[np.ndarray, "A S H"], strength: float
+) -> Float64[np.ndarray, " H"]:
+    """Returns the weights pi of the highest posterior density (empirical Bayes; Robbins 1956).
 
     With E_ahs the marginal likelihood of history s of task a under hypothesis h, the weights maximise
 
         sum_a 1/S sum_s log sum_h pi_h E_ahs + C sum_h pi^0_h log pi_h.
 
-    Expectation-maximisation counts every task once and the initial weights pi^0, f64[H], as C tasks (``strength``). The
-    likelihoods f64[A, S, H] may lack a constant for each history.
+    Expectation-maximisation counts every task once and the initial weights pi^0 as C tasks (``strength``). The
+    likelihoods may lack a constant for each history.
     """
     from scipy.special import logsumexp  # importing it takes a tenth of a second
 

@@ -11,54 +11,53 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Float
 
 _SUFFICIENT = 1e-4  # share of the predicted improvement that a step must make (Armijo)
 _SHORTEST = 1e-3  # share of a step; if a shorter one is needed, the approximate Hessian is reset
 
-ValueAndGradient = Callable[[Array], tuple[Array, Array]]
-"""Maps points f[S, P] to values f[S] and gradients f[S, P]."""
+ValueAndGradient = Callable[[Float[Array, "S P"]], tuple[Float[Array, " S"], Float[Array, "S P"]]]
+"""Maps points to values and gradients."""
 
 
 class Maxima(NamedTuple):
     """Results of S searches."""
 
-    points: Array
-    """f[S, P]: the best points."""
-    values: Array
-    """f[S]: the values there."""
-    first: Array
-    """f[S]: the values of the starts; -inf if not finite."""
+    points: Float[Array, "S P"]
+    """The best points."""
+    values: Float[Array, " S"]
+    """The values there."""
+    first: Float[Array, " S"]
+    """The values of the starts; -inf if not finite."""
 
 
 class _Search(NamedTuple):
-    point: Array
-    """f[S, P]: the best points so far."""
-    loss: Array
-    """f[S]"""
-    gradient: Array
-    """f[S, P]: gradient of the loss; 0 for fixed coordinates."""
-    inverse: Array
-    """f[S, P, P]: approximate inverse Hessian."""
-    is_identity: Array
-    """bool[S]: whether `inverse` is still the identity."""
-    direction: Array
-    """f[S, P]"""
-    share: Array
-    """f[S]: share of the direction of the next step."""
-    is_done: Array
-    """bool[S]: whether the search has ended."""
+    point: Float[Array, "S P"]
+    """The best points so far."""
+    loss: Float[Array, " S"]
+    gradient: Float[Array, "S P"]
+    """Gradient of the loss; 0 for fixed coordinates."""
+    inverse: Float[Array, "S P P"]
+    """Approximate inverse Hessian."""
+    is_identity: Bool[Array, " S"]
+    """Whether `inverse` is still the identity."""
+    direction: Float[Array, "S P"]
+    share: Float[Array, " S"]
+    """Share of the direction of the next step."""
+    is_done: Bool[Array, " S"]
+    """Whether the search has ended."""
 
 
 def maximise_in_box(
     value_and_gradient: ValueAndGradient,
-    start: Array,
-    low: Array,
-    high: Array,
+    start: Float[Array, "S P"],
+    low: Float[Array, " P"],
+    high: Float[Array, " P"],
     *,
     steps: int,
     reach: float,
     tolerance: float,
-    movable: Array | None = None,
+    movable: Bool[Array, "S P"] | None = None,
 ) -> Maxima:
     """Returns the best points of projected BFGS.
 
@@ -67,13 +66,13 @@ def maximise_in_box(
 
     Args:
       value_and_gradient: values and gradients of S independent points.
-      start: f[S, P], inside the box.
-      low: f[P], lower bounds.
-      high: f[P], upper bounds.
+      start: inside the box.
+      low: lower bounds.
+      high: upper bounds.
       steps: maximum number of points evaluated after each start.
       reach: the largest change of a coordinate in a step.
       tolerance: a search ends if the predicted improvement is smaller.
-      movable: bool[S, P]: coordinates that may change; all by default.
+      movable: coordinates that may change; all by default.
     """
     free_to_move = jnp.ones(start.shape, bool) if movable is None else movable
     identity = jnp.broadcast_to(jnp.eye(start.shape[1], dtype=start.dtype), (*start.shape, start.shape[1]))
@@ -132,7 +131,12 @@ def maximise_in_box(
     return Maxima(search.point, -search.loss, -first)
 
 
-def _update_inverse(inverse: Array, is_identity: Array, step: Array, change: Array) -> tuple[Array, Array]:
+def _update_inverse(
+    inverse: Float[Array, "S P P"],
+    is_identity: Bool[Array, " S"],
+    step: Float[Array, "S P"],
+    change: Float[Array, "S P"],
+) -> tuple[Float[Array, "S P P"], Bool[Array, " S"]]:
     """Returns the BFGS update of the inverse Hessian (equation 6.17), if the curvature along the step is positive."""
     curvature, squares = _dot(step, change), _dot(change, change)
     size = jnp.sqrt(_dot(step, step) * squares)
@@ -150,15 +154,15 @@ def _update_inverse(inverse: Array, is_identity: Array, step: Array, change: Arr
     return jnp.where(is_updated[:, None, None], update, inverse / scale[:, None, None]), is_identity & ~is_updated
 
 
-def _product(matrices: Array, vectors: Array) -> Array:
-    """Returns matrix-vector products, f[S, P, P] and f[S, P] -> f[S, P], with inputs that accelerators do not round."""
+def _product(matrices: Float[Array, "S P P"], vectors: Float[Array, "S P"]) -> Float[Array, "S P"]:
+    """Returns matrix-vector products, with inputs that accelerators do not round."""
     return jnp.sum(matrices * vectors[:, None, :], axis=2)
 
 
-def _dot(a: Array, b: Array) -> Array:
+def _dot(a: Float[Array, "S P"], b: Float[Array, "S P"]) -> Float[Array, " S"]:
     return jnp.sum(a * b, axis=1)
 
 
-def _select(where: Array, first: _Search, second: _Search) -> _Search:
-    """Returns the first search where bool[S] holds, the second elsewhere."""
+def _select(where: Bool[Array, " S"], first: _Search, second: _Search) -> _Search:
+    """Returns the first search where ``where`` holds, the second elsewhere."""
     return jax.tree.map(lambda a, b: jnp.where(where.reshape(-1, *[1] * (a.ndim - 1)), a, b), first, second)

@@ -6,13 +6,16 @@ On the host, NumPy compiles nothing, and computes in float64 for methods of any 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import numpy as np
 from jax import lax
 
 T = TypeVar("T")
+
+AnyArray: TypeAlias = Any
+"""An array of NumPy or JAX, in annotations such as `Float[AnyArray, "n D"]`; to mypy, operations of both are Any."""
 
 
 def namespace(array: Any) -> Any:

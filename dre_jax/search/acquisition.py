@@ -11,9 +11,11 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int, Key
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
+from dre_jax.runtime.arrays import AnyArray
 from dre_jax.runtime.jit import jit_eager_calls
 from dre_jax.runtime.kept_programs import keep_while
 from dre_jax.runtime.plug_ins import load_plug_in, plug_ins
@@ -52,16 +54,21 @@ class AcquisitionConfig:
         return find_acquisition(self.kind)
 
 
-def log_expected_improvement(mean: Any, deviation: Any, incumbent: Any, xp: Any = jnp) -> Any:
+def log_expected_improvement(
+    mean: Float[AnyArray, " *#shape"],
+    deviation: Float[AnyArray, " *#shape"],
+    incumbent: Float[AnyArray, " *#shape"] | float,
+    xp: Any = jnp,
+) -> Float[AnyArray, " *#shape"]:
     """Returns the log expected improvement of a rank on the incumbent's, E[max(0, incumbent - r)], r Gaussian.
 
     In logarithms, because in float32 the improvement itself is zero as soon as the members agree on the incumbent
     (Ament et al. 2023).
 
     Args:
-      mean: f32[...], mean ranks, lower is better.
-      deviation: f32[...], of the ranks; less than 1e-9 counts as 1e-9.
-      incumbent: f32[...], mean rank of the incumbent.
+      mean: mean ranks, lower is better.
+      deviation: of the ranks; less than 1e-9 counts as 1e-9.
+      incumbent: mean rank of the incumbent.
       xp: NumPy or JAX, as in `dre_jax.space.layout`.
     """
     deviation = xp.maximum(deviation, _SMALLEST_DEVIATION)
@@ -69,7 +76,7 @@ def log_expected_improvement(mean: Any, deviation: Any, incumbent: Any, xp: Any 
     return xp.log(deviation) + _log_h(z, xp)
 
 
-def _log_h(z: Any, xp: Any) -> Any:
+def _log_h(z: Float[AnyArray, " *shape"], xp: Any) -> Float[AnyArray, " *shape"]:
     """Returns log(pdf(z) + z cdf(z)), on the left by its series.
 
     The series begins where its truncation loses as many digits as the difference does.
@@ -92,7 +99,12 @@ def _log_h(z: Any, xp: Any) -> Any:
     return xp.where(z > seam, direct, by_series)
 
 
-def log_augmented_improvement(mean: Array, deviation: Array, incumbent: Array, noise: Array) -> Array:
+def log_augmented_improvement(
+    mean: Float[Array, " *shape"],
+    deviation: Float[Array, " *shape"],
+    incumbent: Float[Array, " *#shape"],
+    noise: Float[Array, " *#shape"],
+) -> Float[Array, " *shape"]:
     """Returns the log augmented expected improvement, E[max(0, incumbent - r)] (1 - n / sqrt(s^2 + n^2)).
 
     Lower is better. The factor (Huang et al. 2006) is small where the signal's deviation s is less than the noise's n:
@@ -106,8 +118,10 @@ def log_augmented_improvement(mean: Array, deviation: Array, incumbent: Array, n
     return log_expected_improvement(mean, deviation, incumbent) + log_factor
 
 
-def mixture_moments(log_weight: Array, means: Array, variances: Array) -> tuple[Array, Array]:
-    """Returns the means and variances f[m] of mixtures of C components f[C, m] with the log weights f[C]."""
+def mixture_moments(
+    log_weight: Float[Array, " K"], means: Float[Array, "K m"], variances: Float[Array, "K m"]
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Returns the means and variances of mixtures of K components."""
     share = jnp.exp(log_weight)[:, None]
     # Accelerators round the inputs of matrix products, but not those of elementwise products and sums.
     mean = jnp.sum(share * means, axis=0)
@@ -115,24 +129,32 @@ def mixture_moments(log_weight: Array, means: Array, variances: Array) -> tuple[
     return mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
 
 
-def log_mixture_improvement(log_weight: Array, means: Array, variances: Array, incumbent: Array, noise: Array) -> Array:
-    """Returns the log augmented expected improvement of mixtures on the best response, f[m], higher is better.
+def log_mixture_improvement(
+    log_weight: Float[Array, " K"],
+    means: Float[Array, "K m"],
+    variances: Float[Array, "K m"],
+    incumbent: Float[Array, ""],
+    noise: Float[Array, " K"],
+) -> Float[Array, " m"]:
+    """Returns the log augmented expected improvement of mixtures on the best response; higher is better.
 
-    It is the sum over components, with weights f[C], means and variances f[C, m], and deviations f[C] of an
-    observation's noise. The improvement of one Gaussian with the moments of the mixture differs: a component of little
-    weight and another mean increases the variance everywhere.
+    It is the sum over components; ``noise`` has the deviations of an observation's noise. The improvement of one
+    Gaussian with the moments of the mixture differs: a component of little weight and another mean increases the
+    variance everywhere.
     """
     log_improvements = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise[:, None])
     return jax.nn.logsumexp(log_weight[:, None] + log_improvements, axis=0)
 
 
-def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
+def log_probability_of_improvement(
+    mean: Float[Array, " *shape"], deviation: Float[Array, " *shape"], incumbent: Float[Array, " *#shape"]
+) -> Float[Array, " *shape"]:
     """Returns the log probability that a Gaussian rank is better than the incumbent's; arguments as above."""
     z = (incumbent - mean) / jnp.maximum(deviation, _SMALLEST_DEVIATION)
     return jax.scipy.special.log_ndtr(z)
 
 
-Values = Callable[[Any, Array, Array, Array], Array]
+Values = Callable[[Any, Float[Array, " N"], Float[Array, " N"], Float[Array, ""]], Float[Array, " N"]]
 
 
 @dataclass(frozen=True)
@@ -145,8 +167,8 @@ class Acquisition:
     """
 
     fn: Values
-    """Maps an `AcquisitionConfig`, predicted means and deviations f32[N] (lower means are better), and the incumbent's
-    mean (a scalar, infinite before the first trial) to values f32[N], higher = evaluate first."""
+    """Maps an `AcquisitionConfig`, predicted means and deviations (lower means are better), and the incumbent's mean
+    (infinite before the first trial) to values, higher = evaluate first."""
     scale: Literal["log", "linear"]
     """"log": values are logarithms of an improvement or of its probability, so a weight is added as a logarithm.
     "linear": values have any unit, and are divided by their standard deviation before a weight applies."""
@@ -157,7 +179,9 @@ class Acquisition:
         one_of("the scale of an acquisition function", self.scale, ("log", "linear"))
 
 
-def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Values:
+def _improvement(
+    rule: Callable[[Float[Array, " N"], Float[Array, " N"], Float[Array, ""]], Float[Array, " N"]],
+) -> Values:
     """Returns the acquisition of an improvement on the incumbent; before there is one, the mean decides."""
 
     def values(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
@@ -231,16 +255,20 @@ EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
 
 @jit_eager_calls("config")
 def acquire_by_rank(
-    config: AcquisitionConfig, scores: Array, where: Array, incumbent_scores: Array, has_incumbent: Array
-) -> Array:
-    """Returns acquisition values f32[N] of the members' scores f32[M, N]; the incumbent is ranked with the candidates.
+    config: AcquisitionConfig,
+    scores: Float[Array, "M N"],
+    where: Bool[Array, " N"],
+    incumbent_scores: Float[Array, " M"],
+    has_incumbent: Bool[Array, ""],
+) -> Float[Array, " N"]:
+    """Returns acquisition values of the members' scores; the incumbent is ranked with the candidates.
 
     Args:
       config: the acquisition function.
-      scores: f32[M, N].
-      where: bool[N], the candidates that count; values of others are meaningless.
-      incumbent_scores: f32[M].
-      has_incumbent: bool; without one the mean rank decides.
+      scores: of the candidates by each member.
+      where: the candidates that count; values of others are meaningless.
+      incumbent_scores: of the incumbent by each member.
+      has_incumbent: whether there is one; without one the mean rank decides.
     """
     everyone = jnp.concatenate([scores, incumbent_scores[:, None]], axis=1)
     counts = jnp.broadcast_to(jnp.append(where, has_incumbent), everyone.shape)
@@ -251,9 +279,13 @@ def acquire_by_rank(
 
 @jit_eager_calls("config")
 def acquire_by_response(
-    config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array, noise: Array | None = None
-) -> Array:
-    """Returns acquisition values f32[N] of predicted responses, mean and standard deviation f32[N], higher is better.
+    config: AcquisitionConfig,
+    mean: Float[Array, " N"],
+    deviation: Float[Array, " N"],
+    incumbent: Float[Array, ""],
+    noise: Float[Array, ""] | Float[Array, " N"] | None = None,
+) -> Float[Array, " N"]:
+    """Returns acquisition values of predicted responses with a mean and a standard deviation; higher is better.
 
     The incumbent is the best response so far; without one, minus infinity, the mean decides. "lcb" is here the upper
     confidence bound, and "mean_rank" the mean alone. The deviation of the noise augments the expected improvement.
@@ -281,8 +313,8 @@ def undefined_values(method: object) -> ConfigError:
     return ConfigError(f"a method must value candidates, but all values of {name}{source} are NaN")
 
 
-def pick(values: Array, where: Array, key: Array) -> Array:
-    """Returns the index of the highest of f32[N] where ``where`` holds, -1 if it holds nowhere.
+def pick(values: Float[Array, " N"], where: Bool[Array, " N"], key: Key[Array, ""]) -> Int[Array, ""]:
+    """Returns the index of the highest value where ``where`` holds, -1 if it holds nowhere.
 
     NaN is the lowest; returns `UNDEFINED_INDEX` if all are NaN. Equal values are drawn by key, never by position.
     """

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
+from jaxtyping import Float64, Int, Key
 
 from dre_jax.data.spaces import Designs, Task
 from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
@@ -32,7 +33,7 @@ def run_id(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-def run_key(key: Array, dataset: str, seed: str) -> Array:
+def run_key(key: Key[Array, ""], dataset: str, seed: str) -> Key[Array, ""]:
     """Returns the key of one run."""
     return jax.random.fold_in(jax.random.fold_in(key, run_id(dataset)), run_id(seed))
 
@@ -65,8 +66,8 @@ class SpaceRuns(NamedTuple):
     """By dataset name."""
     designs: Designs
     """Dataset -> seed name -> rows evaluated at the start; every dataset of ``tasks`` must be there."""
-    key: Array
-    """PRNG key."""
+    key: Key[Array, ""]
+    """Key that the identifiers of the runs are folded into."""
 
 
 def run_tasks(
@@ -76,7 +77,7 @@ def run_tasks(
     designs: Designs,
     *,
     n_trials: int,
-    key: Array,
+    key: Key[Array, ""],
     config: ExecutionConfig | None = None,
     stop_at_optimum: bool = True,
 ) -> Iterator[RunTrace]:
@@ -274,10 +275,10 @@ def stack_tasks(tasks: Sequence[SortedTask], rows: int) -> SearchTask:
     return SearchTask(*columns)
 
 
-def incumbents(response: np.ndarray, design: np.ndarray, picks: np.ndarray) -> np.ndarray:
-    """Returns the best responses f64[..., T + 1] after designs i[..., n0], and after each of picks i[..., T].
-
-    The responses are f64[n]; a pick of -1 is no evaluation.
+def incumbents(
+    response: Float64[np.ndarray, " n"], design: Int[np.ndarray, "*batch n0"], picks: Int[np.ndarray, "*batch T"]
+) -> Float64[np.ndarray, "*batch T+1"]:
+    """Returns the best responses after the designs, and after each of the picks; a pick of -1 is no evaluation.
 
     Example:
       >>> incumbents(np.array([1.0, 0.7, 0.2]), np.array([2]), np.array([1, 0, -1])).tolist()

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 from jax import Array, lax
+from jaxtyping import Int
 
 from dre_jax.runtime.devices import all_devices
 
@@ -27,7 +28,7 @@ def runs_side_by_side(config: ExecutionConfig) -> bool:
     return not on_cpu if config.side_by_side is None else config.side_by_side
 
 
-def map_in_turn(f: Callable[..., Any], count: Array, results: Any, *args: Any) -> Any:
+def map_in_turn(f: Callable[..., Any], count: Int[Array, ""], results: Any, *args: Any) -> Any:
     """Returns ``results`` with the first ``count`` entries replaced by ``f`` of the arguments' entries; compiled.
 
     Trees have the entries in front, and are taken one after the other. The count is not known when the loop is

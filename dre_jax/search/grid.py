@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Int, Key, UInt32
 
 from dre_jax.runtime import processes
+from dre_jax.runtime.arrays import AnyArray
 from dre_jax.runtime.devices import Devices, covering_shape, make_mesh
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
@@ -24,12 +26,12 @@ class GridRuns(NamedTuple):
 
     tables: SearchTask
     """A tasks of N rows, every leaf with the tasks in front."""
-    designs: Any
-    """i32[A, B, n0], rows evaluated at the start."""
-    key_data: Any
-    """u32[A, ...], `jax.random.key_data` of the key that each task's runs fold their identifiers into."""
-    run_ids: Any
-    """u32[A, B, 2], identifiers of the task and of the design."""
+    designs: Int[AnyArray, "A B n0"]
+    """Rows evaluated at the start."""
+    key_data: UInt32[AnyArray, "A ..."]
+    """`jax.random.key_data` of the key that each task's runs fold their identifiers into."""
+    run_ids: UInt32[AnyArray, "A B 2"]
+    """Identifiers of the task and of the design."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,10 @@ def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
 
 
 @on_one_thread
-def run_grid(method: Method, params: Any, runs: GridRuns, config: GridConfig, capacity: int) -> np.ndarray:
-    """Runs every task from each of its designs; returns the picks i32[A, B, T].
+def run_grid(
+    method: Method, params: Any, runs: GridRuns, config: GridConfig, capacity: int
+) -> Int[np.ndarray, "A B T"]:
+    """Runs every task from each of its designs; returns the picks.
 
     Tasks and designs are sharded over the mesh. The runs of a task share its table, and devices exchange nothing. All
     arguments cross to the devices in one transfer, with the sharding of the program: a later call therefore finds the
@@ -95,8 +99,8 @@ def _specs(config: GridConfig) -> tuple[PartitionSpec, GridRuns, PartitionSpec]:
     return by_task if config.params_by_task else PartitionSpec(), GridRuns(tables, by_run, by_task, by_run), by_run
 
 
-def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
-    """Returns the number of tasks, or of designs, of each device along an axis without padding, i32[devices]."""
+def _counts(real: int, room: int, n_devices: int) -> Int[np.ndarray, " {n_devices}"]:
+    """Returns the number of tasks, or of designs, of each device along an axis without padding."""
     per_device = room // n_devices
     return np.clip(real - np.arange(n_devices) * per_device, 0, per_device).astype(np.int32)
 
@@ -107,10 +111,12 @@ def _fill_up(a: np.ndarray, axis: int, size: int) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames=("method", "config"))
-def grid(method: Method, params: Any, runs: GridRuns, counts: Array, config: GridConfig) -> Array:
+def grid(
+    method: Method, params: Any, runs: GridRuns, counts: Int[Array, "*mesh 2"], config: GridConfig
+) -> Int[Array, "A B T"]:
     """Runs the compiled part of `run_grid`, for shapes that the mesh divides and counts of the runs of each device.
 
-    ``counts`` is i32[mesh, 2]: tasks and designs of each device.
+    ``counts`` has the numbers of tasks and designs of each device.
     """
     options = config.n_trials, config.stop_at_optimum, config.side_by_side, config.single_loop
 
@@ -144,8 +150,8 @@ def grid(method: Method, params: Any, runs: GridRuns, counts: Array, config: Gri
     )
 
 
-def run_keys(key_data: Array, run_ids: Array, impl: Any = None) -> Array:
-    """Returns the keys [A, B] of runs: each task's key, with the identifiers u32[A, B, 2] of both folded in."""
+def run_keys(key_data: UInt32[Array, "A ..."], run_ids: UInt32[Array, "A B 2"], impl: Any = None) -> Key[Array, "A B"]:
+    """Returns the keys of runs: each task's key, with the identifiers of both folded in."""
 
     def run_key(key: Array, ids: Array) -> Array:
         # A loop, because the generator is unrolled into two hundred operations wherever it is called.

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, Int
 
 from dre_jax.data.tasks import tie_levels, unit_scale
 from dre_jax.errors import DataError
@@ -15,38 +16,38 @@ from dre_jax.runtime.jit import jit_eager_calls
 class History(NamedTuple):
     """The trials so far, in C slots, some of which are filled."""
 
-    x: Array
-    """f32[C, D]"""
-    response: Array
-    """f32[C], higher is better, on the history's own scale: 1 for its best trial, 0 for its worst, 0.5 where all are
-    equal. The range of the whole table would reveal the distance to the optimum."""
-    level: Array
-    """i32[C]: smaller is better, equal exactly where responses are tied (float32 may have merged them)."""
-    where: Array
-    """bool[C]: which slots are filled."""
-    noise_var: Array | None = None
-    """f32[C]: variances of the responses' known errors, on the scale of the responses. None without known errors, and
-    for all methods that are not `heteroscedastic`."""
+    x: Float[Array, "C D"]
+    """Configurations."""
+    response: Float[Array, " C"]
+    """Higher is better, on the history's own scale: 1 for its best trial, 0 for its worst, 0.5 where all are equal. The
+    range of the whole table would reveal the distance to the optimum."""
+    level: Int[Array, " C"]
+    """Smaller is better, equal exactly where responses are tied (float32 may have merged them)."""
+    where: Bool[Array, " C"]
+    """Which slots are filled."""
+    noise_var: Float[Array, " C"] | None = None
+    """Variances of the responses' known errors, on the scale of the responses. None without known errors, and for all
+    methods that are not `heteroscedastic`."""
 
 
 class Candidates(NamedTuple):
     """The configurations to choose from, N slots."""
 
-    x: Array
-    """f32[N, D]"""
-    where: Array
-    """bool[N]: which may be evaluated next."""
+    x: Float[Array, "N D"]
+    """Configurations."""
+    where: Bool[Array, " N"]
+    """Which may be evaluated next."""
 
 
 class Components(NamedTuple):
     """Predictions of N candidates by a mixture of K Gaussians."""
 
-    log_weight: Array
-    """f[K]: logarithms of weights that sum to one."""
-    mean: Array
-    """f[N, K]"""
-    deviation: Array
-    """f[N, K]"""
+    log_weight: Float[Array, " K"]
+    """Logarithms of weights that sum to one."""
+    mean: Float[Array, "N K"]
+    """Means of the Gaussians."""
+    deviation: Float[Array, "N K"]
+    """Standard deviations of the Gaussians."""
 
 
 @jit_eager_calls()

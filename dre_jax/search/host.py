@@ -8,6 +8,7 @@ import operator
 from typing import Any, Protocol
 
 import numpy as np
+from jaxtyping import Float, Float64, Int
 
 from dre_jax.data.checks import show
 from dre_jax.data.tasks import unit_scale
@@ -32,9 +33,15 @@ class HostMethod(Protocol):
 
 
 def run_host(
-    method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarray, n_trials: int, *, name: str | None = None
-) -> np.ndarray:
-    """Does one run of T trials on a table as HPO-B's handler does; returns the incumbents f64[T + 1].
+    method: HostMethod,
+    x: Float[np.ndarray, "n D"],
+    y: Float[np.ndarray, " n *one"],
+    design: Int[np.ndarray, " n0"],
+    n_trials: int,
+    *,
+    name: str | None = None,
+) -> Float64[np.ndarray, " {n_trials}+1"]:
+    """Does one run of T trials on a table as HPO-B's handler does; returns the incumbents.
 
     Responses are scaled with the table, and the run ends at its optimum. Like HPO-B's handler it looks for the optimum
     after each trial, so a method is asked once even where the design holds it. A table with a constant response gives

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int, Key
 
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, pick, undefined_values
 from dre_jax.search.history import Candidates, History
@@ -22,16 +23,16 @@ FIRST_BUCKET = 16
 class SearchTask(NamedTuple):
     """A task to optimise on: the whole table. A method sees only the rows that it has evaluated."""
 
-    x: Array
-    """f32[N, D]"""
-    response: Array
-    """f32[N], higher is better."""
-    level: Array
-    """i32[N]: 0 for the best response, equal where tied."""
-    where: Array
-    """bool[N]: which slots hold a configuration."""
-    float32_residual: Array | None = None
-    """f32[N], the part of the response that float32 rounds off; None for zeros."""
+    x: Float[Array, "N D"]
+    """Configurations."""
+    response: Float[Array, " N"]
+    """Higher is better."""
+    level: Int[Array, " N"]
+    """0 for the best response, equal where tied."""
+    where: Bool[Array, " N"]
+    """Which slots hold a configuration."""
+    float32_residual: Float[Array, " N"] | None = None
+    """The part of the response that float32 rounds off; None for zeros."""
 
 
 def segments(n_design: int, n_trials: int) -> Iterator[tuple[int, int]]:
@@ -47,16 +48,18 @@ def segments(n_design: int, n_trials: int) -> Iterator[tuple[int, int]]:
         capacity *= 2
 
 
-def trial_keys(key: Array, trial: Array) -> tuple[Array, Array]:
+def trial_keys(key: Key[Array, ""], trial: Int[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
     """Returns the keys of a trial: for the method, and for ties among values."""
     method_key, choice_key = jax.random.split(jax.random.fold_in(key, trial))
     return method_key, choice_key
 
 
-def history_and_candidates(task: SearchTask, rows: Array, n_filled: Array) -> tuple[History, Candidates]:
+def history_and_candidates(
+    task: SearchTask, rows: Int[Array, " C"], n_filled: Int[Array, ""]
+) -> tuple[History, Candidates]:
     """Returns the history of the rows evaluated so far, and the remaining rows as candidates.
 
-    The first ``n_filled`` of the rows i32[C] count, in the order of evaluation.
+    The first ``n_filled`` of the rows count, in the order of evaluation.
     """
     is_filled = jnp.arange(rows.shape[0]) < n_filled
     safe = jnp.where(is_filled, rows, 0)
@@ -69,8 +72,13 @@ def history_and_candidates(task: SearchTask, rows: Array, n_filled: Array) -> tu
     return history, Candidates(task.x, task.where & ~is_evaluated)
 
 
-def min_max_scale(response: Any, residual: Any | None, level: Any, where: Any) -> Any:
-    """Returns responses f32[C] of any scale on the scale of the history; see `History.response`.
+def min_max_scale(
+    response: Float[AnyArray, " C"],
+    residual: Float[AnyArray, " C"] | None,
+    level: Int[AnyArray, " C"],
+    where: Bool[AnyArray, " C"],
+) -> Float[AnyArray, " C"]:
+    """Returns responses of any scale on the scale of the history; see `History.response`.
 
     The residual is the part of the responses that float32 rounds off. Beside a far outlier, it alone distinguishes the
     others.
@@ -86,7 +94,14 @@ def min_max_scale(response: Any, residual: Any | None, level: Any, where: Any) -
     return xp.where(has_spread, above / xp.where(spread > 0, spread, 1.0), xp.where(where, 0.5, 0.0))
 
 
-def suggest(method: Method, params: Any, history: History, candidates: Candidates, key: Array, trial: Array) -> Array:
+def suggest(
+    method: Method,
+    params: Any,
+    history: History,
+    candidates: Candidates,
+    key: Key[Array, ""],
+    trial: Int[Array, ""],
+) -> Int[Array, ""]:
     """Returns the candidate that a method evaluates next, as `pick` does."""
     method_key, choice_key = trial_keys(key, trial)
     return pick(value(method, params, history, candidates, method_key), candidates.where, choice_key)
@@ -96,20 +111,20 @@ def run(
     method: Method,
     params: Any,
     task: SearchTask,
-    design: Array,
-    key: Array,
+    design: Int[Array, " n0"],
+    key: Key[Array, ""],
     n_trials: int,
     stop_at_optimum: bool = True,
     side_by_side: bool = False,
     single_loop: bool = False,
-) -> Array:
+) -> Int[Array, " {n_trials}"]:
     """Does one run.
 
     Args:
       method: static.
       params: the result of the method's `fit`.
       task: the table.
-      design: i32[n0], rows evaluated at the start.
+      design: rows evaluated at the start.
       key: the run's PRNG key.
       n_trials: T, static.
       stop_at_optimum: evaluate nothing more once the table's best response is reached, as HPO-B's handler does.
@@ -120,8 +135,8 @@ def run(
         second capacity, because each is a branch to compile, for seconds on a GPU.
 
     Returns:
-      i32[T], the rows in the order of evaluation; -1 where nothing was evaluated. A run ends with
-      `UNDEFINED_INDEX` where the method's values are NaN.
+      The rows in the order of evaluation; -1 where nothing was evaluated. A run ends with `UNDEFINED_INDEX` where the
+      method's values are NaN.
     """
     n_design = design.shape[0]
     if n_trials == 0:
@@ -169,11 +184,11 @@ def run_in_python(
     method: Method,
     params: Any,
     task: SearchTask,
-    design: np.ndarray,
-    key: Array,
+    design: Int[np.ndarray, " n0"],
+    key: Key[Array, ""],
     n_trials: int,
     stop_at_optimum: bool = True,
-) -> np.ndarray:
+) -> Int[np.ndarray, " {n_trials}"]:
     """Returns the picks of `run` by a plain loop, for methods under development and as an oracle of the scan.
 
     Arguments as in `run`.

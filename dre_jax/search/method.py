@@ -10,6 +10,7 @@ from inspect import getattr_static
 from typing import Any, Protocol, cast, runtime_checkable
 
 from jax import Array
+from jaxtyping import Float, Key
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
@@ -19,19 +20,19 @@ from dre_jax.search.history import Candidates, Components, History
 class Method(Protocol):
     """Two pure functions; an object that is frozen and hashable, since it is static under jit."""
 
-    def fit(self, meta: SearchSpace, key: Array) -> Any:
+    def fit(self, meta: SearchSpace, key: Key[Array, ""]) -> Any:
         """Learns from the training tasks of a search space; returns a tree of arrays, or None with nothing to learn."""
         ...
 
-    def acquire(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
-        """Values f32[N] of the candidates, higher = evaluate first; jit- and vmap-able, fixed shapes, masks."""
+    def acquire(self, params: Any, history: History, candidates: Candidates, key: Key[Array, ""]) -> Float[Array, " N"]:
+        """Values of the candidates, higher = evaluate first; jit- and vmap-able, fixed shapes, masks."""
         ...
 
 
 class NoMetaLearning:
     """A method that does not learn from past tasks."""
 
-    def fit(self, meta: SearchSpace, key: Array) -> None:
+    def fit(self, meta: SearchSpace, key: Key[Array, ""]) -> None:
         """Returns None: there is nothing to learn."""
 
 
@@ -39,7 +40,7 @@ class NoMetaLearning:
 class HistoryMethod(Method, Protocol):
     """A method whose `acquire` has two halves: the first one reads the trials alone."""
 
-    def fit_history(self, params: Any, history: History, key: Array) -> Any:
+    def fit_history(self, params: Any, history: History, key: Key[Array, ""]) -> Any:
         """Returns the parameters fitted to the history, a tree of arrays.
 
         ``score_candidates(fit_history(params, history, key), history, candidates)`` equals `acquire`. The arrays have
@@ -48,8 +49,8 @@ class HistoryMethod(Method, Protocol):
         """
         ...
 
-    def score_candidates(self, fitted_params: Any, history: History, candidates: Candidates) -> Array:
-        """Returns values f32[N] of the candidates.
+    def score_candidates(self, fitted_params: Any, history: History, candidates: Candidates) -> Float[Array, " N"]:
+        """Returns values of the candidates.
 
         With the acquisition function "ei", the values of a `PosteriorMethod` are logarithms of the expected improvement
         on the scale of `response_transform`.
@@ -73,11 +74,10 @@ class PosteriorMethod(HistoryMethod, Protocol):
         """Returns the predicted responses of the candidates, on the scale of `response_transform`."""
         ...
 
-    def noise_deviations(self, fitted_params: Any, noise_var: Array) -> Array:
-        """Returns the standard deviations f[K] of the noise of a new trial under each component.
+    def noise_deviations(self, fitted_params: Any, noise_var: Float[Array, ""]) -> Float[Array, " K"]:
+        """Returns the standard deviations of the noise of a new trial under each component.
 
-        ``noise_var`` is the variance of the trial's known error, a scalar; both are on the scale of
-        `response_transform`.
+        ``noise_var`` is the variance of the trial's known error; both are on the scale of `response_transform`.
         """
         ...
 
@@ -90,8 +90,10 @@ class PosteriorMethod(HistoryMethod, Protocol):
 class SamplingMethod(Method, Protocol):
     """A method that samples models, for parallel trials (Thompson sampling)."""
 
-    def sample_posterior(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
-        """Returns values f32[N] of the candidates, higher = evaluate first, by one sampled model."""
+    def sample_posterior(
+        self, params: Any, history: History, candidates: Candidates, key: Key[Array, ""]
+    ) -> Float[Array, " N"]:
+        """Returns values of the candidates, higher = evaluate first, by one sampled model."""
         ...
 
 
@@ -99,8 +101,8 @@ class SamplingMethod(Method, Protocol):
 class PastWeighingMethod(HistoryMethod, Protocol):
     """A method whose fit to a history says how far it relies on past tasks."""
 
-    def past_weight(self, fitted_params: Any) -> Array:
-        """Returns the weight in [0, 1] of models that use past tasks, a scalar."""
+    def past_weight(self, fitted_params: Any) -> Float[Array, ""]:
+        """Returns the weight in [0, 1] of models that use past tasks."""
         ...
 
 
@@ -117,15 +119,15 @@ class PaddingMethod(Method, Protocol):
 class FeatureMethod(Method, Protocol):
     """A method that relates tasks by their features, `Task.features`."""
 
-    def for_task(self, params: Any, features: Array) -> Any:
-        """Returns the parameters for a new task with features f[P]; NaN where unknown.
+    def for_task(self, params: Any, features: Float[Array, " P"]) -> Any:
+        """Returns the parameters for a new task with features; NaN where unknown.
 
         The result of `fit` is for a task of unknown features.
         """
         ...
 
-    def scaling_slopes(self, params: Any) -> tuple[Array, Array] | None:
-        """Returns how the best configuration moves with the features, and standard errors of this; two f[D, P].
+    def scaling_slopes(self, params: Any) -> tuple[Float[Array, "D P"], Float[Array, "D P"]] | None:
+        """Returns how the best configuration moves with the features, and standard errors of this.
 
         The unit is that of a column divided by that of a feature. None if the past tasks have no features.
         """
@@ -227,9 +229,9 @@ def decisions_of(method: Method, params: Any) -> dict[str, str]:
 
 
 def value(
-    method: Method, params: Any, history: History, candidates: Candidates, key: Array, *, sample: bool = False
-) -> Array:
-    """Returns values f32[N] of the candidates; with ``sample``, the values of one sampled model.
+    method: Method, params: Any, history: History, candidates: Candidates, key: Key[Array, ""], *, sample: bool = False
+) -> Float[Array, " N"]:
+    """Returns values of the candidates; with ``sample``, the values of one sampled model.
 
     Raises `ConfigError` if the method cannot sample.
     """

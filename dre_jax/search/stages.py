@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float, Key
 
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import HistoryMethod, Method, capabilities_of, value
@@ -21,11 +22,11 @@ class BucketedHistoryFit:
     capacities: tuple[int, ...]
     """Numbers of slots of the padded histories, in increasing order."""
 
-    def fit(self, meta: Any, key: Array) -> Any:
+    def fit(self, meta: Any, key: Key[Array, ""]) -> Any:
         """Returns the result of the method's own `fit`."""
         return self.method.fit(meta, key)
 
-    def acquire(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
+    def acquire(self, params: Any, history: History, candidates: Candidates, key: Key[Array, ""]) -> Float[Array, " N"]:
         """Returns the values of the method's own `acquire`; the history has the largest capacity."""
 
         def fit_slots(capacity: int, params: Any, history: History, key: Array) -> Any:
@@ -48,12 +49,12 @@ def with_bucketed_history_fit(method: Method, capacities: tuple[int, ...]) -> Me
     return BucketedHistoryFit(method, capacities)
 
 
-Valuation = Callable[[Candidates], Array]
+Valuation = Callable[[Candidates], Float[Array, " N"]]
 """Maps candidates to their values."""
 
 
 def valuation(
-    method: Method, params: Any, history: History, fitted_params: Any, key: Array, *, sample: bool = False
+    method: Method, params: Any, history: History, fitted_params: Any, key: Key[Array, ""], *, sample: bool = False
 ) -> Valuation:
     """Returns `dre_jax.search.method.value` as a function of the candidates.
 

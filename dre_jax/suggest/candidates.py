@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int, Key
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.search.method import Method, PastWeighingMethod, PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.pending import PENDING_STRATEGIES
@@ -98,11 +99,8 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
     return CandidateConfig(even=256, steps=256, refinements=0, pending_strategy=pending_strategy)
 
 
-def canonicalize(layout: SpaceLayout, points: Any) -> Any:
-    """Returns one point f[..., P] for all points of a configuration: the middle of a level, 0.5 where inactive.
-
-    Points are of NumPy or JAX.
-    """
+def canonicalize(layout: SpaceLayout, points: Float[AnyArray, "*batch P"]) -> Float[AnyArray, "*batch P"]:
+    """Returns one point for all points of a configuration: the middle of a level, 0.5 where inactive."""
     xp, coordinates = namespace(points), []
     for i, (part, active) in enumerate(zip(layout.parts, layout.active(points), strict=True)):
         u = points[..., i]
@@ -115,19 +113,21 @@ def canonicalize(layout: SpaceLayout, points: Any) -> Any:
 class StepNumbers(NamedTuple):
     """Random numbers of one round of steps, for n steps and P parts."""
 
-    width: Array
-    """f[n, 1]: standard deviations."""
-    step: Array
-    """f[n, P], normal."""
-    anywhere: Array
-    """f[n, P], uniform."""
-    is_changed: Array
-    """bool[n, P]"""
-    coin: Array
-    """f[n, P], uniform."""
+    width: Float[Array, "n 1"]
+    """Standard deviations."""
+    step: Float[Array, "n P"]
+    """Normal numbers."""
+    anywhere: Float[Array, "n P"]
+    """Uniform numbers."""
+    is_changed: Bool[Array, "n P"]
+    """Whether a step changes a hyperparameter."""
+    coin: Float[Array, "n P"]
+    """Uniform numbers."""
 
 
-def draw_step_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Any) -> StepNumbers:
+def draw_step_numbers(
+    config: CandidateConfig, n_parts: int, dtype: Any, key: Key[Array, ""], trial: Int[Array, ""] | int
+) -> StepNumbers:
     """Draws the random numbers of one round of steps before a trial of some number."""
     width_key, change_key, coin_key, step_key, level_key = jax.random.split(key, 5)
     shape = (config.steps, n_parts)
@@ -142,9 +142,13 @@ def draw_step_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Ar
 
 
 def steps_from(
-    layout: SpaceLayout, config: CandidateConfig, parents: Array, count: Array, numbers: StepNumbers
-) -> Array:
-    """Returns points f[steps, P], one random step away from the best of the parents f[B, P], best first.
+    layout: SpaceLayout,
+    config: CandidateConfig,
+    parents: Float[Array, "B P"],
+    count: Int[Array, ""],
+    numbers: StepNumbers,
+) -> Float[Array, "{config.steps} P"]:
+    """Returns points that are one random step away from the best of the parents, best first.
 
     The first ``count`` parents exist. Without any, the steps start from the middle.
     """

@@ -10,52 +10,48 @@ objectives the expectation is a product of one-dimensional expected improvements
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax import Array
+from jaxtyping import Bool, Float, Float64, Int32
 
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Components
 
-Floats = npt.NDArray[np.float64]
 _NOTHING = -1e30  # logarithm of the improvement on infinity; finite, for the sake of gradients
 
 
 class Boxes(NamedTuple):
     """Disjoint boxes that a front leaves above a reference point, B of them for M objectives."""
 
-    thresholds: Any
-    """f[M, T]: the coordinates of the bounds in each objective, ascending; the last is infinite."""
-    lower: Any
-    """i32[B, M], indices of lower bounds."""
-    upper: Any
-    """i32[B, M], indices of upper bounds."""
-    where: Any
-    """bool[B], the filled slots."""
+    thresholds: Float[AnyArray, "M T"]
+    """The coordinates of the bounds in each objective, ascending; the last is infinite."""
+    lower: Int32[AnyArray, "B M"]
+    """Indices of lower bounds."""
+    upper: Int32[AnyArray, "B M"]
+    """Indices of upper bounds."""
+    where: Bool[AnyArray, " B"]
+    """The filled slots."""
 
 
-def dominates(values: Any) -> Any:
-    """Returns bool[n, n] for values f[n, M]: whether row i equals or exceeds row j in all, and exceeds it in one.
-
-    Values are of NumPy or JAX.
-    """
+def dominates(values: Float[AnyArray, "n M"]) -> Bool[AnyArray, "n n"]:
+    """Returns whether row i of values equals or exceeds row j in all objectives, and exceeds it in one."""
     xp = namespace(values)
     no_worse = xp.all(values[:, None] >= values[None], axis=2)
     better = xp.any(values[:, None] > values[None], axis=2)
     return no_worse & better
 
 
-def decompose(front: Any, where: Any, reference: Any) -> Boxes:
-    """Returns the boxes that the points f[n, M] of a front in slots bool[n] leave above a reference point f[M].
+def decompose(front: Float[AnyArray, "n M"], where: Bool[AnyArray, " n"], reference: Float[AnyArray, " M"]) -> Boxes:
+    """Returns the boxes that the points of a front leave above a reference point.
 
-    For two objectives and more, in NumPy or JAX, in (n + 1)^(M - 1) slots. At most n + 1 are filled for two objectives,
-    and at most 2 n + 1 for three.
+    For two objectives and more, in (n + 1)^(M - 1) slots. At most n + 1 are filled for two objectives, and at most
+    2 n + 1 for three.
     """
     xp, m = namespace(front), front.shape[1]
     where = where & xp.all(front > reference[None], axis=1)
@@ -70,11 +66,13 @@ def decompose(front: Any, where: Any, reference: Any) -> Boxes:
     return Boxes(thresholds, lower, upper, filled)
 
 
-def _boxes(ranks: Any, where: Any) -> tuple[Any, Any, Any]:
-    """Returns the bounds i[..., B, m] of boxes of a grid whose cells no point dominates, and which slots are filled.
+def _boxes(
+    ranks: Int32[AnyArray, "n m"], where: Bool[AnyArray, "*batch n"]
+) -> tuple[Int32[AnyArray, "*batch B m"], Int32[AnyArray, "*batch B m"], Bool[AnyArray, "*batch B"]]:
+    """Returns the bounds of boxes of a grid whose cells no point dominates, and which slots are filled.
 
-    A sweep over the last objective, which merges boxes that stay. Points with ranks i[n, m], from 1 to n in each
-    objective, count where bool[..., n].
+    A sweep over the last objective, which merges boxes that stay. Points have ranks from 1 to n in each objective, and
+    count where ``where`` holds.
     """
     xp, (n, m) = namespace(ranks), ranks.shape
     batch = (1,) * (where.ndim - 1)
@@ -113,14 +111,14 @@ def with_slots(boxes: Boxes, n: int) -> Boxes:
 
 
 @with_default_float_errors
-def hypervolume(values: Floats, reference: Floats) -> float:
-    """Returns the hypervolume of values f64[n, M] above a reference point f64[M]."""
+def hypervolume(values: Float64[np.ndarray, "n M"], reference: Float64[np.ndarray, " M"]) -> float:
+    """Returns the hypervolume of values above a reference point."""
     front = values[np.all(values > reference, axis=1)]
     return _volume(front[~dominates(front).any(axis=0)] - reference)
 
 
-def _volume(values: Floats) -> float:
-    """Returns the hypervolume of positive values f64[n, m] above 0: a sum over slices of the last objective."""
+def _volume(values: Float64[np.ndarray, "n m"]) -> float:
+    """Returns the hypervolume of positive values above 0: a sum over slices of the last objective."""
     ordered = values[np.argsort(-values[:, -1])]
     sides = ordered[:, -1] - np.append(ordered[1:, -1], 0.0)
     if values.shape[1] == 2:
@@ -128,8 +126,8 @@ def _volume(values: Floats) -> float:
     return float(sum(side * _volume(ordered[: i + 1, :-1]) for i, side in enumerate(sides) if side))
 
 
-def log_expected_excess(predictions: Components, thresholds: Array) -> Array:
-    """Returns log E[(y - t)+] f[N, T] of candidates at thresholds f[T]."""
+def log_expected_excess(predictions: Components, thresholds: Float[Array, " T"]) -> Float[Array, "N T"]:
+    """Returns log E[(y - t)+] of candidates at thresholds."""
     log_weight, mean, deviation = predictions
     finite = jnp.isfinite(thresholds)
     t = jnp.where(finite, thresholds, 0.0)[None, :, None]
@@ -137,10 +135,10 @@ def log_expected_excess(predictions: Components, thresholds: Array) -> Array:
     return jnp.where(finite[None, :], jax.nn.logsumexp(log_weight[None, None] + log_improvements, axis=2), _NOTHING)
 
 
-def log_hypervolume_improvement(boxes: Boxes, log_excess: Array) -> Array:
-    """Returns the log expected hypervolume improvement f[N] of candidates in the boxes that the front leaves.
+def log_hypervolume_improvement(boxes: Boxes, log_excess: Float[Array, "M N T"]) -> Float[Array, " N"]:
+    """Returns the log expected hypervolume improvement of candidates in the boxes that the front leaves.
 
-    ``log_excess`` f[M, N, T] is that of `log_expected_excess` at the thresholds of each objective.
+    ``log_excess`` is that of `log_expected_excess` at the thresholds of each objective.
     """
     total = jnp.zeros((log_excess.shape[1], len(boxes.where)), log_excess.dtype)
     for m, excess in enumerate(log_excess):

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Key
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.acquisition import AcquisitionConfig
@@ -30,14 +31,20 @@ def check_pending_strategy(method: Method, strategy: str) -> None:
 
 
 def with_pending_trials(
-    method: Method, params: Any, history: History, x: Array, pending: Array, strategy: str, key: Array
+    method: Method,
+    params: Any,
+    history: History,
+    x: Float[Array, "C D"],
+    pending: Bool[Array, " C"],
+    strategy: str,
+    key: Key[Array, ""],
 ) -> History:
     """Returns the history with imputed responses of the pending trials (Ginsbourger, Le Riche and Carraro 2010).
 
     The constant liar imputes the minimum, mean or maximum of the responses so far (minimum and mean spread a batch
     further than the maximum); the Kriging believer imputes the method's prediction of each. With "none" and "draw" the
-    pending trials are left out of the history; `dre_jax.search.method.value` samples. The pending trials x f32[C, D]
-    are in slots, bool[C], that are empty in the history. Method and strategy are static.
+    pending trials are left out of the history; `dre_jax.search.method.value` samples. The pending trials ``x`` are in
+    slots that are empty in the history. Method and strategy are static.
 
     Raises `ConfigError` for a believer whose method has no acquisition function, and so no mean.
     """
@@ -62,7 +69,7 @@ def with_mean_acquisition(method: Method) -> Any:
     return replace(untyped_method, acquisition=replace(acquisition, kind="mean_rank"))
 
 
-def constant_liar_response(history: History, strategy: str) -> Array:
+def constant_liar_response(history: History, strategy: str) -> Float[Array, ""]:
     """Returns one response for all pending trials: "min", "mean" or "max" of the completed ones, 0.5 without any."""
     if strategy == "mean":
         count = jnp.maximum(jnp.sum(history.where, dtype=history.response.dtype), 1.0)
@@ -74,8 +81,8 @@ def constant_liar_response(history: History, strategy: str) -> Array:
     return jnp.where(jnp.any(history.where), response, 0.5)
 
 
-def believer_responses(history: History, values: Array) -> Array:
-    """Returns responses f32[C] that a method predicts, from its values f32[C] of completed and pending trials.
+def believer_responses(history: History, values: Float[Array, " C"]) -> Float[Array, " C"]:
+    """Returns responses that a method predicts, from its values of completed and pending trials.
 
     The values have a scale of their own, a rank's for example. So the i-th best value of the completed trials is mapped
     to the i-th best response, with linear interpolation and no extrapolation; 0.5 without completed trials.
@@ -89,8 +96,13 @@ def believer_responses(history: History, values: Array) -> Array:
     return jnp.where(jnp.any(history.where), responses, 0.5)
 
 
-def impute_pending(history: History, x: Array, pending: Array, response: Array) -> History:
-    """Returns the history with responses, f32[C] or a scalar, of configurations f32[C, D] in empty slots bool[C]."""
+def impute_pending(
+    history: History,
+    x: Float[Array, "C D"],
+    pending: Bool[Array, " C"],
+    response: Float[Array, " C"] | Float[Array, ""],
+) -> History:
+    """Returns the history with responses of the pending configurations, which are in empty slots."""
     response = jnp.where(pending, response, history.response)
     # Between the levels, or level with those that are equal.
     at_least = history.where[None, :] & (history.response[None, :] >= response[:, None])

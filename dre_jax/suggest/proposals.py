@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int, Key, UInt32
 
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import Candidates, History
@@ -34,14 +35,14 @@ class TrialRecord(NamedTuple):
 
     history: History
     """The completed trials, C slots."""
-    points: Array
-    """f[C, P], points of the completed and of the pending trials."""
-    pending: Array
-    """bool[C]: slots of the pending trials, empty in the history."""
-    avoid: Array
-    """f[A, P], points that are not proposed again."""
-    radius: Array
-    """f[A]: maximum distance in every coordinate at which a point counts as equal; negative for empty slots."""
+    points: Float[Array, "C P"]
+    """Points of the completed and of the pending trials."""
+    pending: Bool[Array, " C"]
+    """Slots of the pending trials, empty in the history."""
+    avoid: Float[Array, "A P"]
+    """Points that are not proposed again."""
+    radius: Float[Array, " A"]
+    """Maximum distance in every coordinate at which a point counts as equal; negative for empty slots."""
 
 
 class SuggestionInputs(NamedTuple):
@@ -51,14 +52,14 @@ class SuggestionInputs(NamedTuple):
     """Result of the method's `fit`."""
     trials: TrialRecord
     """The trials so far."""
-    sobol_points: Array
-    """f[even, P]: points of a Sobol sequence (`dre_jax.space.sobol`). Their precision is that of the suggestion."""
-    key: Array
-    """The run's PRNG key."""
-    number: Array
-    """i32 scalar, the trial's number."""
-    fixed_values: Array | None = None
-    """f[P], values of fixed coordinates; NaN where they are searched."""
+    sobol_points: Float[Array, "even P"]
+    """Points of a Sobol sequence (`dre_jax.space.sobol`). Their precision is that of the suggestion."""
+    key: Key[Array, ""]
+    """The run's key."""
+    number: Int[Array, ""]
+    """The trial's number."""
+    fixed_values: Float[Array, " P"] | None = None
+    """Values of fixed coordinates; NaN where they are searched."""
     weights: weighting.Weights = weighting.NO_WEIGHTS
     """Factors of the method's values; see `dre_jax.suggest.weighting`."""
 
@@ -66,24 +67,24 @@ class SuggestionInputs(NamedTuple):
 class Proposals(NamedTuple):
     """The configuration that a method would evaluate next."""
 
-    points: Array
-    """f[K, P], best first."""
-    values: Array
-    """f[K], the method's values; minus infinity where there was nothing left to propose."""
-    is_undefined: Array
-    """bool: there were candidates, and all their values are NaN."""
-    improvement: Array | None = None
-    """Scalar: expected improvement of the first point on the scale of the history's responses, times the probability
-    that it is feasible; None for values that are no expected improvement. Meaningless without trials."""
-    past_weight: Array | None = None
-    """Scalar: how far the method relies on past tasks; None if it has no `past_weight`."""
+    points: Float[Array, "K P"]
+    """Best first."""
+    values: Float[Array, " K"]
+    """The method's values; minus infinity where there was nothing left to propose."""
+    is_undefined: Bool[Array, ""]
+    """There were candidates, and all their values are NaN."""
+    improvement: Float[Array, ""] | None = None
+    """Expected improvement of the first point on the scale of the history's responses, times the probability that it is
+    feasible; None for values that are no expected improvement. Meaningless without trials."""
+    past_weight: Float[Array, ""] | None = None
+    """How far the method relies on past tasks; None if it has no `past_weight`."""
 
 
 @jit_with_less_effort("config", "n_parts", "dtype", is_brief=few_numbers)
 def _draw_numbers(
-    config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Array
-) -> tuple[Array, StepNumbers, Array]:
-    """Returns the method's key, and random numbers of R rounds: of steps, and u32[R, N] to order equal values."""
+    config: CandidateConfig, n_parts: int, dtype: Any, key: Key[Array, ""], trial: Int[Array, ""]
+) -> tuple[Key[Array, ""], StepNumbers, UInt32[Array, "rounds N"]]:
+    """Returns the method's key, and random numbers of all rounds: of steps, and to order equal values."""
     method_key, choice_key = trial_keys(key, trial)
 
     def draw_numbers(i: Array) -> tuple[StepNumbers, Array]:
@@ -124,7 +125,7 @@ class Posterior(NamedTuple):
     """The completed trials, and imputed responses of the pending ones."""
     fitted_params: Any
     """Result of the method's `fit_history`; None if it has none."""
-    past_weight: Array | None
+    past_weight: Float[Array, ""] | None
     """See `Proposals`."""
 
 
@@ -141,11 +142,11 @@ def condition_on_trials(
     strategy: str,
     params: Any,
     history: History,
-    points: Array,
-    pending: Array,
-    key: Array,
+    points: Float[Array, "C P"],
+    pending: Bool[Array, " C"],
+    key: Key[Array, ""],
 ) -> Posterior:
-    """Returns a method's fit to trials at points f[C, P]; bool[C] are the pending ones."""
+    """Returns a method's fit to trials at points, some of which are pending."""
     columns = layout.columns(points)
     history = with_pending_trials(method, params, history, columns, pending, strategy, key)
     if not isinstance(method, HistoryMethod) or strategy == "draw":
@@ -156,15 +157,15 @@ def condition_on_trials(
 
 
 class _Round(NamedTuple):
-    """Points f[N, P], best first, after a round; where the next one steps from; no values."""
+    """Points after a round, best first; where the next one steps from; no values."""
 
-    points: Array
-    values: Array
-    is_sobol: Array
-    parents: Array
-    n_parents: Array
-    is_undefined: Array
-    scale: Array | None
+    points: Float[Array, "N P"]
+    values: Float[Array, " N"]
+    is_sobol: Bool[Array, " N"]
+    parents: Float[Array, "B P"]
+    n_parents: Int[Array, ""]
+    is_undefined: Bool[Array, ""]
+    scale: Float[Array, ""] | None
     """Divisor of values that are not logarithms, if values are weighted."""
 
 
@@ -175,9 +176,9 @@ def _draw_rounds(
     config: CandidateConfig,
     inputs: SuggestionInputs,
     posterior: Posterior,
-    method_key: Array,
+    method_key: Key[Array, ""],
     steps: StepNumbers,
-    coins: Array,
+    coins: UInt32[Array, "rounds N"],
 ) -> _Round:
     """Returns the candidates after the last round."""
     trials, sobol_points = inputs.trials, inputs.sobol_points
@@ -231,7 +232,7 @@ def _choose(
     inputs: SuggestionInputs,
     posterior: Posterior,
     last: _Round,
-    method_key: Array,
+    method_key: Key[Array, ""],
 ) -> Proposals:
     """Returns the best of the candidates and of searches by gradient from them."""
     trials, fixed_values, weights = inputs.trials, inputs.fixed_values, inputs.weights
@@ -267,39 +268,49 @@ _programs: tuple[Any, ...] = (condition_on_trials, _draw_rounds, _choose)
 propose._cache_size = lambda: sum(program._cache_size() for program in _programs)  # type: ignore[attr-defined]
 
 
-def _valuation(method: Method, config: CandidateConfig, params: Any, posterior: Posterior, key: Array) -> Valuation:
+def _valuation(
+    method: Method, config: CandidateConfig, params: Any, posterior: Posterior, key: Key[Array, ""]
+) -> Valuation:
     sample = config.pending_strategy == "draw"
     return valuation(method, params, posterior.history, posterior.fitted_params, key, sample=sample)
 
 
-def _to_rules(layout: SpaceLayout, points: Array, fixed_values: Array | None) -> Array:
+def _to_rules(
+    layout: SpaceLayout, points: Float[Array, "N P"], fixed_values: Float[Array, " P"] | None
+) -> Float[Array, "N P"]:
     return move(layout, points, fixed_values) if layout.is_thin else points
 
 
-def _weigh(layout: SpaceLayout, weights: weighting.Weights, values: Array, scale: Array | None, points: Array) -> Array:
+def _weigh(
+    layout: SpaceLayout,
+    weights: weighting.Weights,
+    values: Float[Array, " N"],
+    scale: Float[Array, ""] | None,
+    points: Float[Array, "N P"],
+) -> Float[Array, " N"]:
     return weighting.weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
 
 
-def _fix_coordinates(points: Array, values: Array | None) -> Array:
-    """Returns points f[N, P] with the values f[P] of the fixed coordinates."""
+def _fix_coordinates(points: Float[Array, "N P"], values: Float[Array, " P"] | None) -> Float[Array, "N P"]:
+    """Returns points with the values of the fixed coordinates."""
     return points if values is None else jnp.where(jnp.isnan(values)[None, :], points, values[None, :])
 
 
-def _best_trials(trials: TrialRecord, n: int) -> Array:
-    """Returns the points of the n best trials, f[n, P]; the last is repeated if there are fewer."""
+def _best_trials(trials: TrialRecord, n: int) -> Float[Array, "{n} P"]:
+    """Returns the points of the n best trials; the last is repeated if there are fewer."""
     last = jnp.iinfo(jnp.int32).max
     order = jnp.argsort(jnp.where(trials.history.where, trials.history.level, last), stable=True)
     return trials.points[order[jnp.minimum(jnp.arange(n), len(order) - 1)]]
 
 
-def _may_be_proposed(layout: SpaceLayout, points: Array, trials: TrialRecord) -> Array:
-    """Returns which points f[N, P] are new and satisfy the rules of the space, bool[N]."""
+def _may_be_proposed(layout: SpaceLayout, points: Float[Array, "N P"], trials: TrialRecord) -> Bool[Array, " N"]:
+    """Returns which points are new and satisfy the rules of the space."""
     is_new = _is_new(points, trials)
     return is_new & layout.is_allowed(points) if layout.rules else is_new
 
 
-def _is_new(points: Array, trials: TrialRecord) -> Array:
-    """Returns which points f[N, P] are neither evaluated, nor pending, nor to be avoided, bool[N]."""
+def _is_new(points: Float[Array, "N P"], trials: TrialRecord) -> Bool[Array, " N"]:
+    """Returns which points are neither evaluated, nor pending, nor to be avoided."""
     radius = jnp.concatenate([jnp.where(trials.history.where | trials.pending, 1e-6, -1.0), trials.radius])
     excluded_points = jnp.concatenate([trials.points, trials.avoid])
 

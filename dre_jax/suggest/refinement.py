@@ -10,6 +10,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float
 
 from dre_jax.optim.quasi_newton import maximise_in_box
 from dre_jax.search.method import Method, capabilities_of
@@ -28,8 +29,8 @@ def supports_refinement(method: Method, layout: SpaceLayout) -> bool:
     return capabilities_of(method).differentiable and 0 in layout.sizes
 
 
-def choose_starts(points: Array, values: Array, count: int) -> Array:
-    """Returns S points f[S, P] of high value with a minimum distance: 0.1 for the first half, 0.01 for the others.
+def choose_starts(points: Float[Array, "N P"], values: Float[Array, " N"], count: int) -> Float[Array, "{count} P"]:
+    """Returns points of high value with a minimum distance: 0.1 for the first half, 0.01 for the others.
 
     If no point is far enough from the earlier starts, the next start is the best point that is not among them.
     """
@@ -47,12 +48,16 @@ def choose_starts(points: Array, values: Array, count: int) -> Array:
 
 
 def refine(
-    layout: SpaceLayout, rate: Callable[[Array], Array], starts: Array, fixed_values: Array | None, steps: int
-) -> tuple[Array, Array]:
-    """Returns the best points f[S, P] of searches from starts f[S, P], and their values f[S].
+    layout: SpaceLayout,
+    rate: Callable[[Float[Array, "N P"]], Float[Array, " N"]],
+    starts: Float[Array, "S P"],
+    fixed_values: Float[Array, " P"] | None,
+    steps: int,
+) -> tuple[Float[Array, "S P"], Float[Array, " S"]]:
+    """Returns the best points of searches from S starts, and their values.
 
-    ``rate`` returns values f[N] of points f[N, P], each of which depends on its own point alone. ``fixed_values`` f[P]
-    are NaN where coordinates are searched.
+    ``rate`` returns values of points, each of which depends on its own point alone. ``fixed_values`` are NaN where
+    coordinates are searched.
     """
 
     def total(points: Array) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Float64, Int, Key, UInt32
 
 from dre_jax.errors import DataError
 from dre_jax.runtime import devices
@@ -49,7 +50,7 @@ class Suggester:
         params: Any = None,
         *,
         seed: int = 0,
-        key: Array | None = None,
+        key: Key[Array, ""] | None = None,
         candidates: CandidateConfig | None = None,
     ) -> None:
         """Starts a run.
@@ -106,7 +107,7 @@ class Suggester:
             raise DataError("X_pen must hold finite numbers, but got NaN or infinity")
         return self._row(make_history(x_obs, y_obs, capacity=capacity_for(len(x_obs))), len(x_obs), pending)
 
-    def _row(self, history: History, n: int, pending: np.ndarray) -> int:
+    def _row(self, history: History, n: int, pending: Float[np.ndarray, "m D"]) -> int:
         m = len(pending)
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
         padded_rows = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
@@ -117,7 +118,7 @@ class Suggester:
             raise undefined_values(self._method)
         return int(row)
 
-    def _point(self, x_obs: np.ndarray, y_obs: Any) -> np.ndarray:
+    def _point(self, x_obs: Float[np.ndarray, "n D"], y_obs: Any) -> Float64[np.ndarray, " D"]:
         n, layout = len(x_obs), unit_cube(x_obs.shape[1])
         config = self._candidates or default_candidates(self._method, layout)
         trial = jax.device_put(np.int32(n), self._device)
@@ -139,8 +140,8 @@ class Suggester:
 
 
 @jax.jit
-def _draw_seed(key: Array, trial: Array) -> Array:
-    """Returns the seed of a trial's Sobol points, a u32 scalar."""
+def _draw_seed(key: Key[Array, ""], trial: Int[Array, ""]) -> UInt32[Array, ""]:
+    """Returns the seed of a trial's Sobol points."""
     return jax.random.bits(jax.random.fold_in(key, trial), dtype=jnp.uint32)
 
 

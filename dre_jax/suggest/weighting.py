@@ -13,13 +13,14 @@ A belief about where good values lie is another weight. Neither the resolution n
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, UInt32
 
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.search.acquisition import RESOLUTION, acquisition_of
 from dre_jax.search.method import Method, PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
@@ -30,8 +31,8 @@ _LOG_RESOLUTION = math.log(RESOLUTION)
 class Weight(Protocol):
     """A weight of configurations; a tree of arrays."""
 
-    def log_weight(self, points: Array) -> Array:
-        """Returns the log weight f[N] of points f[N, P] of the unit cube; it has a gradient."""
+    def log_weight(self, points: Float[Array, "N P"]) -> Float[Array, " N"]:
+        """Returns the log weight of points of the unit cube; it has a gradient."""
         ...
 
 
@@ -39,8 +40,8 @@ class Model(Weight, Protocol):
     """A weight that is learned from trials."""
 
     @property
-    def applies(self) -> Array:
-        """bool: whether there is anything to learn from; otherwise all weights are 1."""
+    def applies(self) -> Bool[Array, ""]:
+        """Whether there is anything to learn from; otherwise all weights are 1."""
         ...
 
 
@@ -48,8 +49,8 @@ class Feasibility(Model, Protocol):
     """A model of which configurations can be evaluated and satisfy the constraints: their weight is at most 1."""
 
     @property
-    def decides(self) -> Array:
-        """bool: the method's values are ignored, as no improvement is defined before the first feasible trial."""
+    def decides(self) -> Bool[Array, ""]:
+        """Whether the method's values are ignored, as no improvement is defined before the first feasible trial."""
         ...
 
 
@@ -58,21 +59,21 @@ class Weights(NamedTuple):
 
     feasibility: Feasibility | None = None
     """Probability that a configuration can be evaluated and is feasible."""
-    belief: Array | None = None
-    """f[P, K + 1], logarithms of a belief's weights; see `log_belief`."""
+    belief: Float[Array, "P knots"] | None = None
+    """Logarithms of a belief's weights; see `log_belief`."""
     cost: Model | None = None
     """Divides values by the expected cost of an evaluation."""
 
     @property
-    def applies(self) -> Array | bool:
+    def applies(self) -> Bool[Array, ""] | bool:
         """Whether any configuration may have another weight than others."""
         if self.belief is not None:
             return True
         models = [model.applies for model in (self.feasibility, self.cost) if model is not None]
         return jnp.any(jnp.stack(models)) if models else False
 
-    def log_further(self, layout: SpaceLayout, points: Array) -> Array | float:
-        """Returns the log weight of the belief and the cost, f[N], or 0 without both."""
+    def log_further(self, layout: SpaceLayout, points: Float[Array, "N P"]) -> Float[Array, " N"] | float:
+        """Returns the log weight of the belief and the cost, or 0 without both."""
         likely = 0.0 if self.belief is None else log_belief(layout, self.belief, points)
         return likely if self.cost is None else likely + self.cost.log_weight(points)
 
@@ -93,17 +94,19 @@ def gives_improvement(method: Method) -> TypeGuard[PosteriorMethod]:
     return isinstance(method, PosteriorMethod) and acquisition is not None and acquisition.is_expected_improvement
 
 
-def value_scale(values: Array, where: Array) -> Array:
-    """Returns the standard deviation of the values f[N] that count, a scalar; 1 if all are equal."""
+def value_scale(values: Float[Array, " N"], where: Bool[Array, " N"]) -> Float[Array, ""]:
+    """Returns the standard deviation of the values that count; 1 if all are equal."""
     where = where & jnp.isfinite(values)
     deviation = jnp.std(values, where=where)
     return jnp.where(_differ(values, where) & (deviation > 0.0), deviation, 1.0)
 
 
-def log_belief(layout: SpaceLayout, table: Any, points: Any) -> Any:
-    """Returns the sum f[N] of the logarithms of a belief's weights over the active hyperparameters of points f[N, P].
+def log_belief(
+    layout: SpaceLayout, table: Float[AnyArray, "P knots"], points: Float[AnyArray, "N P"]
+) -> Float[AnyArray, " N"]:
+    """Returns the sum of the logarithms of a belief's weights over the active hyperparameters of points.
 
-    ``table`` f[P, K + 1] has the logarithms at the coordinates k / K, with linear interpolation between them.
+    ``table`` has the logarithms at knots that divide [0, 1] evenly, with linear interpolation between them.
     """
     xp, position = namespace(points), points * (table.shape[1] - 1)
     left = xp.clip(xp.floor(position), 0, table.shape[1] - 2)
@@ -114,11 +117,15 @@ def log_belief(layout: SpaceLayout, table: Any, points: Any) -> Any:
 
 
 def weigh(
-    values: Array, scale: Array | None, feasibility: Feasibility | None, points: Array, belief: Array | float = 0.0
-) -> Array:
-    """Returns the logarithms f[N] of values times weights; minus infinity stays.
+    values: Float[Array, " N"],
+    scale: Float[Array, ""] | None,
+    feasibility: Feasibility | None,
+    points: Float[Array, "N P"],
+    belief: Float[Array, " N"] | float = 0.0,
+) -> Float[Array, " N"]:
+    """Returns the logarithms of values times weights; minus infinity stays.
 
-    ``scale`` divides the values, None for values that are logarithms, and ``belief`` f[N] are logarithms of weights.
+    ``scale`` divides the values, None for values that are logarithms, and ``belief`` are logarithms of weights.
     """
     weighted_values = values if scale is None else values / scale
     if feasibility is not None:
@@ -133,8 +140,8 @@ def weigh(
     return jnp.where(values > -jnp.inf, weighted_values + belief, -jnp.inf)
 
 
-def tie_noise(values: Array, bits: Array) -> Array:
-    """Returns standard Gumbel numbers f[N] of random bits u32[N] if all finite values are equal, else zeros.
+def tie_noise(values: Float[Array, " N"], bits: UInt32[Array, " N"]) -> Float[Array, " N"]:
+    """Returns standard Gumbel numbers of random bits if all finite values are equal, else zeros.
 
     The largest sum of a log weight and such a number is a draw in proportion to the weights.
     """
@@ -144,6 +151,6 @@ def tie_noise(values: Array, bits: Array) -> Array:
     return jnp.where(differ, 0.0, -jnp.log(-jnp.log(uniform)))
 
 
-def _differ(values: Array, where: Array) -> Array:
+def _differ(values: Float[Array, " N"], where: Bool[Array, " N"]) -> Bool[Array, ""]:
     high = jnp.max(values, where=where, initial=-jnp.inf)
     return high > jnp.min(values, where=where, initial=jnp.inf)

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax import Array
+from jaxtyping import Bool, Float, Float32, Int, Int32, Key
 
 from dre_jax.checks import Checked, NonNegative
 from dre_jax.data import Task
@@ -77,61 +78,63 @@ class CommonProcessConfig(Checked):
 class CommonProcess(NamedTuple):
     """The process c given R trials of past tasks, as a prior of a new task (`dre_jax.methods.hedged_prior.priors`)."""
 
-    x: Array
-    """f[R, D]: past trials."""
-    task: Array
-    """i32[R]: number of the task of each; -1 in empty slots."""
+    x: Float[Array, "R D"]
+    """Past trials."""
+    task: Int[Array, " R"]
+    """Number of the task of each; -1 in empty slots."""
     past: MultiTaskParams
     """Hyperparameters of the past tasks' model, of covariance K."""
-    weights: Array
-    """f[R]: K^-1 y."""
-    inverse_factor: Array
-    """f[R, R]: L^-1, with K = L L^T."""
-    log_slope_var: Array
-    """Scalar: log A."""
-    log_feature_var: Array
-    """Scalar: log G, a factor of the posterior variance of c."""
-    log_ard_var: Array
-    """Scalar: log F, of the new task."""
-    log_noise_var: Array
-    """Scalar: log E, of the new task."""
-    past_features: Array | None = None
-    """f[R, P]: standardised features of the past tasks, one row a trial; None if tasks have none."""
-    task_features: Array | None = None
-    """f[P]: standardised features of the new task; None if tasks have none."""
+    weights: Float[Array, " R"]
+    """K^-1 y."""
+    inverse_factor: Float[Array, "R R"]
+    """L^-1, with K = L L^T."""
+    log_slope_var: Float[Array, ""]
+    """Log A."""
+    log_feature_var: Float[Array, ""]
+    """Log G, a factor of the posterior variance of c."""
+    log_ard_var: Float[Array, ""]
+    """Log F, of the new task."""
+    log_noise_var: Float[Array, ""]
+    """Log E, of the new task."""
+    past_features: Float[Array, "R P"] | None = None
+    """Standardised features of the past tasks, one row a trial; None if tasks have none."""
+    task_features: Float[Array, " P"] | None = None
+    """Standardised features of the new task; None if tasks have none."""
 
     @property
     def trials(self) -> MultiTaskTrials:
         """The past trials, with responses of zero."""
         return MultiTaskTrials(self.x, jnp.zeros_like(self.x[:, 0]), self.task, self.past_features)
 
-    def columns(self, x: Array) -> Array:
-        """Returns the inputs of c at configurations f[n, D] of the new task, f[n, D + P]."""
+    def columns(self, x: Float[Array, "n D"]) -> Float[Array, "n inputs"]:
+        """Returns the inputs of c at configurations of the new task: D columns, and P features if tasks have them."""
         if self.task_features is None:
             return self.past.common_columns(x)
         return self.past.common_columns(x, jnp.broadcast_to(self.task_features, (len(x), len(self.task_features))))
 
-    def compute_features(self, x: Array) -> PriorFeatures:
-        """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
+    def compute_features(self, x: Float[Array, "n D"]) -> PriorFeatures:
+        """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at configurations."""
         past, new = self.past.common_columns(self.x, self.past_features), self.columns(x)
         cross = jnp.where((self.task >= 0)[:, None], self.past.common_covariance(past, new), 0.0)
         features = jnp.concatenate([new, matmul(self.inverse_factor, cross).T], axis=1)
         scaled_columns = x * jnp.exp(-self.past.log_own_lengthscale)[None, :]
         return PriorFeatures(matmul(self.weights, cross), features, scaled_columns)
 
-    def feature_covariance(self, a: Array, b: Array) -> Array:
-        """Returns the posterior covariance of c; features f[n, D + P + R] and f[m, D + P + R] -> f[n, m]."""
+    def feature_covariance(self, a: Float[Array, "n F"], b: Float[Array, "m F"]) -> Float[Array, "n m"]:
+        """Returns the posterior covariance of c; features are the inputs of c, and R more."""
         n = a.shape[-1] - len(self.x)
         return self.past.common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
 
-    def feature_variance(self, features: Array) -> Array:
-        """Returns the diagonal of `feature_covariance`, f[n]."""
+    def feature_variance(self, features: Float[Array, "n F"]) -> Float[Array, " n"]:
+        """Returns the diagonal of `feature_covariance`."""
         explained_variance = jnp.sum(features[:, -len(self.x) :] ** 2, axis=1)
         variance = jnp.exp(self.past.log_common_var)
         return jnp.maximum(variance - explained_variance, variance * jnp.finfo(variance.dtype).eps)
 
-    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
-        """Samples g, c minus its mean times the root of G, of features f[n, D + P + R] -> f[n] (Matheron's rule)."""
+    def sample_features(
+        self, n_features: int, key: Key[Array, ""]
+    ) -> Callable[[Float[Array, "n F"]], Float[Array, " n"]]:
+        """Samples g, c minus its mean times the root of G, as a function of features (Matheron's rule)."""
         prior_key, residual_key = jax.random.split(key)
         n, is_filled = n_features - len(self.x), self.task >= 0
         prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
@@ -153,11 +156,11 @@ class CommonPrior(NamedTuple):
     """With an axis of length 1 in front of each array."""
     hypotheses: HypothesisArrays
     """Hypotheses with their weights."""
-    log_odds: Array
-    """Scalar: log-odds of the process, before the first trial, against the learned priors."""
+    log_odds: Float[Array, ""]
+    """Log-odds of the process, before the first trial, against the learned priors."""
 
-    def for_task(self, features: Array) -> CommonPrior:
-        """Returns the process of a new task with standardised features f[P]."""
+    def for_task(self, features: Float[Array, " P"]) -> CommonPrior:
+        """Returns the process of a new task with standardised features."""
         return self._replace(process=self.process._replace(task_features=features[None]))
 
     def pad_columns(self, width: int) -> CommonPrior:
@@ -175,11 +178,11 @@ class CommonPrior(NamedTuple):
 
 
 def past_trials(
-    tasks: Mapping[str, Task], rows: int, scale: ResponseScale, features: npt.NDArray[np.float32] | None = None
+    tasks: Mapping[str, Task], rows: int, scale: ResponseScale, features: Float32[np.ndarray, "T P"] | None = None
 ) -> MultiTaskTrials:
     """Returns all trials, or of each task the best fourth of its share and random others.
 
-    ``features`` f[T, P] are those of the tasks.
+    ``features`` are those of the tasks.
     """
     parts, share, random = [], rows // len(tasks), np.random.default_rng(0)
     for number, task in enumerate(tasks.values()):
@@ -201,20 +204,20 @@ class CommonFit(NamedTuple):
     fold_params: MultiTaskParams | None = None
     """Hyperparameters fitted without the tasks of K folds, K in front of each array; None if they are ``params``."""
 
-    def without(self, tasks: npt.NDArray[np.int32]) -> tuple[MultiTaskParams, MultiTaskTrials, Array]:
-        """Returns the arguments of `condition_without_tasks` for K groups of tasks that are left out, i32[K, H]."""
+    def without(self, tasks: Int32[np.ndarray, "K H"]) -> tuple[MultiTaskParams, MultiTaskTrials, Int[Array, "K R"]]:
+        """Returns the arguments of `condition_without_tasks` for K groups of tasks that are left out."""
         fold_params = self.fold_params
         if fold_params is None:
             fold_params = jax.tree.map(lambda a: jnp.broadcast_to(a, (len(tasks), *a.shape)), self.params)
         return fold_params, self.trials, jax.device_put(remaining_tasks(self.trials, list(tasks)))
 
-    def features_of(self, tasks: npt.NDArray[np.int32]) -> Array | None:
-        """Returns the standardised features of tasks i32[K, H], f[K, H, P]; None if they have none."""
+    def features_of(self, tasks: Int32[np.ndarray, "K H"]) -> Float[Array, "K H P"] | None:
+        """Returns the standardised features of tasks; None if they have none."""
         return None if self.features is None else jax.device_put(self.features.values[tasks])
 
 
-def remaining_tasks(trials: MultiTaskTrials, tasks: Sequence[npt.ArrayLike]) -> npt.NDArray[np.int32]:
-    """Returns the task numbers of the trials, i32[K, R], with -1 for the trials of K groups of tasks."""
+def remaining_tasks(trials: MultiTaskTrials, tasks: Sequence[npt.ArrayLike]) -> Int32[np.ndarray, "K R"]:
+    """Returns the task numbers of the trials, with -1 for the trials of K groups of tasks."""
     task = np.asarray(trials.task)
     return np.stack([np.where(np.isin(task, group), -1, task) for group in tasks])
 
@@ -262,7 +265,7 @@ def feature_scale(fit: CommonFit) -> FeatureScale | None:
 
 
 def common_prior(
-    config: CommonProcessConfig, fit: CommonFit, is_fixed: npt.NDArray[np.bool_], share: float
+    config: CommonProcessConfig, fit: CommonFit, is_fixed: Bool[np.ndarray, " D"], share: float
 ) -> CommonPrior:
     """Returns the common process as a component of the mixture, which ignores columns that no past task varies.
 
@@ -288,6 +291,6 @@ def condition_common(params: MultiTaskParams, trials: MultiTaskTrials) -> Common
 
 
 @jit_with_less_effort()
-def condition_without_tasks(params: MultiTaskParams, trials: MultiTaskTrials, task: Array) -> CommonProcess:
-    """Returns `condition_common` of parameters, K in front of each array, and of each row of tasks i32[K, R]."""
+def condition_without_tasks(params: MultiTaskParams, trials: MultiTaskTrials, task: Int[Array, "K R"]) -> CommonProcess:
+    """Returns `condition_common` of parameters, K in front of each array, and of each row of task numbers."""
     return jax.vmap(lambda params, task: condition_common(params, trials._replace(task=task)))(params, task)

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Key
 
 from dre_jax.checks import NonNegative
 from dre_jax.data import SearchSpace
@@ -73,7 +74,7 @@ class HedgedPrior(MixtureMethod):
             raise ConfigError("there must be at least one hypothesis, but got none")
 
     @on_one_thread
-    def fit(self, meta: SearchSpace, key: Array) -> HedgedPriorParams:
+    def fit(self, meta: SearchSpace, key: Key[Array, ""]) -> HedgedPriorParams:
         """Trains the priors on the training tasks."""
         from scipy.special import logit  # importing it takes a tenth of a second
 
@@ -96,14 +97,14 @@ class HedgedPrior(MixtureMethod):
             None if common is None else feature_scale(common),
         )
 
-    def for_task(self, params: HedgedPriorParams, features: Array) -> HedgedPriorParams:
-        """Returns the parameters for a new task with features f[P]; unchanged if the past tasks have none."""
+    def for_task(self, params: HedgedPriorParams, features: Float[Array, " P"]) -> HedgedPriorParams:
+        """Returns the parameters for a new task with features; unchanged if the past tasks have none."""
         if params.features is None or params.common is None:
             return params
         return params._replace(common=params.common.for_task(params.features.standardise(features)))
 
-    def scaling_slopes(self, params: HedgedPriorParams) -> tuple[Array, Array] | None:
-        """Returns how far the best configuration moves with each feature, and standard errors, two f[D, P]."""
+    def scaling_slopes(self, params: HedgedPriorParams) -> tuple[Float[Array, "D P"], Float[Array, "D P"]] | None:
+        """Returns how far the best configuration moves with each feature, and standard errors."""
         if params.features is None or params.common is None:
             return None
         return params.features.slopes(jax.tree.map(lambda a: a[0], params.common.process.past))
@@ -148,11 +149,11 @@ class HedgedPrior(MixtureMethod):
         trials = Trials(history.x, y, history.where, noise_var)
         return condition_mixture(self.processes, params, trials, self.prior.degrees_of_freedom), transform
 
-    def improvement_log_weights(self, posterior: MixturePosterior) -> Array:
+    def improvement_log_weights(self, posterior: MixturePosterior) -> Float[Array, " components"]:
         """Returns the log weights of `select_alone`."""
         return select_alone(posterior, posterior.log_weight, self.alone_every)
 
-    def past_weight(self, fitted_params: ConditionedMixture) -> Array:
+    def past_weight(self, fitted_params: ConditionedMixture) -> Float[Array, ""]:
         """Returns the total weight of the components that use what past tasks taught."""
         return fitted_params.posterior.past_weight
 

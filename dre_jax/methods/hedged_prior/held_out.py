@@ -9,8 +9,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax import Array
+from jaxtyping import Bool, Float, Float64, Int, Int32
 
 from dre_jax.data.folds import Folds, HeldOut, group_by_task
 from dre_jax.data.tasks import TaskTable
@@ -29,32 +29,34 @@ from dre_jax.methods.hedged_prior.priors import (
 from dre_jax.optim.mixture_weights import fit_mixture_weights
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 
-Floats = npt.NDArray[np.float64]
-
 
 class HeldOutEvidence(NamedTuple):
     """Log-likelihoods of held-out trials; all zero if the configuration sets the number of steps."""
 
-    folds: Array
-    """i32: number of folds."""
-    tasks: Array
-    """i32: number of past tasks."""
-    by_rows: Array
-    """bool: whether halves of tasks are held out instead of tasks."""
-    learned: Array
+    folds: Int[Array, ""]
+    """Number of folds."""
+    tasks: Int[Array, ""]
+    """Number of past tasks."""
+    by_rows: Bool[Array, ""]
+    """Whether halves of tasks are held out instead of tasks."""
+    learned: Float[Array, ""]
     """Log-likelihood a trial of the priors after the selected steps, the mean over tasks."""
-    uninformed: Array
+    uninformed: Float[Array, ""]
     """The same of processes without past tasks."""
 
 
 @jit_with_less_effort("config", is_brief=few_numbers)
 def held_out_evidence(
-    config: LearnedPriorConfig, priors: Prior, table: TaskTable, held_out: HeldOut, features: Array | None = None
-) -> Array:
-    """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
+    config: LearnedPriorConfig,
+    priors: Prior,
+    table: TaskTable,
+    held_out: HeldOut,
+    features: Float[Array, "K H P"] | None = None,
+) -> Float[Array, "K H"]:
+    """Returns the log-likelihood of H held-out histories given their context, under the priors of K folds.
 
     It is known up to a term in the number of trials (`dre_jax.gp.student`); 0 if all responses of a history are equal.
-    ``features`` f[K, H, P] are those of the histories' tasks, for a `CommonProcess` of tasks with features.
+    ``features`` are those of the histories' tasks, for a `CommonProcess` of tasks with features.
     """
 
     def history_evidence(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
@@ -80,29 +82,36 @@ def held_out_evidence(
     return jax.vmap(fold_evidence)(priors, held_out, features)
 
 
-def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
-    """Returns the log of the mean likelihood of held-out trials under the priors without past tasks, f64[K, H]."""
+def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Float64[np.ndarray, "K H"]:
+    """Returns the log of the mean likelihood of held-out trials under the priors without past tasks."""
     priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
-    n_folds, evidences = len(folds.task), list[Floats]()
+    n_folds, evidences = len(folds.task), list[np.ndarray]()
     for i in range(priors.log_noise_var.shape[0]):
         prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (n_folds, *a.shape[1:])), priors)
         evidences.append(evidence_of_folds(config, prior, folds))
     return np.logaddexp.reduce(evidences, axis=0) - np.log(len(evidences))
 
 
-def evidence_of_folds(config: LearnedPriorConfig, priors: Prior, folds: Folds, features: Array | None = None) -> Floats:
-    """Returns `held_out_evidence` of the folds, f64[K, H]."""
+def evidence_of_folds(
+    config: LearnedPriorConfig, priors: Prior, folds: Folds, features: Float[Array, "K H P"] | None = None
+) -> Float64[np.ndarray, "K H"]:
+    """Returns `held_out_evidence` of the folds."""
     return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out, features), np.float64)
 
 
 def transfer_weights(
-    evidence: Sequence[Floats], baseline: Floats, task: npt.NDArray[np.int32], *, prior: float, strength: float
-) -> Floats:
-    """Returns the weights f64[P + 1] of P priors from past tasks and of `uninformed_priors`, fitted to held-out tasks.
+    evidence: Sequence[Float64[np.ndarray, "K H"]],
+    baseline: Float64[np.ndarray, "K H"],
+    task: Int32[np.ndarray, "K H"],
+    *,
+    prior: float,
+    strength: float,
+) -> Float64[np.ndarray, " {len(evidence)}+1"]:
+    """Returns the weights of priors from past tasks and of `uninformed_priors`, fitted to held-out tasks.
 
-    ``evidence`` P times f64[K, H] is that of held-out histories under each kind of prior, and ``baseline`` f64[K, H]
-    that without past tasks. ``prior`` is the total weight of the learned priors before any history, the same for each,
-    and counts as ``strength`` tasks.
+    ``evidence`` is that of held-out histories under each kind of prior, and ``baseline`` that without past tasks.
+    ``prior`` is the total weight of the learned priors before any history, the same for each, and counts as
+    ``strength`` tasks.
     """
     by_task = group_by_task(np.stack([*evidence, baseline], axis=-1), task)
     n_histories = max(map(len, by_task))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from dre_jax.checks import Checked, NonNegative, Positive
 from dre_jax.errors import ConfigError
@@ -64,14 +65,14 @@ reversed trend; neither the trend nor the learned features."""
 
 
 class HypothesisArrays(NamedTuple):
-    """H hypotheses as arrays f[H], in the order of the fields of `Hypothesis`; weights and factors as logarithms."""
+    """H hypotheses as arrays, in the order of the fields of `Hypothesis`; weights and factors as logarithms."""
 
-    log_weight: Array
-    slope_mean: Array
-    log_slope_variance_factor: Array
-    log_feature_variance_factor: Array
-    log_ard_variance_factor: Array
-    log_noise_variance_factor: Array
+    log_weight: Float[Array, " H"]
+    slope_mean: Float[Array, " H"]
+    log_slope_variance_factor: Float[Array, " H"]
+    log_feature_variance_factor: Float[Array, " H"]
+    log_ard_variance_factor: Float[Array, " H"]
+    log_noise_variance_factor: Float[Array, " H"]
 
 
 def hypothesis_arrays(hypotheses: Sequence[Hypothesis]) -> HypothesisArrays:

@@ -3,12 +3,18 @@
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.mixture import MixturePosterior
 
 
-def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array, n_past: int = 0) -> Array:
+def interpolate_noise(
+    config: TaskProcessConfig,
+    log_weight: Float[Array, " components"],
+    noise: Float[Array, " components"],
+    n_past: int = 0,
+) -> Float[Array, " components"]:
     """Returns log weights after the fixed processes of the task, which have little noise, got a share of all weights.
 
     Few trials cannot distinguish a fast variation from noise. If a mixture explains most of the variance of the
@@ -18,8 +24,8 @@ def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array
 
     Args:
       config: of the processes of the task, of which the fixed ones are first.
-      log_weight: f[P + K], of P components of past tasks and K processes of the task.
-      noise: f[P + K], standard deviations of the noise of each.
+      log_weight: of P components of past tasks and K processes of the task.
+      noise: standard deviations of the noise of each.
       n_past: P.
     """
     noise_var = jnp.sum(jnp.exp(log_weight) * noise**2)
@@ -27,7 +33,9 @@ def interpolate_noise(config: TaskProcessConfig, log_weight: Array, noise: Array
     return _give_share(log_weight, n_past, n_past + len(config.lengthscales), share)
 
 
-def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) -> Array:
+def select_alone(
+    posterior: MixturePosterior, log_weight: Float[Array, " components"], period: int
+) -> Float[Array, " components"]:
     """Returns the log weights, or those of the processes of the task in one of ``period`` trials.
 
     The first such trial comes after ``3 * period`` trials, because past tasks help most in the beginning. Past tasks
@@ -42,7 +50,7 @@ def select_alone(posterior: MixturePosterior, log_weight: Array, period: int) ->
     return jnp.where((number % period == 0) & (number > 3 * period), alone_log_weight, log_weight)
 
 
-def select_leading(posterior: MixturePosterior, log_weight: Array) -> Array:
+def select_leading(posterior: MixturePosterior, log_weight: Float[Array, " components"]) -> Float[Array, " components"]:
     """Returns the log weights, or after a single trial those of the leading model of the past tasks with its trend.
 
     One response has no scale and changes no weight. The components without the trend then expect the largest
@@ -55,7 +63,9 @@ def select_leading(posterior: MixturePosterior, log_weight: Array) -> Array:
     return jnp.where(jnp.sum(posterior.trials.where) == 1, leading_log_weight, log_weight)
 
 
-def _give_share(log_weight: Array, first: int, last: int, share: Array) -> Array:
+def _give_share(
+    log_weight: Float[Array, " components"], first: int, last: int, share: Float[Array, ""]
+) -> Float[Array, " components"]:
     """Returns log weights after components ``first`` to ``last - 1`` got a share of all weights, each by its weight."""
     lower, receivers, upper = jnp.split(log_weight, [first, last])
     log_remainder = jnp.log1p(-share)

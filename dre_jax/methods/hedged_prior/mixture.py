@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Int, Key
 
 from dre_jax.gp.length_scale_prior import LengthScalePrior, generic_prior_like
 from dre_jax.gp.regression import observation_noise
@@ -51,12 +52,12 @@ class HedgedPriorParams(NamedTuple):
     """J members, J in front of each array."""
     hypotheses: HypothesisArrays
     """Hypotheses with their weights."""
-    transfer_log_odds: Array
-    """Scalar: log-odds, before the first trial, of the learned priors against the processes of the task."""
+    transfer_log_odds: Float[Array, ""]
+    """Log-odds, before the first trial, of the learned priors against the processes of the task."""
     lengths: LengthScalePrior
     """Prior of the hyperparameters of the processes of the task, which knows no past tasks."""
-    steps: Array
-    """i32: number of training steps of the priors."""
+    steps: Int[Array, ""]
+    """Number of training steps of the priors."""
     held_out: HeldOutEvidence
     """Held-out evidence that chose the number of steps and the probability of transfer."""
     common: CommonPrior | None = None
@@ -73,20 +74,20 @@ class PriorPosterior(NamedTuple):
     hypotheses: HypothesisArrays
     features: PriorFeatures
     """Features of the trials."""
-    trend_mean: Array
-    """Scalar: the mean of m over the trials."""
+    trend_mean: Float[Array, ""]
+    """The mean of m over the trials."""
     student_t: ConditionedStudentT
     """Conditioned processes; H in front."""
-    log_weight: Array
-    """f[H]: log pi_h + log p(y | h, j)."""
+    log_weight: Float[Array, " H"]
+    """Log pi_h + log p(y | h, j)."""
 
-    def compute_features(self, x: Array) -> PriorFeatures:
-        """Returns the features of configurations f[n, D], with the trend centred as that of the trials."""
+    def compute_features(self, x: Float[Array, "n D"]) -> PriorFeatures:
+        """Returns the features of configurations, with the trend centred as that of the trials."""
         features = self.prior.compute_features(x)
         return features._replace(trend=features.trend - self.trend_mean)
 
-    def moments(self, new: Array) -> tuple[Array, Array]:
-        """Returns means and variances at new configurations f[m, D], two f[H, m]."""
+    def moments(self, new: Float[Array, "m D"]) -> tuple[Float[Array, "H m"], Float[Array, "H m"]]:
+        """Returns means and variances at new configurations."""
         features = self.compute_features(new)
 
         def moments_under(hypothesis: HypothesisArrays, student_t: ConditionedStudentT) -> tuple[Array, Array]:
@@ -97,13 +98,15 @@ class PriorPosterior(NamedTuple):
 
         return jax.vmap(moments_under)(self.hypotheses, self.student_t)
 
-    def noise_variances(self, known: Array | float = 0.0) -> Array:
-        """Returns the noise variances f[J, H] of J members, J in front of each array; a known one is added."""
+    def noise_variances(self, known: Float[Array, ""] | float = 0.0) -> Float[Array, "J H"]:
+        """Returns the noise variances of J members, J in front of each array; a known one is added."""
         log_noise_var = self.prior.log_noise_var[:, None] + self.hypotheses.log_noise_variance_factor
         return (jnp.exp(log_noise_var) + known) * self.student_t.variance_scale
 
-    def sample(self, trials: Trials, component: Array, key: Array) -> Callable[[Array], Array]:
-        """Samples a function f[m, D] -> f[m] of component j H + h of J members, J in front of each array."""
+    def sample(
+        self, trials: Trials, component: Int[Array, ""], key: Key[Array, ""]
+    ) -> Callable[[Float[Array, "m D"]], Float[Array, " m"]]:
+        """Samples a function of component j H + h of J members, J in front of each array."""
         member_number, number = jnp.divmod(component, self.log_weight.shape[1])
         member = _take(member_number, self)
         student_t, hypothesis = _take(number, (member.student_t, member.hypotheses))
@@ -138,7 +141,7 @@ def condition_prior(
 
 
 class MixturePosterior(NamedTuple):
-    """The mixture given a history, with J members, H hypotheses and K processes of the task.
+    """The mixture given a history, with J members, H hypotheses and K processes of the task: J H + C + K components.
 
     The common process has C hypotheses; C is 0 without it. Without past tasks, J is 0 too.
     """
@@ -150,8 +153,8 @@ class MixturePosterior(NamedTuple):
     """The history."""
     task_posteriors: TaskPosterior
     """Posteriors of the processes of the task; K in front."""
-    log_weight: Array
-    """f[J H + C + K]: logarithms of weights that sum to one."""
+    log_weight: Float[Array, " components"]
+    """Logarithms of weights that sum to one."""
 
     @property
     def n_past(self) -> int:
@@ -159,21 +162,21 @@ class MixturePosterior(NamedTuple):
         return sum(group.log_weight.size for group in self.past)
 
     @property
-    def past_weights(self) -> list[Array]:
-        """Weights of the members of each group under its hypotheses: f[J, H], and f[1, C] of the common process."""
+    def past_weights(self) -> list[Float[Array, "members H"]]:
+        """Weights of the members of each group under its hypotheses; the common process is a group of one member."""
         shapes = [group.log_weight.shape for group in self.past]
         ends = np.cumsum([math.prod(shape) for shape in shapes])
         parts = jnp.split(jnp.exp(self.log_weight[: self.n_past]), ends[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     @property
-    def process_weights(self) -> Array:
-        """Weights of the processes of the task, f[K]."""
+    def process_weights(self) -> Float[Array, " K"]:
+        """Weights of the processes of the task."""
         return jnp.exp(self.log_weight[self.n_past :])
 
     @property
-    def past_weight(self) -> Array:
-        """The total weight of the components with the trend of past tasks, a scalar.
+    def past_weight(self) -> Float[Array, ""]:
+        """The total weight of the components with the trend of past tasks.
 
         These are the learned priors and the common process under the hypotheses that keep the trend. The others drop
         or reverse it.
@@ -182,13 +185,15 @@ class MixturePosterior(NamedTuple):
         totals = [jnp.sum(jnp.where(group.hypotheses.slope_mean > 0.0, weights, 0.0)) for group, weights in groups]
         return sum(totals, jnp.zeros((), self.log_weight.dtype))
 
-    def noise_deviations(self, known: Array | float = 0.0) -> Array:
-        """Returns the standard deviations of every component's noise, f[J H + C + K], with a known variance."""
+    def noise_deviations(self, known: Float[Array, ""] | float = 0.0) -> Float[Array, " components"]:
+        """Returns the standard deviations of every component's noise, with a known variance."""
         parts = [group.noise_variances(known).ravel() for group in self.past]
         return jnp.sqrt(jnp.concatenate([*parts, self.task_posteriors.noise_variances(known)]))
 
-    def component_moments(self, new: Array) -> tuple[Array, Array]:
-        """Returns the mean and variance of every component at configurations f[m, D]; two f[J H + C + K, m]."""
+    def component_moments(
+        self, new: Float[Array, "m D"]
+    ) -> tuple[Float[Array, "components m"], Float[Array, "components m"]]:
+        """Returns the mean and variance of every component at configurations."""
 
         def member_moments(member: PriorPosterior) -> tuple[Array, Array]:
             return member.moments(new)
@@ -208,12 +213,12 @@ class MixturePosterior(NamedTuple):
         )
         return means, variances
 
-    def predict(self, new: Array) -> tuple[Array, Array]:
-        """Returns the mean and variance of the mixture at any number of configurations f[m, D]; two f[m]."""
+    def predict(self, new: Float[Array, "m D"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """Returns the mean and variance of the mixture at any number of configurations."""
         return by_blocks(lambda rows: mixture_moments(self.log_weight, *self.component_moments(rows)), new)
 
-    def leading_weights(self) -> Array:
-        """Returns the weights f[J H + C + K] of the leading model of the past tasks, 0 for all other components.
+    def leading_weights(self) -> Float[Array, " components"]:
+        """Returns the weights of the leading model of the past tasks, 0 for all other components.
 
         Two models of the past tasks may promise different configurations; the mean of both promises the one where the
         less likely model varies more. Without a second model, these are the weights of all components.
@@ -225,10 +230,12 @@ class MixturePosterior(NamedTuple):
         others = jnp.zeros(len(self.log_weight) - self.n_past, bool)
         return jnp.where(jnp.concatenate([*is_leading, others]), jnp.exp(self.log_weight), 0.0)
 
-    def mean_and_improvement(self, new: Array, incumbent: Array, log_weight: Array) -> tuple[Array, Array]:
-        """Returns the mean of the leading model and the mixture's log expected improvement at f[m, D], two f[m].
+    def mean_and_improvement(
+        self, new: Float[Array, "m D"], incumbent: Float[Array, ""], log_weight: Float[Array, " components"]
+    ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """Returns the mean of the leading model and the mixture's log expected improvement at configurations.
 
-        ``log_weight`` f[J H + C + K] are the weights in the expected improvement.
+        ``log_weight`` are the weights in the expected improvement.
         """
         share, noise = self.leading_weights()[:, None], self.noise_deviations()
 
@@ -239,8 +246,8 @@ class MixturePosterior(NamedTuple):
 
         return by_blocks(block, new)
 
-    def sample(self, new: Array, key: Array) -> Array:
-        """Samples one function and returns its values f[m] at configurations f[m, D], for Thompson sampling.
+    def sample(self, new: Float[Array, "m D"], key: Key[Array, ""]) -> Float[Array, " m"]:
+        """Samples one function and returns its values at configurations, for Thompson sampling.
 
         A component is sampled by its weight, then a function of its process: a sample of the prior from random Fourier
         features is conditioned on the trials (pathwise conditioning, Wilson et al. 2020). The cost is linear in the

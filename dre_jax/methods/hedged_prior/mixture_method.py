@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Key
 
 from dre_jax.checks import Checked
 from dre_jax.gp.response_scale import ResponseTransform, best_response
@@ -23,11 +24,10 @@ class ConditionedMixture(NamedTuple):
     """The mixture conditioned on a history."""
 
     posterior: MixturePosterior
-    incumbent: Array
-    """Scalar: the best response, scaled; with known errors the best posterior mean of a trial. Minus infinity without
-    any."""
-    log_weight: Array
-    """f[J H + C + K]: weights of the components in the expected improvement; see `improvement_weights`."""
+    incumbent: Float[Array, ""]
+    """The best response, scaled; with known errors the best posterior mean of a trial. Minus infinity without any."""
+    log_weight: Float[Array, " components"]
+    """Weights of the components in the expected improvement; see `improvement_weights`."""
     transform: ResponseTransform
     """From responses to predictions."""
 
@@ -48,15 +48,15 @@ class MixtureMethod(Checked):
         """Returns the mixture given a history, whose responses are scaled here, and their scale."""
         raise NotImplementedError
 
-    def improvement_log_weights(self, posterior: MixturePosterior) -> Array:
+    def improvement_log_weights(self, posterior: MixturePosterior) -> Float[Array, " components"]:
         """Returns the log weights of the components in the expected improvement, before `interpolate_noise`."""
         return posterior.log_weight
 
-    def acquire(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
+    def acquire(self, params: Any, history: History, candidates: Candidates, key: Key[Array, ""]) -> Float[Array, " N"]:
         """Returns the acquisition values of the candidates; before the first trial, the mean of the mixture."""
         return self.score_candidates(self.fit_history(params, history, key), history, candidates)
 
-    def fit_history(self, params: Any, history: History, key: Array) -> ConditionedMixture:
+    def fit_history(self, params: Any, history: History, key: Key[Array, ""]) -> ConditionedMixture:
         """Returns the mixture conditioned on the history."""
         posterior, transform = self.condition(params, history)
         y = posterior.trials.y
@@ -68,7 +68,9 @@ class MixtureMethod(Checked):
             log_weight = select_leading(posterior, log_weight)
         return ConditionedMixture(posterior, best_response(y, history.where), log_weight, transform)
 
-    def score_candidates(self, fitted_params: ConditionedMixture, history: History, candidates: Candidates) -> Array:
+    def score_candidates(
+        self, fitted_params: ConditionedMixture, history: History, candidates: Candidates
+    ) -> Float[Array, " N"]:
         """Returns the acquisition values of the candidates under the conditioned mixture."""
         posterior, incumbent, log_weight, _ = fitted_params
         if self.acquisition.function.is_expected_improvement:
@@ -91,7 +93,9 @@ class MixtureMethod(Checked):
 
         return Components(posterior.log_weight, *by_blocks(predict, candidates.x))
 
-    def noise_deviations(self, fitted_params: ConditionedMixture, noise_var: Array) -> Array:
+    def noise_deviations(
+        self, fitted_params: ConditionedMixture, noise_var: Float[Array, ""]
+    ) -> Float[Array, " components"]:
         """Returns the standard deviations of the noise of a new trial under all components."""
         return fitted_params.posterior.noise_deviations(noise_var)
 
@@ -99,6 +103,8 @@ class MixtureMethod(Checked):
         """Returns the function from the history's responses to the scale of predictions."""
         return fitted_params.transform
 
-    def sample_posterior(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
-        """Samples the responses of one function from the mixture, f[N], for batches."""
+    def sample_posterior(
+        self, params: Any, history: History, candidates: Candidates, key: Key[Array, ""]
+    ) -> Float[Array, " N"]:
+        """Samples the responses of one function from the mixture, for batches."""
         return self.condition(params, history)[0].sample(candidates.x, key)

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax import Array
+from jaxtyping import Bool, Float, Float32, Key
 
 from dre_jax.checks import AboveTwo, Checked, Layers, Positive
 from dre_jax.gp.fourier import sample_matern52
@@ -84,44 +84,46 @@ class LearnedPriorConfig(Checked):
 class PriorFeatures(NamedTuple):
     """Inputs of the covariance of a prior at n configurations."""
 
-    trend: Array
-    """f[n]: m minus its mean over the trials."""
-    features: Array
-    """f[n, F]: phi."""
-    scaled_columns: Array
-    """f[n, D]: columns divided by their length scales."""
+    trend: Float[Array, " n"]
+    """m minus its mean over the trials."""
+    features: Float[Array, "n F"]
+    """phi."""
+    scaled_columns: Float[Array, "n D"]
+    """Columns divided by their length scales."""
 
 
 class Prior(Protocol):
     """A prior of the responses of a new task, a tree of arrays; the formula is that of the module."""
 
     @property
-    def log_slope_var(self) -> Array:
-        """Scalar: log A."""
+    def log_slope_var(self) -> Float[Array, ""]:
+        """Log A."""
 
     @property
-    def log_feature_var(self) -> Array:
-        """Scalar: log G."""
+    def log_feature_var(self) -> Float[Array, ""]:
+        """Log G."""
 
     @property
-    def log_ard_var(self) -> Array:
-        """Scalar: log F."""
+    def log_ard_var(self) -> Float[Array, ""]:
+        """Log F."""
 
     @property
-    def log_noise_var(self) -> Array:
-        """Scalar: log E."""
+    def log_noise_var(self) -> Float[Array, ""]:
+        """Log E."""
 
-    def compute_features(self, x: Array) -> PriorFeatures:
-        """Returns the features of configurations f[n, D]; the trend is not centred."""
+    def compute_features(self, x: Float[Array, "n D"]) -> PriorFeatures:
+        """Returns the features of configurations; the trend is not centred."""
 
-    def feature_covariance(self, a: Array, b: Array) -> Array:
-        """Returns the covariance of g divided by G; features f[n, F] and f[m, F] -> f[n, m]."""
+    def feature_covariance(self, a: Float[Array, "n F"], b: Float[Array, "m F"]) -> Float[Array, "n m"]:
+        """Returns the covariance of g divided by G."""
 
-    def feature_variance(self, features: Array) -> Array:
-        """Returns the diagonal of `feature_covariance`, f[n]."""
+    def feature_variance(self, features: Float[Array, "n F"]) -> Float[Array, " n"]:
+        """Returns the diagonal of `feature_covariance`."""
 
-    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
-        """Samples g as a function of features, f[n, F] -> f[n]; F is the number of features."""
+    def sample_features(
+        self, n_features: int, key: Key[Array, ""]
+    ) -> Callable[[Float[Array, "n F"]], Float[Array, " n"]]:
+        """Samples g as a function of features; F is the number of features."""
 
     @property
     def _replace(self) -> Callable[..., Any]: ...  # of a NamedTuple
@@ -134,34 +136,36 @@ class LearnedPrior(NamedTuple):
     """Parameters of m."""
     features: mlp.MLPParams
     """Parameters of phi."""
-    log_slope_var: Array
-    """Scalar: log A."""
-    log_feature_var: Array
-    """Scalar: log G."""
-    log_ard_var: Array
-    """Scalar: log F."""
-    log_noise_var: Array
-    """Scalar: log E."""
-    log_lengthscale: Array
-    """f[D]: of f."""
+    log_slope_var: Float[Array, ""]
+    """Log A."""
+    log_feature_var: Float[Array, ""]
+    """Log G."""
+    log_ard_var: Float[Array, ""]
+    """Log F."""
+    log_noise_var: Float[Array, ""]
+    """Log E."""
+    log_lengthscale: Float[Array, " D"]
+    """Of f."""
 
-    def compute_features(self, x: Array) -> PriorFeatures:
-        """Returns the features of configurations f[n, D]; the trend is not centred."""
+    def compute_features(self, x: Float[Array, "n D"]) -> PriorFeatures:
+        """Returns the features of configurations; the trend is not centred."""
         trend_network, feature_network = (mlp.config_of(params, _ACTIVATION) for params in (self.trend, self.features))
         trend = mlp.apply(trend_network, self.trend, mlp.standard_columns(x))[:, 0]
         features = mlp.apply(feature_network, self.features, x)
         return PriorFeatures(trend, features, x * jnp.exp(-self.log_lengthscale)[None, :])
 
-    def feature_covariance(self, a: Array, b: Array) -> Array:
-        """Returns the correlation of g; features f[n, F] and f[m, F] -> f[n, m]."""
+    def feature_covariance(self, a: Float[Array, "n F"], b: Float[Array, "m F"]) -> Float[Array, "n m"]:
+        """Returns the correlation of g."""
         return matern52(squared_distances_by_products(a, b))
 
-    def feature_variance(self, features: Array) -> Array:
-        """Returns ones, f[n]."""
+    def feature_variance(self, features: Float[Array, "n F"]) -> Float[Array, " n"]:
+        """Returns ones."""
         return jnp.ones(features.shape[:1], features.dtype)
 
-    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
-        """Samples g as a function of features, f[n, F] -> f[n]; F is the number of features."""
+    def sample_features(
+        self, n_features: int, key: Key[Array, ""]
+    ) -> Callable[[Float[Array, "n F"]], Float[Array, " n"]]:
+        """Samples g as a function of features; F is the number of features."""
         return sample_matern52(n_features, jnp.exp(self.log_feature_var), key)
 
     def pad_columns(self, width: int) -> LearnedPrior:
@@ -177,8 +181,8 @@ class LearnedPrior(NamedTuple):
             log_lengthscale=jnp.pad(self.log_lengthscale, [*members, (0, width - n_columns)]),
         )
 
-    def fix_columns(self, is_fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
-        """Returns the prior with networks that ignore some columns, bool[D], with their outputs at values f[D] there.
+    def fix_columns(self, is_fixed: Bool[np.ndarray, " D"], values: Float32[np.ndarray, " D"]) -> LearnedPrior:
+        """Returns the prior with networks that ignore some columns, with their outputs at some values there.
 
         Members may be in front of each array of the prior.
         """
@@ -190,7 +194,9 @@ class LearnedPrior(NamedTuple):
         )
 
 
-def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_features: Array) -> LearnedPrior:
+def init(
+    config: LearnedPriorConfig, n_columns: int, key_trend: Key[Array, ""], key_features: Key[Array, ""]
+) -> LearnedPrior:
     """Returns a prior for D columns with random networks."""
     zero = jnp.zeros((), jnp.float32)
     return LearnedPrior(
@@ -215,8 +221,8 @@ def _mean_log_lengthscale(n_columns: int) -> float:
     return 0.5 * math.log(max(n_columns, 1)) - 0.7
 
 
-def log_hyperprior(prior: LearnedPrior) -> Array:
-    """Returns the log hyperprior density of A, G, F, E and the length scales up to a constant, a scalar.
+def log_hyperprior(prior: LearnedPrior) -> Float[Array, ""]:
+    """Returns the log hyperprior density of A, G, F, E and the length scales up to a constant.
 
     Hyperpriors are independent Gaussians of the logarithms. The mode has A = 0.14, G = 0.5, F = 0.3, E = 0.01 and
     length scales of half the square root of the number of columns (after Hvarfner et al. 2024).
@@ -232,8 +238,8 @@ def clip_prior(prior: LearnedPrior) -> LearnedPrior:
     return prior._replace(**clipped_fields)
 
 
-def history_features(prior: Prior, trials: Trials) -> tuple[PriorFeatures, Array]:
-    """Returns the features of trials with a centred trend, and the mean of m over the trials, a scalar.
+def history_features(prior: Prior, trials: Trials) -> tuple[PriorFeatures, Float[Array, ""]]:
+    """Returns the features of trials with a centred trend, and the mean of m over the trials.
 
     The trend is centred because the responses are.
     """
@@ -242,8 +248,8 @@ def history_features(prior: Prior, trials: Trials) -> tuple[PriorFeatures, Array
     return features._replace(trend=features.trend - trend_mean), trend_mean
 
 
-def prior_covariance(a: PriorFeatures, b: PriorFeatures, prior: Prior) -> Array:
-    """Returns the covariance of b + a m + g + f at n and m configurations, f[n, m]."""
+def prior_covariance(a: PriorFeatures, b: PriorFeatures, prior: Prior) -> Float[Array, "n m"]:
+    """Returns the covariance of b + a m + g + f at n and m configurations."""
     slope_var, feature_var, ard_var = (
         jnp.exp(log_var) for log_var in (prior.log_slope_var, prior.log_feature_var, prior.log_ard_var)
     )
@@ -253,22 +259,24 @@ def prior_covariance(a: PriorFeatures, b: PriorFeatures, prior: Prior) -> Array:
     return linear + feature_var * feature_kernel + ard_var * ard_kernel
 
 
-def prior_variance(features: PriorFeatures, prior: Prior) -> Array:
-    """Returns the diagonal of `prior_covariance`, f[n]."""
+def prior_variance(features: PriorFeatures, prior: Prior) -> Float[Array, " n"]:
+    """Returns the diagonal of `prior_covariance`."""
     slope_var, feature_var = jnp.exp(prior.log_slope_var), jnp.exp(prior.log_feature_var)
     line = OFFSET_VAR + slope_var * features.trend**2
     return line + feature_var * prior.feature_variance(features.features) + jnp.exp(prior.log_ard_var)
 
 
 def covariance_and_residuals(
-    prior: Prior, features: PriorFeatures, trials: Trials, slope_mean: Array | float = 1.0
-) -> tuple[Array, Array]:
+    prior: Prior, features: PriorFeatures, trials: Trials, slope_mean: Float[Array, ""] | float = 1.0
+) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
     """Returns `Trials.observe` for features with a centred trend, under a prior and a mean of its slope a."""
     signal = prior_covariance(features, features, prior)
     return trials.observe(signal, slope_mean * features.trend, prior.log_noise_var)
 
 
-def sample_prior(prior: Prior, features: PriorFeatures, key: Array) -> Callable[[PriorFeatures], Array]:
+def sample_prior(
+    prior: Prior, features: PriorFeatures, key: Key[Array, ""]
+) -> Callable[[PriorFeatures], Float[Array, " n"]]:
     """Samples a function of features, with mean zero and the covariance of a prior.
 
     Only the numbers of columns of ``features`` are read.

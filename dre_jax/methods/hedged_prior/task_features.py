@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax import Array
+from jaxtyping import Float, Float32, Float64
 
 from dre_jax.data import Task
 from dre_jax.gp.multi_task import MultiTaskParams
@@ -22,38 +22,36 @@ _BEST = 5  # configurations of a past task through which the first line goes
 _RIDGE = 1.0  # tasks that a slope of zero counts as
 _LEAST_SLOPE = 1e-6  # of a column that may move; zero is for those that may not
 
-Floats = npt.NDArray[np.float64]
-
 
 class StandardisedFeatures(NamedTuple):
     """Features of T past tasks with mean 0 and standard deviation 1, 0 where unknown."""
 
-    values: npt.NDArray[np.float32]
-    """f32[T, P]"""
-    mean: Floats
-    """f64[P]: means of the features over the past tasks."""
-    deviation: Floats
-    """f64[P]: their standard deviations; 1 for a feature that does not vary."""
+    values: Float32[np.ndarray, "T P"]
+    """The features."""
+    mean: Float64[np.ndarray, " P"]
+    """Means of the features over the past tasks."""
+    deviation: Float64[np.ndarray, " P"]
+    """Their standard deviations; 1 for a feature that does not vary."""
 
 
 class FeatureScale(NamedTuple):
     """How the features of a new task are standardised, and how certain the slopes of the common process are."""
 
-    mean: Array
-    """f[P]: means of the features over the past tasks."""
-    deviation: Array
-    """f[P]: their standard deviations."""
-    slope_errors: Array
-    """f[D, P]: standard errors of the slopes, columns by standardised features."""
-    low: Array
-    """f[P]: the smallest standardised features of the past tasks."""
-    high: Array
-    """f[P]: the largest ones."""
-    trust: Array
-    """f[P]: how far a feature is extrapolated, from 0, not at all, to 1; see `trust_slopes`."""
+    mean: Float[Array, " P"]
+    """Means of the features over the past tasks."""
+    deviation: Float[Array, " P"]
+    """Their standard deviations."""
+    slope_errors: Float[Array, "D P"]
+    """Standard errors of the slopes, columns by standardised features."""
+    low: Float[Array, " P"]
+    """The smallest standardised features of the past tasks."""
+    high: Float[Array, " P"]
+    """The largest ones."""
+    trust: Float[Array, " P"]
+    """How far a feature is extrapolated, from 0, not at all, to 1; see `trust_slopes`."""
 
-    def standardise(self, features: Array) -> Array:
-        """Returns standardised features f[P] of a new task; unknown ones, NaN, are those of the mean past task.
+    def standardise(self, features: Float[Array, " P"]) -> Float[Array, " P"]:
+        """Returns standardised features of a new task; unknown ones, NaN, are those of the mean past task.
 
         Beyond the past tasks, a feature without a clear slope stays at its bound: one that hardly varies among them
         would otherwise be hundreds of standard deviations away.
@@ -63,8 +61,8 @@ class FeatureScale(NamedTuple):
         inside = jnp.clip(standardised, self.low, self.high)
         return inside + self.trust * (standardised - inside)
 
-    def slopes(self, process: MultiTaskParams) -> tuple[Array, Array]:
-        """Returns the slopes of a process, columns by features, and their standard errors, two f[D, P]."""
+    def slopes(self, process: MultiTaskParams) -> tuple[Float[Array, "D P"], Float[Array, "D P"]]:
+        """Returns the slopes of a process, columns by features, and their standard errors."""
         deviation = self.deviation[None, :]
         return slopes_of(process) / deviation, self.slope_errors / deviation
 
@@ -73,8 +71,8 @@ class FeatureScale(NamedTuple):
         return self._replace(slope_errors=jnp.pad(self.slope_errors, [(0, width - len(self.slope_errors)), (0, 0)]))
 
 
-def slopes_of(process: MultiTaskParams | None) -> Array:
-    """Returns the slopes of a process of tasks with features, f[D, P], after axes in front of it if any."""
+def slopes_of(process: MultiTaskParams | None) -> Float[Array, "*batch D P"]:
+    """Returns the slopes of a process of tasks with features."""
     by_features = None if process is None else process.by_features
     assert by_features is not None, "the process must be one of tasks with features"
     return by_features.slopes
@@ -96,9 +94,9 @@ def standardise_features(tasks: Mapping[str, Task]) -> StandardisedFeatures | No
 
 
 def first_slopes(
-    tasks: Mapping[str, Task], features: npt.NDArray[np.float32], without: Collection[int] = ()
-) -> npt.NDArray[np.float32]:
-    """Returns the slopes f[D, P] of a line in features f[T, P] through the best configurations of tasks, by ridge.
+    tasks: Mapping[str, Task], features: Float32[np.ndarray, "T P"], without: Collection[int] = ()
+) -> Float32[np.ndarray, "D P"]:
+    """Returns the slopes of a line in features through the best configurations of tasks, by ridge.
 
     They are 0 exactly for columns of at most two values, such as those of a choice, which do not move. ``without`` are
     the numbers of tasks that are left out.
@@ -113,8 +111,8 @@ def first_slopes(
     return np.where(moves[:, None], np.where(slopes == 0.0, _LEAST_SLOPE, slopes), 0.0).astype(np.float32)
 
 
-def jackknife_errors(of_folds: npt.NDArray[np.float32], n_tasks: int) -> Floats:
-    """Returns the standard errors f64[D, P] of slopes, given those without the tasks of each fold, f[K, D, P].
+def jackknife_errors(of_folds: Float[np.ndarray, "K D P"], n_tasks: int) -> Float64[np.ndarray, "D P"]:
+    """Returns the standard errors of slopes, given those without the tasks of each fold.
 
     With fewer tasks than folds, the last folds repeat the first ones.
     """
@@ -123,10 +121,10 @@ def jackknife_errors(of_folds: npt.NDArray[np.float32], n_tasks: int) -> Floats:
     return np.sqrt((count - 1) * np.mean((of_folds - of_folds.mean(axis=0)) ** 2, axis=0))
 
 
-def trust_slopes(slopes: Floats, errors: Floats) -> Floats:
-    """Returns how much of the clearest slope of each feature is more than its error, f64[P] in [0, 1].
+def trust_slopes(slopes: Float64[np.ndarray, "D P"], errors: Float64[np.ndarray, "D P"]) -> Float64[np.ndarray, " P"]:
+    """Returns how much of the clearest slope of each feature is more than its error, in [0, 1].
 
-    This is the positive part of the estimate of James and Stein (1961) for a single slope, given slopes f[D, P].
+    This is the positive part of the estimate of James and Stein (1961) for a single slope.
     """
     ratios = np.divide(errors, np.abs(slopes), out=np.full(slopes.shape, np.inf), where=slopes != 0.0)
     return np.maximum(1.0 - np.min(ratios, axis=0) ** 2, 0.0)

@@ -23,9 +23,9 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 import optax
 from jax import Array
+from jaxtyping import Bool, Float, Float64, Int, Int32, Key
 
 from dre_jax.checks import AtLeastTwo, Checked, NonNegative, Positive, at_least
 from dre_jax.data import Task
@@ -58,12 +58,13 @@ from dre_jax.methods.hedged_prior.priors import (
 from dre_jax.optim.adam import Moments
 from dre_jax.optim.descent import Descent, descend
 from dre_jax.optim.schedule import portion_length
+from dre_jax.runtime.arrays import AnyArray
 from dre_jax.runtime.jit import compile_ahead, few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 from dre_jax.runtime.threads import side_by_side
 
-Floats = npt.NDArray[np.float64]
-Group = npt.NDArray[np.int32]
+Floats = Float64[np.ndarray, " n"]
+Group = Int32[np.ndarray, " K"]
 _PORTION = 25  # maximum number of steps of one compiled call
 _CHECKPOINTS = (50, 75, 100, 150, 200, 275, 375, 500, 700, 950, 1300, 1800, 2500)
 # Before step 50 the random initial trend still harms, even if few held-out trials do not show it: with one study of 20
@@ -117,16 +118,16 @@ class PriorFit(NamedTuple):
 
     priors: LearnedPrior
     """J members, J in front of each array."""
-    steps: Array
-    """i32: number of Adam steps."""
-    transfer_probability: Array
-    """f32 in (0, 1): probability that past tasks explain a new task better than processes without them do."""
+    steps: Int[Array, ""]
+    """Number of Adam steps."""
+    transfer_probability: Float[Array, ""]
+    """Probability in (0, 1) that past tasks explain a new task better than processes without them do."""
     common_share: float
     """Share of the common process in that probability. Without held-out tasks it is a half; more with features."""
     held_out: HeldOutEvidence
     """Held-out evidence that chose the number of steps and the probability of transfer."""
-    losses: Floats
-    """f[steps]: loss before every step, the mean over the members; on an accelerator, over members and folds."""
+    losses: Float64[np.ndarray, " steps"]
+    """Loss before every step, the mean over the members; on an accelerator, over members and folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,19 +137,21 @@ class _Training:
     config: LearnedPriorConfig
     training: PriorTraining
     folds: Folds
-    key: Array
+    key: Key[Array, ""]
     groups: tuple[Group, ...]
     """Numbers of the priors, members first: one in each group, or all in one."""
 
     @classmethod
-    def create(cls, config: LearnedPriorConfig, training: PriorTraining, folds: Folds, key: Array) -> _Training:
+    def create(
+        cls, config: LearnedPriorConfig, training: PriorTraining, folds: Folds, key: Key[Array, ""]
+    ) -> _Training:
         """Returns the training of members, and of folds if they choose the number of steps."""
         count = config.members + (training.folds if training.steps is None else 0)
         # The cores of a CPU share the priors. An accelerator trains all of them at once.
         groups = np.split(np.arange(count, dtype=np.int32), count if jax.default_backend() == "cpu" else 1)
         return cls(config, training, folds, key, tuple(groups))
 
-    def begin(self, key: Array, lengths: LengthScalePrior | None) -> list[Descent[Array]]:
+    def begin(self, key: Key[Array, ""], lengths: LengthScalePrior | None) -> list[Descent[Array]]:
         """Returns the state of each group before the first step."""
         count = sum(map(len, self.groups))
         vectors = np.asarray(initial_vectors(self.config, self.folds.table.n_columns, count, key, lengths))
@@ -199,7 +202,7 @@ class _Training:
         )
 
 
-def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials) -> Array:
+def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials) -> Float[Array, ""]:
     """Returns the negative log marginal likelihood of a history, with responses on any scale, divided by its trials.
 
     0 if all responses are equal.
@@ -212,8 +215,10 @@ def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials
     return jnp.where(jnp.any(trials.y != 0.0), -value / count, 0.0)
 
 
-def draw_histories(training: PriorTraining, spans: TaskTable | TaskSpans, key: Array) -> tuple[Array, Array]:
-    """Draws row numbers i32[B, n] of B histories, and bool[B, n], the filled slots."""
+def draw_histories(
+    training: PriorTraining, spans: TaskTable | TaskSpans, key: Key[Array, ""]
+) -> tuple[Int[Array, "B n"], Bool[Array, "B n"]]:
+    """Draws row numbers of B histories, and the filled slots."""
     row_key, count_key = jax.random.split(key)
     bits = jax.random.bits(row_key, (training.tasks, 1 + training.rows), jnp.uint32)
     count = jax.random.randint(count_key, (training.tasks,), training.min_rows, training.rows + 1)
@@ -231,15 +236,15 @@ def descend_priors(
     table: TaskTable,
     spans: TaskSpans,
     descent: Descent[Array],
-    members: Array,
-    numbers: Array,
-    key: Array,
-) -> tuple[Descent[Array], Array]:
-    """Runs the steps i32[n] of K priors, each on its own tasks; returns the new state and mean losses f[n].
+    members: Int[Array, " K"],
+    numbers: Int[Array, " n"],
+    key: Key[Array, ""],
+) -> tuple[Descent[Array], Float[Array, " n"]]:
+    """Runs the steps ``numbers`` of K priors, each on its own tasks; returns the new state and mean losses.
 
-    Each prior is a vector, f[K, P], so that an update is one operation, not one for each array of parameters.
-    ``members`` i32[K] are the numbers of the priors, for their random histories. Histories have the first ``slots`` of
-    their slots, as all others are empty.
+    Each prior is a vector, so that an update is one operation, not one for each array of parameters. ``members`` are
+    the numbers of the priors, for their random histories. Histories have the first ``slots`` of their slots, as all
+    others are empty.
     """
     shapes = prior_shapes(config, table.n_columns)
 
@@ -274,9 +279,9 @@ def descend_priors(
 
 @jit_with_less_effort("config", "n_columns", "n_priors", is_brief=few_numbers)
 def initial_vectors(
-    config: LearnedPriorConfig, n_columns: int, n_priors: int, key: Array, lengths: LengthScalePrior | None
-) -> Array:
-    """Returns initial priors as vectors, f[K, P]."""
+    config: LearnedPriorConfig, n_columns: int, n_priors: int, key: Key[Array, ""], lengths: LengthScalePrior | None
+) -> Float[Array, "{n_priors} P"]:
+    """Returns initial priors as vectors."""
     trend_key, feature_key = jax.random.split(key)
     starts = jax.random.split(trend_key, n_priors), jax.random.split(feature_key, n_priors)
     priors = jax.vmap(partial(init, config, n_columns))(*starts)
@@ -287,13 +292,13 @@ def initial_vectors(
     return _ravel(priors)
 
 
-def _ravel(priors: LearnedPrior) -> Array:
-    """Returns priors, K in front of each array, as vectors f[K, P]."""
+def _ravel(priors: LearnedPrior) -> Float[Array, "K P"]:
+    """Returns priors, K in front of each array, as vectors."""
     return jnp.concatenate([a.reshape(len(a), -1) for a in jax.tree.leaves(priors)], axis=1)
 
 
-def _unravel(shapes: LearnedPrior, vectors: Any, xp: Any = jnp) -> LearnedPrior:
-    """Returns priors, K in front of each array, from vectors f[K, P]; NumPy or JAX as ``xp``."""
+def _unravel(shapes: LearnedPrior, vectors: Float[AnyArray, "K P"], xp: Any = jnp) -> LearnedPrior:
+    """Returns priors, K in front of each array, from vectors; NumPy or JAX as ``xp``."""
     leaves, structure = jax.tree.flatten(shapes)
     ends = np.cumsum([math.prod(a.shape) for a in leaves])
     parts = xp.split(vectors, ends[:-1].tolist(), axis=1)
@@ -304,7 +309,7 @@ def train_priors(
     config: LearnedPriorConfig,
     training: PriorTraining,
     tasks: Mapping[str, Task],
-    key: Array,
+    key: Key[Array, ""],
     lengths: LengthScalePrior | None = None,
     common: CommonFit | None = None,
 ) -> PriorFit:
@@ -335,7 +340,8 @@ def train_priors(
 def _train_with_folds(run: _Training, states: list[Descent[Array]], common: CommonFit | None) -> PriorFit:
     """Trains members and folds; returns the members at the number of steps of the highest held-out evidence."""
     config, training, folds = run.config, run.training, run.folds
-    checkpoints: list[tuple[LearnedPrior, Floats, Floats]] = []  # members, evidence of folds, losses since the last one
+    # Members, evidence of folds, losses since the last one.
+    checkpoints: list[tuple[LearnedPrior, Float64[np.ndarray, "K H"], Floats]] = []
     scores: list[float] = []
     best = 0
     for last_checkpoint, checkpoint in zip((0, *_CHECKPOINTS), _CHECKPOINTS, strict=False):

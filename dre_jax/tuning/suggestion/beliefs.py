@@ -8,12 +8,11 @@ where responses disagree.
 """
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from jaxtyping import Bool, Float, Float64
 
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.parameters import Categorical, Parameter
 from dre_jax.space.space import Space
@@ -22,8 +21,6 @@ from dre_jax.tuning.suggestion.state import StudyState
 from dre_jax.tuning.trials.responses import clip_responses
 from dre_jax.tuning.trials.selection import slots
 
-Floats = npt.NDArray[np.float64]
-
 UNIFORM_MASS = 0.2
 _LEAST_DEVIATION = 0.05  # of a coordinate
 _LEAST_KNOTS = 128
@@ -31,21 +28,21 @@ _SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
 """Of responses on log densities, both in standard deviations: mean and deviation before the first trial."""
 
 
-def log_densities(space: Space) -> Floats | None:
-    """Returns the log densities f64[P, K + 1] at the coordinates k / K; None if no hyperparameter has a belief.
+def log_densities(space: Space) -> Float64[np.ndarray, "P knots"] | None:
+    """Returns the log densities at knots that divide [0, 1] evenly; None if no hyperparameter has a belief.
 
-    Between the coordinates, densities are interpolated; K is so large that this is exact in the middle of a choice.
+    Between the knots, densities are interpolated; there are so many that this is exact in the middle of a choice.
     """
     if all(parameter.likely is None for parameter in space.values()):
         return None
     most_choices = max((len(p.choices) for p in space.values() if isinstance(p, Categorical)), default=0)
     u = np.linspace(0.0, 1.0, max(_LEAST_KNOTS, 2 ** (2 * most_choices).bit_length()) + 1)
-    logs: Floats = np.log([_density(space, name, u) for name in space.sequence])
+    logs: np.ndarray = np.log([_density(space, name, u) for name in space.sequence])
     return logs if logs.any() else None
 
 
-def _density(space: Space, name: str, u: Floats) -> Floats:
-    """Returns the density of a hyperparameter at coordinates f64[K + 1]."""
+def _density(space: Space, name: str, u: Float64[np.ndarray, " knots"]) -> Float64[np.ndarray, " knots"]:
+    """Returns the density of a hyperparameter at coordinates."""
     parameter: Parameter = space[name]
     if parameter.likely is None:
         return np.ones_like(u)
@@ -61,8 +58,8 @@ def _density(space: Space, name: str, u: Floats) -> Floats:
     return UNIFORM_MASS + (1.0 - UNIFORM_MASS) * np.exp(-0.5 * (distance / deviation) ** 2) / mass
 
 
-def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
-    """Returns points f64[N, P] whose coordinates are quantiles of the densities at the coordinates.
+def to_quantiles(table: Float64[np.ndarray, "P knots"], points: Float[np.ndarray, "N P"]) -> Float64[np.ndarray, "N P"]:
+    """Returns points whose coordinates are quantiles of the densities at the coordinates.
 
     Evenly distributed points become draws from the densities; for the table see `log_densities`.
     """
@@ -75,8 +72,10 @@ def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
     return samples
 
 
-def belief_weights(table: Any, layout: SpaceLayout, state: StudyState, beta: float) -> Any:
-    """Returns the logarithms f[P, K + 1] of the weights of the densities after the trials of a study.
+def belief_weights(
+    table: Float[AnyArray, "P knots"], layout: SpaceLayout, state: StudyState, beta: float
+) -> Float[AnyArray, "P knots"]:
+    """Returns the logarithms of the weights of the densities after the trials of a study.
 
     They are the densities to a power, which is ``beta`` before the first trial. It is less than beta / (n + 1) where
     the trials disagree, and 0 where their responses do not rise with the density: in proportion to the posterior mean
@@ -96,8 +95,10 @@ def belief_weights(table: Any, layout: SpaceLayout, state: StudyState, beta: flo
     return power * (table - xp.max(table, axis=1, keepdims=True))
 
 
-def _standardise(values: Any, where: Any, deviation: Any) -> Any:
-    """Returns values f[n] of slots bool[n] less their mean, in units of a deviation, 1 if it is 0; 0 in other slots."""
+def _standardise(
+    values: Float[AnyArray, " n"], where: Bool[AnyArray, " n"], deviation: Float[AnyArray, ""] | float
+) -> Float[AnyArray, " n"]:
+    """Returns values of slots less their mean, in units of a deviation, 1 if it is 0; 0 in other slots."""
     xp = namespace(values)
     mean = xp.sum(xp.where(where, values, 0.0)) / xp.maximum(xp.sum(where, dtype=values.dtype), 1.0)
     return xp.where(where, (values - mean) / xp.where(deviation > 0, deviation, 1.0), 0.0)

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, Int
 
 from dre_jax.data.tasks import spaced_rows
 from dre_jax.gp.cholesky import safe_cholesky, triangular_solve
@@ -30,7 +31,7 @@ from dre_jax.gp.regression import (
     predict_signal_at,
     signal_covariance,
 )
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.space.layout import SpaceLayout
@@ -56,16 +57,16 @@ _PAST_ROWS = 256
 class _Rows(NamedTuple):
     """Trials with costs, C slots."""
 
-    x: Any
-    """f[C, D], columns."""
-    logs: Any
-    """f[C], logarithms of the costs."""
-    where: Any
-    """bool[C], the filled slots."""
-    study: Any
-    """i32[C], numbers of the studies."""
-    fit_slots: Any
-    """i32[`FIT_TRIALS`]: slots that hyperparameters are fitted to."""
+    x: Float[AnyArray, "C D"]
+    """Columns."""
+    logs: Float[AnyArray, " C"]
+    """Logarithms of the costs."""
+    where: Bool[AnyArray, " C"]
+    """The filled slots."""
+    study: Int[AnyArray, " C"]
+    """Numbers of the studies."""
+    fit_slots: Int[AnyArray, " FIT_TRIALS"]
+    """Slots that hyperparameters are fitted to."""
 
 
 @jax.tree_util.register_dataclass
@@ -73,20 +74,20 @@ class _Rows(NamedTuple):
 class CostModel:
     """Gaussian process of the standardised logarithm of costs, or of its residuals after past studies."""
 
-    x: Array
-    """f[C, D], columns of the trials."""
+    x: Float[Array, "C D"]
+    """Columns of the trials."""
     process: GPParams
     posterior: PreparedGP
-    scale: Array
-    """Scalar: standard deviation of the logarithms, times the power of the cost; 0 for too few costs."""
-    applies: Array
-    """bool: whether costs differ, and count."""
+    scale: Float[Array, ""]
+    """Standard deviation of the logarithms, times the power of the cost; 0 for too few costs."""
+    applies: Bool[Array, ""]
+    """Whether costs differ, and count."""
     layout: SpaceLayout = field(metadata={"static": True})
     past: CostModel | None = None
     """Model of the past studies."""
 
-    def log_weight(self, points: Array) -> Array:
-        """Returns minus the logarithm f[N] of the expected cost to the power, at points f[N, P], up to a constant."""
+    def log_weight(self, points: Float[Array, "N P"]) -> Float[Array, " N"]:
+        """Returns minus the logarithm of the expected cost to the power, at points, up to a constant."""
 
         def at(new: Array) -> Array:
             return -self.scale * predict_signal_at(self.process, self.x, self.posterior, new)[0]
@@ -99,14 +100,14 @@ class CostRecord(NamedTuple):
     """What a study says of the cost of its trials."""
 
     rows: _Rows
-    points: Any
-    """f[C, P]: points of the rows, of the unit cube."""
-    power: Any
-    """f: power of the cost, the share of the budget that is left; 1 without a budget."""
-    own_share: Any
-    """f: 1, or 0 for too few costs, where the process of past studies counts alone."""
-    applies: Any
-    """bool"""
+    points: Float[AnyArray, "C P"]
+    """Points of the rows, of the unit cube."""
+    power: Float[AnyArray, ""]
+    """Power of the cost, the share of the budget that is left; 1 without a budget."""
+    own_share: Float[AnyArray, ""]
+    """1, or 0 for too few costs, where the process of past studies counts alone."""
+    applies: Bool[AnyArray, ""]
+    """Whether costs count."""
 
 
 def learn_past_cost(layout: SpaceLayout, studies: PastStudies, dtype: type[np.floating[Any]]) -> CostModel | None:
@@ -149,7 +150,7 @@ def cost_record(config: StudyConfig, state: StudyState, n_trials: int, *, has_pa
     points = xp.where(filled[:, None], state.points[rows], 0.0)
     spread = xp.max(xp.where(known, logs, -xp.inf)) - xp.min(xp.where(known, logs, xp.inf))
     left = xp.ones((), dtype)
-    if config.budget is not None:
+    if config.budget is not None and state.spent is not None:
         left = xp.maximum(1.0 - state.spent / config.budget, 0.0).astype(dtype)
     says = (n > 0) if has_past else (n >= _FEWEST) & (spread >= _LEAST_SPREAD)
     columns, logs = config.layout.columns(points), xp.where(filled, logs[rows], 0.0)

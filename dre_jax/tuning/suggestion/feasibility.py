@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float
 
 from dre_jax.gp.classification import Classifier, condition_classifier, fit_classifier, log_probability
 from dre_jax.gp.fit import GPConfig, fit_gp
@@ -41,27 +42,27 @@ _CAUTION = 4.0
 class FeasibilityModel:
     """Gaussian processes of success and of K constraints; see `dre_jax.suggest.weighting.Feasibility`."""
 
-    applies: Array
-    """bool: whether a trial failed, or there are constraints; otherwise the other arrays have no meaning."""
-    decides: Array
-    """bool: no trial is feasible yet."""
-    x: Array
-    """f[C, D], columns of the trials."""
+    applies: Bool[Array, ""]
+    """Whether a trial failed, or there are constraints; otherwise the other arrays have no meaning."""
+    decides: Bool[Array, ""]
+    """No trial is feasible yet."""
+    x: Float[Array, "C D"]
+    """Columns of the trials."""
     success: Classifier | None
     """None if no trial failed."""
     processes: GPParams | None
     """Hyperparameters of the constraints, K in front of each array; None without constraints."""
     posteriors: PreparedGP | None
     """Posteriors of the processes, conditioned on the constraints, K in front of each array."""
-    bounds: Array
-    """f[K]"""
+    bounds: Float[Array, " K"]
+    """Values of the constraints up to the bound are feasible."""
     layout: SpaceLayout = field(metadata={"static": True})
 
-    def log_weight(self, points: Array) -> Array:
-        """Returns the log weight f[N] of configurations at points f[N, P]."""
+    def log_weight(self, points: Float[Array, "N P"]) -> Float[Array, " N"]:
+        """Returns the log weight of configurations at points."""
         return by_blocks(self._log_weight, self.layout.columns(points))
 
-    def _log_weight(self, new: Array) -> Array:
+    def _log_weight(self, new: Float[Array, "N D"]) -> Float[Array, " N"]:
         def log_probability_below(process: Any, posterior: Any, bound: Array) -> Array:
             mean, variance = predict_signal_at(process, self.x, posterior, new)
             return jax.scipy.special.log_ndtr((bound - mean) / jnp.sqrt(variance + jnp.exp(process.log_noise)))

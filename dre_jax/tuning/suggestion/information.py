@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float
 
-from dre_jax.runtime.arrays import branch, namespace
+from dre_jax.runtime.arrays import AnyArray, branch, namespace
 from dre_jax.tuning.objectives.single import N_START
 from dre_jax.tuning.suggestion.signal import has_signal
 from dre_jax.tuning.suggestion.state import StudyState
@@ -32,11 +33,11 @@ _ENOUGH = 20
 class Information(NamedTuple):
     """What the values of a study say."""
 
-    space_filling_share: Any
+    space_filling_share: Float[AnyArray, ""]
     """Share of the next trials that fill the space evenly."""
-    is_plateau: Any
+    is_plateau: Bool[AnyArray, ""]
     """Whether the values are equal, or all but one or two that are worse."""
-    is_long: Any
+    is_long: Bool[AnyArray, ""]
     """Whether at least 20 trials are on such a plateau."""
 
 
@@ -64,14 +65,14 @@ def information_of(state: StudyState, *, has_past: bool) -> Information:
     return Information(filling_share, begins & (share == 1.0), begins & (n >= _LONG))
 
 
-def feasible_trials(state: StudyState) -> Any:
-    """Returns the mask bool[C] of the trials with a value that are known to satisfy all constraints."""
+def feasible_trials(state: StudyState) -> Bool[AnyArray, " C"]:
+    """Returns the mask of the trials with a value that are known to satisfy all constraints."""
     where = slots(len(state.points)) < state.n
     return where if state.constraints is None else where & namespace(where).all(state.constraints <= 0, axis=1)
 
 
-def _valued_trials(state: StudyState) -> tuple[Any, Any]:
-    """Returns the trials bool[C] whose values count, and these values f[C, M], higher is better."""
+def _valued_trials(state: StudyState) -> tuple[Bool[AnyArray, " C"], Float[AnyArray, "C M"]]:
+    """Returns the trials whose values count, and these values, higher is better."""
     xp, where = namespace(state.points), feasible_trials(state)
     values = state.responses[:, None] if state.objectives is None else state.objectives
     if state.constraints is None:
@@ -82,10 +83,10 @@ def _valued_trials(state: StudyState) -> tuple[Any, Any]:
     return xp.where(any_feasible, where, slots(len(state.points)) < state.n), values
 
 
-def space_filling_share(values: Any, where: Any) -> Any:
-    """Returns the share of the next trials that fill the space evenly, 1, 0.5 or 0, of values f[C], higher is better.
+def space_filling_share(values: Float[AnyArray, " C"], where: Bool[AnyArray, " C"]) -> Float[AnyArray, ""]:
+    """Returns the share of the next trials that fill the space evenly, 1, 0.5 or 0, of values, higher is better.
 
-    ``where`` bool[C] are the values that count; the share is 1 without any.
+    ``where`` are the values that count; the share is 1 without any.
     """
     xp, n = namespace(values), namespace(where).sum(where, dtype=np.int32)
     ordered = xp.sort(_without_rounding(xp.where(where, values, xp.nan)))  # empty slots are last
@@ -100,7 +101,7 @@ def space_filling_share(values: Any, where: Any) -> Any:
     return xp.where(2 * n_equal <= n, xp.where(n == 1, 1.0, 0.0), share)
 
 
-def _without_rounding(values: Any) -> Any:
+def _without_rounding(values: Float[AnyArray, " C"]) -> Float[AnyArray, " C"]:
     """Returns values where those that differ only by rounding errors are equal; infinite values do not count."""
     xp = namespace(values)
     finite = xp.isfinite(values)

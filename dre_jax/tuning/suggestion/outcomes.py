@@ -1,9 +1,11 @@
 """Outcomes of trials, as the model of failures and constraints reads them."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from jaxtyping import Bool, Float, Int
 
 from dre_jax.data.tasks import spaced_rows
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
@@ -19,37 +21,35 @@ _MAX_RATIO = 1e6
 class Outcomes(NamedTuple):
     """Trials that have ended, C slots, and K constraints of each."""
 
-    points: Any
-    """f[C, P], points of the unit cube."""
-    labels: Any
-    """f[C], 1 for success and -1 for failure; None if no trial failed."""
-    slot_mask: Any
-    """bool[C]: the filled slots."""
-    values: Any
-    """f[K, C], standardised constraints, lower is better; 0 without a value."""
-    where: Any
-    """bool[K, C]: slots with a value of the constraint."""
-    bounds: Any
-    """f[K]: values up to the bound are feasible."""
-    fit_slots: Any
-    """i32[`FIT_TRIALS`]: slots that hyperparameters are fitted to."""
-    decides: Any
-    """bool: no trial is feasible yet."""
-    applies: Any
-    """bool: whether a trial failed, or there are constraints."""
+    points: Float[AnyArray, "C P"]
+    """Points of the unit cube."""
+    labels: Float[AnyArray, " C"] | None
+    """1 for success and -1 for failure; None if no trial failed."""
+    slot_mask: Bool[AnyArray, " C"]
+    """The filled slots."""
+    values: Float[AnyArray, "K C"]
+    """Standardised constraints, lower is better; 0 without a value."""
+    where: Bool[AnyArray, "K C"]
+    """Slots with a value of the constraint."""
+    bounds: Float[AnyArray, " K"]
+    """Values up to the bound are feasible."""
+    fit_slots: Int[AnyArray, " FIT_TRIALS"]
+    """Slots that hyperparameters are fitted to."""
+    decides: Bool[AnyArray, ""]
+    """No trial is feasible yet."""
+    applies: Bool[AnyArray, ""]
+    """Whether a trial failed, or there are constraints."""
 
 
 class _EndedTrials(NamedTuple):
     """Trials in N slots: those with a value or pending, then the failed ones."""
 
-    points: Any
-    """f[N, P]"""
-    counts: Any
-    """bool[N]: the slots whose outcome counts."""
-    failed: Any
-    """bool[N]"""
-    constraints: Any
-    """f[N, K], NaN where unknown."""
+    points: Float[AnyArray, "N P"]
+    counts: Bool[AnyArray, " N"]
+    """The slots whose outcome counts."""
+    failed: Bool[AnyArray, " N"]
+    constraints: Float[AnyArray, "N K"]
+    """NaN where unknown."""
 
 
 def outcomes_of(config: StudyConfig, state: StudyState, n_trials: int) -> Outcomes | None:
@@ -82,7 +82,7 @@ def outcomes_of(config: StudyConfig, state: StudyState, n_trials: int) -> Outcom
     )
 
 
-def _ended_trials(state: StudyState, decides: Any, *, learns_failures: bool) -> _EndedTrials:
+def _ended_trials(state: StudyState, decides: Bool[AnyArray, ""], *, learns_failures: bool) -> _EndedTrials:
     """Returns the trials that have ended.
 
     Before the first feasible trial, when the model alone decides, constraints of the running trials are imputed by the
@@ -106,15 +106,15 @@ def _ended_trials(state: StudyState, decides: Any, *, learns_failures: bool) -> 
     )
 
 
-def _distance_from_best(state: StudyState, points: Any) -> Any:
-    """Returns the maximum distances f[N] of points f[N, P] from the best trial, or from the middle without any."""
+def _distance_from_best(state: StudyState, points: Float[AnyArray, "N P"]) -> Float[AnyArray, " N"]:
+    """Returns the maximum distances of points from the best trial, or from the middle without any."""
     xp, has_value = namespace(points), slots(len(state.points)) < state.n
     best = state.points[xp.argmax(xp.where(has_value, state.responses, -xp.inf))]
     return xp.max(xp.abs(points - xp.where(state.n > 0, best, 0.5)[None, :]), axis=1)
 
 
-def _standardise(constraints: Any) -> tuple[Any, Any]:
-    """Returns constraints f[n, K] without far outliers, standardised, and where 0 is on that scale, f[K].
+def _standardise(constraints: Float[AnyArray, "n K"]) -> tuple[Float[AnyArray, "n K"], Float[AnyArray, " K"]]:
+    """Returns constraints without far outliers, standardised, and where 0 is on that scale.
 
     NaN stays. Sizes are in units of their median, so that signs stay, and are compressed.
     """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dre_jax.runtime.arrays import namespace
+from jaxtyping import Float
+
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.tuning.objectives.front import boxes_above, has_diverged, order_by_front, unit_reference, unit_values
 from dre_jax.tuning.objectives.hypervolume_method import ObjectiveParams
 from dre_jax.tuning.suggestion.information import feasible_trials
@@ -33,8 +35,10 @@ def rank_trials(config: StudyConfig, state: StudyState) -> StudyState:
     return state._replace(responses=responses)
 
 
-def _rank_like_past(config: StudyConfig, state: StudyState, values: Any, objective: int) -> Any:
-    """Returns values f[C] where infeasible trials are ranked as in the past tasks of an objective."""
+def _rank_like_past(
+    config: StudyConfig, state: StudyState, values: Float[AnyArray, " C"], objective: int
+) -> Float[AnyArray, " C"]:
+    """Returns values where infeasible trials are ranked as in the past tasks of an objective."""
     if state.constraints is None or not config.ranks_infeasible[objective]:
         return values
     xp = namespace(values)

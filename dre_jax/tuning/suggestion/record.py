@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.search.history import History
 from dre_jax.search.loop import min_max_scale
 from dre_jax.space.layout import SpaceLayout
@@ -20,10 +21,10 @@ class StudyRecord(NamedTuple):
     """The trials that a method gets."""
 
     trials: TrialRecord
-    rows: Any
-    """i32[S]: their slots in the study, those with a value first."""
-    n: Any
-    """i32: number of those with a value."""
+    rows: Int[AnyArray, " S"]
+    """Their slots in the study, those with a value first."""
+    n: Int[AnyArray, ""]
+    """Number of those with a value."""
 
 
 def study_record(config: StudyConfig, state: StudyState, capacity: int) -> StudyRecord:
@@ -55,17 +56,22 @@ def history_room(max_history: int, n_pending: Any) -> Any:
 
 
 def study_history(
-    encoding: SpaceLayout, points: Any, responses: Any, scaled: Any, errors: Any | None, where: Any
+    encoding: SpaceLayout,
+    points: Float[AnyArray, "C P"],
+    responses: Float[AnyArray, " C"],
+    scaled: Float[AnyArray, " C"],
+    errors: Float[AnyArray, " C"] | None,
+    where: Bool[AnyArray, " C"],
 ) -> History:
-    """Returns the history of trials in the slots bool[C].
+    """Returns the history of trials in C slots.
 
     Args:
       encoding: layout with the columns that the method knows.
-      points: f[C, P], of the unit cube.
-      responses: f[C], which order the trials.
-      scaled: f[C], finite numbers that increase with the responses.
-      errors: f[C], standard errors of these numbers; None without any.
-      where: bool[C]: the filled slots.
+      points: of the unit cube.
+      responses: they order the trials.
+      scaled: finite numbers that increase with the responses.
+      errors: standard errors of these numbers; None without any.
+      where: the filled slots.
     """
     xp = namespace(points)
     above = where[None, :] & (responses[None, :] > responses[:, None])

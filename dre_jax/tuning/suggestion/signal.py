@@ -13,15 +13,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from jaxtyping import Bool, Float, Float64, Int, Int32
 
 from dre_jax.gp.kernels import matern52_of_distance
 from dre_jax.gp.lapack import cholesky, solve_lower
 from dre_jax.gp.student import log_t_density
-from dre_jax.runtime.arrays import loop_while, namespace, special
+from dre_jax.runtime.arrays import AnyArray, loop_while, namespace, special
 from dre_jax.tuning.trials.selection import spaced_slots
-
-Floats = npt.NDArray[np.float64]
 
 LENGTHS = (0.15, 0.5, 1.5)
 """Length scales of all coordinates, in units of the square root of their number."""
@@ -32,10 +30,12 @@ NOISY_SHARES = (0.25, 0.5, 0.75, 0.9, 0.99)
 MAX_TRIALS = 64
 
 
-def has_signal(points: Any, values: Any, where: Any) -> Any:
-    """Returns whether values f[n] at points f[n, P] of the unit cube are a signal rather than noise alone.
+def has_signal(
+    points: Float[AnyArray, "n P"], values: Float[AnyArray, " n"], where: Bool[AnyArray, " n"]
+) -> Bool[AnyArray, ""]:
+    """Returns whether values at points of the unit cube are a signal rather than noise alone.
 
-    ``where`` bool[n] are the values that count. Of more than 64, 64 count, evenly spaced in time.
+    ``where`` are the values that count. Of more than 64, 64 count, evenly spaced in time.
     """
     xp = namespace(points)
     rows, filled = spaced_slots(where, MAX_TRIALS, min(len(where), MAX_TRIALS))
@@ -59,8 +59,8 @@ def has_signal(points: Any, values: Any, where: Any) -> Any:
     return loop_while(is_open, add_length, start)[1] > log_noise
 
 
-def noise_share(points: Floats, values: Floats) -> float:
-    """Returns a share of noise in the variance of values f64[n] at points f64[n, P] of the unit cube.
+def noise_share(points: Float64[np.ndarray, "n P"], values: Float64[np.ndarray, " n"]) -> float:
+    """Returns a share of noise in the variance of values at points of the unit cube.
 
     It is r / (1 + r) of the expected ratio r of noise to signal, beyond the least, at most three quarters; all ratios
     are equally likely before the first value. Of more than 64 trials, 64 count, evenly spaced in time. Values are
@@ -81,24 +81,24 @@ def noise_share(points: Floats, values: Floats) -> float:
 class _Evidence(NamedTuple):
     """Log evidence of correlation matrices for scores, in slots of which some are filled."""
 
-    targets: Any
-    """f[n, 2]: scores and ones, 0 in empty slots."""
-    pairs: Any
-    """bool[n, n]: pairs of filled slots."""
-    apart: Any
-    """f[n, n, P]: distances in each coordinate."""
-    together: Any
-    """f[n, n]: roots of the mean squares of these."""
-    n: Any
+    targets: Float[AnyArray, "n 2"]
+    """Scores and ones, 0 in empty slots."""
+    pairs: Bool[AnyArray, "n n"]
+    """Pairs of filled slots."""
+    apart: Float[AnyArray, "n n P"]
+    """Distances in each coordinate."""
+    together: Float[AnyArray, "n n"]
+    """Roots of the mean squares of these."""
+    n: Float[AnyArray, ""]
     """Number of filled slots."""
-    length_scales: tuple[Any, Any, Any]
+    length_scales: tuple[Float[AnyArray, " L"], Int[AnyArray, " L"], Float[AnyArray, " L"]]
     """As `length_scales` returns them."""
 
-    def of_noise(self) -> Any:
+    def of_noise(self) -> Float[AnyArray, ""]:
         """Returns the log evidence of noise alone."""
         return self.of(namespace(self.targets).eye(len(self.targets), dtype=self.targets.dtype))
 
-    def of_signal(self, i: Any, share: float) -> Any:
+    def of_signal(self, i: Int[AnyArray, ""], share: float) -> Float[AnyArray, ""]:
         """Returns the log evidence of a share of the i-th signal of `length_scales`, with its weight."""
         xp, dtype = namespace(self.targets), self.targets.dtype
         lengths, coordinates, log_weights = self.length_scales
@@ -108,8 +108,8 @@ class _Evidence(NamedTuple):
         matrix = share * correlation + (1.0 - share) * xp.eye(len(self.targets), dtype=dtype)
         return self.of(matrix) + log_weights[i]
 
-    def of(self, correlation: Any) -> Any:
-        """Returns the log evidence of a correlation matrix f[n, n]."""
+    def of(self, correlation: Float[AnyArray, "n n"]) -> Float[AnyArray, ""]:
+        """Returns the log evidence of a correlation matrix."""
         xp = namespace(correlation)
         matrix = xp.where(self.pairs, correlation, xp.eye(len(correlation), dtype=correlation.dtype))
         factor: Any = np.linalg.cholesky(matrix) if xp is np else cholesky(matrix)
@@ -120,7 +120,7 @@ class _Evidence(NamedTuple):
         return log_t_density(squared_residual, half_log_determinant, self.n - 1, None, xp)
 
 
-def _evidence(points: Any, scores: Any, filled: Any) -> _Evidence:
+def _evidence(points: Float[AnyArray, "n P"], scores: Float[AnyArray, " n"], filled: Bool[AnyArray, " n"]) -> _Evidence:
     xp, dtype = namespace(points), points.dtype
     targets = xp.stack([xp.where(filled, scores, 0.0), filled.astype(dtype)], axis=1)
     apart = xp.abs(points[:, None] - points[None])
@@ -130,7 +130,9 @@ def _evidence(points: Any, scores: Any, filled: Any) -> _Evidence:
     return _Evidence(targets, filled[:, None] & filled[None, :], apart, together, xp.sum(filled, dtype=dtype), scales)
 
 
-def length_scales(n_parts: int) -> tuple[Floats, npt.NDArray[np.int32], Floats]:
+def length_scales(
+    n_parts: int,
+) -> tuple[Float64[np.ndarray, " L"], Int32[np.ndarray, " L"], Float64[np.ndarray, " L"]]:
     """Returns length scales, the coordinate of each, -1 for all, and the log weight of each and of one share."""
     lengths = [*LENGTHS, *(length for length in COORDINATE_LENGTHS for _ in range(n_parts))]
     coordinates = [-1] * len(LENGTHS) + list(range(n_parts)) * len(COORDINATE_LENGTHS)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.suggest.candidates import canonicalize
 from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
@@ -26,17 +27,17 @@ _MAX_ENUMERATION = 4096
 def space_filling_point(
     config: StudyConfig,
     state: StudyState,
-    points: Any,
+    points: Float[AnyArray, "N P"],
     is_exact: Callable[[Any], bool] | None,
-    fixed: Any | None,
+    fixed: Float[AnyArray, " P"] | None,
     *,
-    avoids_failures: Any,
-) -> tuple[Any, Any]:
-    """Returns the first new one of points f[N, P], or any new point of a small space, and whether it is new.
+    avoids_failures: Bool[AnyArray, ""],
+) -> tuple[Float[AnyArray, " P"], Bool[AnyArray, ""]]:
+    """Returns the first new one of the points, or any new point of a small space, and whether it is new.
 
     With ``avoids_failures``, points whose nearest trial failed come last. If all have been evaluated, the point is
-    one that is not pending. ``fixed`` f[P] are coordinates that all points have, NaN for the others; for ``is_exact``
-    see `first_allowed`.
+    one that is not pending. ``fixed`` are coordinates that all points have, NaN for the others; for ``is_exact`` see
+    `first_allowed`.
     """
     xp, feasible, numbers = namespace(state.points), feasible_trials(state), slots(len(state.points))
     has_failed = slots(len(state.failures)) < state.n_failed
@@ -62,9 +63,12 @@ def space_filling_point(
 
 
 def first_allowed(
-    config: StudyConfig, rank: Any, points: Any, is_exact: Callable[[Any], bool] | None
-) -> tuple[Any, Any]:
-    """Returns the first point f[N, P] of the least rank among those that the rules allow, and which these are, bool[N].
+    config: StudyConfig,
+    rank: Int[AnyArray, " N"],
+    points: Float[AnyArray, "N P"],
+    is_exact: Callable[[Any], bool] | None,
+) -> tuple[Int[AnyArray, ""], Bool[AnyArray, " N"]]:
+    """Returns the first point of the least rank among those that the rules allow, and which these are.
 
     ``is_exact`` returns whether the rules allow the configuration at a point, too. A configuration takes a tenth of a
     millisecond, so only the first one is made, and others where that one is refused. None inside of programs.
@@ -77,25 +81,33 @@ def first_allowed(
         is_allowed[first] = False
 
 
-def is_known_point(state: StudyState, points: Any) -> Any:
-    """Returns which points f[N, P] have been evaluated, failed, or are pending, bool[N]."""
+def is_known_point(state: StudyState, points: Float[AnyArray, "N P"]) -> Bool[AnyArray, " N"]:
+    """Returns which points have been evaluated, failed, or are pending."""
     is_trial = slots(len(state.points)) < state.n + state.n_pending
     has_failed = slots(len(state.failures)) < state.n_failed
     return _is_near(points, state.points, is_trial) | _is_near(points, state.failures, has_failed)
 
 
-def _is_near(points: Any, others: Any, where: Any) -> Any:
-    """Returns which points f[N, P] are those of others f[C, P] in slots bool[C], bool[N]."""
+def _is_near(
+    points: Float[AnyArray, "N P"], others: Float[AnyArray, "C P"], where: Bool[AnyArray, " C"]
+) -> Bool[AnyArray, " N"]:
+    """Returns which points are among the others in filled slots."""
     xp = namespace(points)
     apart = xp.max(xp.abs(points[:, None] - others[None]), axis=-1)
     return xp.any((apart < _IDENTICAL) & where[None, :], axis=1)
 
 
-def order_by_outcome(points: Any, trials: Any, succeeded: Any, failed: Any, radius: float) -> Any:
-    """Returns an order i[N] of points f[N, P]: first those whose nearest trial is a success, then the others.
+def order_by_outcome(
+    points: Float[AnyArray, "N P"],
+    trials: Float[AnyArray, "n P"],
+    succeeded: Bool[AnyArray, " n"],
+    failed: Bool[AnyArray, " n"],
+    radius: float,
+) -> Int[AnyArray, " N"]:
+    """Returns an order of points: first those whose nearest trial is a success, then the others.
 
-    Trials f[n, P] with a value that satisfy all constraints have succeeded; those that failed or violate constraints
-    have failed; the others do not count. A point within the radius of a failure, in every coordinate, counts as one.
+    Trials with a value that satisfy all constraints have succeeded; those that failed or violate constraints have
+    failed; the others do not count. A point within the radius of a failure, in every coordinate, counts as one.
     Without a success, only these points come last. Both groups keep their order.
     """
     xp = namespace(points)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, Int
 
-from dre_jax.runtime.arrays import namespace
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.search.method import Method
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig
@@ -64,30 +65,30 @@ class StudyConfig:
 class StudyState(NamedTuple):
     """The trials of a study, in C slots, and the failed ones, in F; arrays of NumPy or of JAX."""
 
-    points: Any
-    """f[C, P]: points of the trials with a value, then of the pending trials."""
-    responses: Any
-    """f[C], higher is better; they order the trials."""
-    n: Any
-    """i32: number of trials with a value."""
-    n_pending: Any
-    failures: Any
-    """f[F, P]: points of the failed trials."""
-    n_failed: Any
-    objectives: Any = None
-    """f[C, M]: values of several objectives, higher is better; None for a single one, whose values are responses."""
-    constraints: Any = None
-    """f[C, K]: at most 0 where satisfied, NaN where unknown; None without constraints."""
-    errors: Any = None
-    """f[C]: standard errors of the responses; None without any."""
-    costs: Any = None
-    """f[C]: costs of the trials with a value, NaN where unknown; None without any."""
-    spent: Any = None
-    """f: cost of all trials, also of the failed ones; None without costs."""
+    points: Float[AnyArray, "C P"]
+    """Points of the trials with a value, then of the pending trials."""
+    responses: Float[AnyArray, " C"]
+    """Higher is better; they order the trials."""
+    n: Int[AnyArray, ""]
+    """Number of trials with a value."""
+    n_pending: Int[AnyArray, ""]
+    failures: Float[AnyArray, "F P"]
+    """Points of the failed trials."""
+    n_failed: Int[AnyArray, ""]
+    objectives: Float[AnyArray, "C M"] | None = None
+    """Values of several objectives, higher is better; None for a single one, whose values are responses."""
+    constraints: Float[AnyArray, "C K"] | None = None
+    """At most 0 where satisfied, NaN where unknown; None without constraints."""
+    errors: Float[AnyArray, " C"] | None = None
+    """Standard errors of the responses; None without any."""
+    costs: Float[AnyArray, " C"] | None = None
+    """Costs of the trials with a value, NaN where unknown; None without any."""
+    spent: Float[AnyArray, ""] | None = None
+    """Cost of all trials, also of the failed ones; None without costs."""
 
     @property
-    def where(self) -> Any:
-        """bool[C]: the slots of the trials with a value."""
+    def where(self) -> Bool[AnyArray, " C"]:
+        """The slots of the trials with a value."""
         return slots(len(self.points)) < self.n
 
 
@@ -102,12 +103,12 @@ class OutcomeShape(NamedTuple):
 class TrialOutcomes(NamedTuple):
     """What a program knows of q trials that have ended."""
 
-    responses: Array
-    """f[q, M], values in the objectives, higher is better, NaN for a trial that failed."""
-    constraints: Array | None = None
-    """f[q, K], NaN where unknown; None without constraints."""
-    costs: Array | None = None
-    """f[q], NaN where unknown; None without costs."""
+    responses: Float[Array, "q M"]
+    """Values in the objectives, higher is better, NaN for a trial that failed."""
+    constraints: Float[Array, "q K"] | None = None
+    """NaN where unknown; None without constraints."""
+    costs: Float[Array, " q"] | None = None
+    """NaN where unknown; None without costs."""
 
 
 def state_capacity(n: int, max_history: int) -> int:
@@ -146,14 +147,14 @@ def with_capacity(state: StudyState, capacity: int) -> StudyState:
     return state._replace(**{name: array[:capacity] for name, array in arrays.items() if array is not None})
 
 
-def add_pending(state: StudyState, point: Array) -> StudyState:
+def add_pending(state: StudyState, point: Float[Array, " P"]) -> StudyState:
     """Returns the study with another pending trial."""
     points = state.points.at[state.n + state.n_pending].set(point, mode="drop")
     return state._replace(points=points, n_pending=state.n_pending + 1)
 
 
-def tell_pending(state: StudyState, points: Array, outcomes: TrialOutcomes) -> StudyState:
-    """Returns the study with the outcomes of its q pending trials f[q, P]; a response that is NaN is a failure."""
+def tell_pending(state: StudyState, points: Float[Array, "q P"], outcomes: TrialOutcomes) -> StudyState:
+    """Returns the study with the outcomes of its q pending trials; a response that is NaN is a failure."""
     responses, constraints, costs = outcomes
     numbers, failed = slots(len(responses)), jnp.any(jnp.isnan(responses), axis=1)
     order, count = jnp.argsort(failed, stable=True), jnp.sum(failed, dtype=jnp.int32)
@@ -173,12 +174,12 @@ def tell_pending(state: StudyState, points: Array, outcomes: TrialOutcomes) -> S
         objectives=added(state.objectives, known_responses),
         constraints=added(state.constraints, constraints),
         costs=added(state.costs, costs),
-        spent=None if costs is None else state.spent + jnp.sum(jnp.nan_to_num(costs)),
+        spent=None if costs is None or state.spent is None else state.spent + jnp.sum(jnp.nan_to_num(costs)),
     )
 
 
-def set_failed(state: StudyState, mask: Any) -> StudyState:
-    """Returns the study where trials of a mask bool[C] have failed.
+def set_failed(state: StudyState, mask: Bool[AnyArray, " C"]) -> StudyState:
+    """Returns the study where trials of a mask have failed.
 
     There must be room for them among the failures.
     """

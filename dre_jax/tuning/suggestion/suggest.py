@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dre_jax.runtime.arrays import branch, namespace
+from jaxtyping import Bool, Float, Int
+
+from dre_jax.runtime.arrays import AnyArray, branch, namespace
 from dre_jax.suggest.proposals import Proposals
 from dre_jax.tuning.suggestion.information import Information, information_of
 from dre_jax.tuning.suggestion.record import StudyRecord, study_record
@@ -23,14 +25,14 @@ from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 class PointSuggestion(NamedTuple):
     """The next point of a study."""
 
-    point: Any
-    """f[P]"""
-    is_new: Any
-    """bool: whether it has not been evaluated and is not pending."""
-    fills_space: Any
-    """bool: whether the trial fills the space, whatever the method values."""
-    is_undefined: Any
-    """bool: whether the method's values of all candidates are NaN."""
+    point: Float[AnyArray, " P"]
+    """A point of the unit cube."""
+    is_new: Bool[AnyArray, ""]
+    """Whether it has not been evaluated and is not pending."""
+    fills_space: Bool[AnyArray, ""]
+    """Whether the trial fills the space, whatever the method values."""
+    is_undefined: Bool[AnyArray, ""]
+    """Whether the method's values of all candidates are NaN."""
     information: Information
     proposals: Proposals | None
     """What the method proposes, with values of minus infinity where no new configuration is; None inside of programs,
@@ -38,38 +40,38 @@ class PointSuggestion(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """The new point f[P] that the method values most, if there is one."""
+    """The new point that the method values most, if there is one."""
 
-    point: Any
-    is_new: Any
-    is_undefined: Any
+    point: Float[AnyArray, " P"]
+    is_new: Bool[AnyArray, ""]
+    is_undefined: Bool[AnyArray, ""]
     proposals: Proposals | None
 
 
 def suggest_point(
     config: StudyConfig,
     state: StudyState,
-    number: Any,
+    number: Int[AnyArray, ""],
     capacity: int,
     *,
     propose: Callable[[StudyRecord], Proposals],
-    filling_points: Callable[[], Any],
+    filling_points: Callable[[], Float[AnyArray, "N P"]],
     is_exact: Callable[[Any], bool] | None = None,
-    fixed: Any | None = None,
-    is_start: Any = False,
+    fixed: Float[AnyArray, " P"] | None = None,
+    is_start: Bool[AnyArray, ""] | bool = False,
 ) -> PointSuggestion:
     """Returns the next point of a study.
 
     Args:
       config: static.
       state: the trials.
-      number: i32, the number of the trial.
+      number: of the trial.
       capacity: slots of the trials that the method gets.
       propose: returns the proposals of the method for such trials, with the precision of NumPy on the host.
-      filling_points: returns points f[N, P] that fill the space, the trial's first.
+      filling_points: returns points that fill the space, the trial's first.
       is_exact: returns whether the rules allow the configuration at a point; see `first_allowed`.
-      fixed: f[P], coordinates that are not searched, NaN for the others.
-      is_start: bool, whether the trial precedes those of the method.
+      fixed: coordinates that are not searched, NaN for the others.
+      is_start: whether the trial precedes those of the method.
     """
     xp = namespace(state.points)
     information = information_of(state, has_past=config.has_past)
