@@ -118,6 +118,14 @@ class Tune:
     ] = None
     features: options.Features = None
     study: Annotated[Path, typer.Option(help="Study file; if it exists, the study resumes.")] = Path("study.json")
+    change_space: Annotated[
+        bool,
+        typer.Option(
+            "--change-space",
+            help="Continue the study in another --space, with all trials. They have the `default` of a new "
+            "hyperparameter. Without this option, a study of another space is refused.",
+        ),
+    ] = False
     storage: Annotated[
         str | None,
         typer.Option(
@@ -236,6 +244,8 @@ class Tune:
         if self.fidelity is not None:
             advice = "pass --fidelity with a study file, --study FILE without --storage"
             raise ConfigError(f"Optuna's trials, which processes share, cannot be resumed: {advice}")
+        if self.change_space:
+            raise ConfigError(f"{rule} cannot change its space: pass --change-space with a study file")
         if self.curve is not None or self.past_curves is not None:
             raise ConfigError(f"{rule} cannot stop a trial by its curve: pass --curve without --storage")
         if self.stop_when_gain_below is not None:
@@ -305,6 +315,7 @@ class Tune:
                 seed=self.seed,
                 features=features,
                 fidelity=options.parse_fidelity(self.fidelity),
+                change_space=self.change_space,
             )
             study = stack.enter_context(in_file)
             if curves:

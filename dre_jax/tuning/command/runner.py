@@ -69,8 +69,8 @@ class FileOptimizer(Optimizer):
 
     @property
     def interrupted_trials(self) -> list[Trial]:
-        """The running trials."""
-        return [trial for trial in self.trials if trial.state == "running"]
+        """The running trials, without those outside of the space."""
+        return [trial for trial in self.trials if trial.state == "running" and trial.in_space]
 
     def keep_alive(self) -> None:
         """Does nothing, as no other process uses the file."""
@@ -102,12 +102,14 @@ def study_in_file(
     seed: int | None = None,
     features: Mapping[str, Any] | None = None,
     fidelity: Fidelity | None = None,
+    change_space: bool = False,
 ) -> Iterator[FileOptimizer]:
     """Yields the study in a file, or a new study; no other process can use the file meanwhile.
 
     Temporary files of writers that were killed are removed. Directions are by metric, "value" for a single one; None
     takes the study's direction, or "minimize" for a new study. Without a seed, the study's is used, or 0 for a new
-    study. For the surrogate and the features of the task see `Optimizer.load`.
+    study. For the surrogate, the features of the task and a change of the space see `Optimizer.load`; trials that are
+    then outside of the space do not run again, and have failed.
 
     Raises `DataError` if another process uses the file, if it cannot be written, is not a complete study, or is of
     another space, metrics, directions, seed or fidelity.
@@ -127,7 +129,7 @@ def study_in_file(
     with file_in_use(path):
         remove_left_over(path)
         if path.exists():
-            study = FileOptimizer.load(path, surrogate, space=space, features=features)
+            study = FileOptimizer.load(path, surrogate, space=space, change_space=change_space, features=features)
             require_objectives(str(path), study.objectives, directions)
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of seed {seed}, but its seed is {study.seed}")
@@ -138,7 +140,19 @@ def study_in_file(
         else:
             study = new_study()
         study.path = path
+        if change_space:
+            _write_change(study)
         yield study
+
+
+def _write_change(study: FileOptimizer) -> None:
+    """Saves a study whose space may have changed; running trials outside of it fail, as no command runs them."""
+    for trial in study.trials:
+        if trial.state == "running" and not trial.in_space:
+            study.tell_failed(trial)
+            message = f"trial {trial.number}, which was interrupted, is outside of the space and counts as failed"
+            warnings.warn(message, DataWarning, stacklevel=2)
+    study.write()
 
 
 def run_trials(

@@ -84,11 +84,19 @@ class StudyState(NamedTuple):
     """f[C]: costs of the trials with a value, NaN where unknown; None without any."""
     spent: Any = None
     """f: cost of all trials, also of the failed ones; None without costs."""
+    outside: Any = None
+    """f[C, D]: columns, as the method knows them, of the trials outside of the space, whose points are only near them;
+    NaN for the others. None without any."""
 
     @property
     def where(self) -> Any:
         """bool[C]: the slots of the trials with a value."""
         return slots(len(self.points)) < self.n
+
+    @property
+    def in_space(self) -> Any:
+        """bool[C]: the slots of the trials with a value in the space."""
+        return self.where if self.outside is None else self.where & namespace(self.points).isnan(self.outside[:, 0])
 
 
 class OutcomeShape(NamedTuple):
@@ -141,7 +149,7 @@ def no_outcomes(shape: OutcomeShape, n: int, dtype: Any) -> TrialOutcomes:
 
 def with_capacity(state: StudyState, capacity: int) -> StudyState:
     """Returns a study with the first slots of its trials alone."""
-    fields = ("points", "responses", "objectives", "constraints", "errors", "costs")
+    fields = ("points", "responses", "objectives", "constraints", "errors", "costs", "outside")
     arrays = {name: getattr(state, name) for name in fields}
     return state._replace(**{name: array[:capacity] for name, array in arrays.items() if array is not None})
 
@@ -203,4 +211,5 @@ def set_failed(state: StudyState, mask: Any) -> StudyState:
         constraints=kept(state.constraints),
         errors=kept(state.errors),
         costs=kept(state.costs),
+        outside=kept(state.outside),
     )

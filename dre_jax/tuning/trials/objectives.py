@@ -180,5 +180,5 @@ def best_trials(trials: Sequence[Trial], objectives: Objectives) -> list[Trial]:
 
 
 def feasible_trials(trials: Sequence[Trial]) -> list[Trial]:
-    """Returns the complete, feasible trials."""
-    return [trial for trial in trials if trial.state == "complete" and trial.is_feasible]
+    """Returns the complete, feasible trials in the space."""
+    return [trial for trial in trials if trial.state == "complete" and trial.is_feasible and trial.in_space]
