@@ -20,6 +20,7 @@ from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.fixed_values import propose_with
 from dre_jax.tuning.engine.predictions import Prediction, check_configurations, check_quantiles
+from dre_jax.tuning.engine.stopping import PATIENCE, gains_little
 from dre_jax.tuning.engine.study_arrays import total_cost
 from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.next_trial import FidelitySearch, NextTrial
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LOCKS = ("_lock", "_turn")
-_PATIENCE = 10  # suggestions of little expected improvement, after which a search ends
 
 
 class Optimizer(SavedStudy):
@@ -176,7 +176,7 @@ class Optimizer(SavedStudy):
             with self._lock:
                 del self._enqueued[: min(len(enqueued), len(steps))]
                 improvements = [step.improvement for step in steps if step.resumes is None]
-                self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
+                self._improvements = [*self._improvements, *improvements][-PATIENCE:]
                 return [self._append(step.params, step.budget, step.resumes).with_fields(study=self) for step in steps]
 
     def _next_trials(self, enqueued: Sequence[Params], n: int | None) -> list[NextTrial]:
@@ -304,19 +304,11 @@ class Optimizer(SavedStudy):
         """
         self._engine.criterion.require_improvement()
         check_positive(**{"the threshold of the expected gain": threshold})
-        little = len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
-        return little and self._latest_gain() < threshold
-
-    def _latest_gain(self) -> float:
-        """Returns how much better the best value is than that of all trials but the last ten."""
-        sign = -1.0 if self.direction == "maximize" else 1.0
         feasible = feasible_trials(self._trials)
         if self.fidelity is not None and not feasible:
-            return math.inf  # until a trial has reached the highest budget
-        losses = {trial.number: sign * float(trial.value) for trial in feasible if trial.value is not None}
-        best = min(losses.values(), default=math.inf)
-        first = min((loss for n, loss in losses.items() if n < len(self._trials) - _PATIENCE), default=best)
-        return 0.0 if first == best else first - best  # of infinite ones too
+            return False  # until a trial has reached the highest budget
+        losses = {trial.number: -self._sign * float(trial.value) for trial in feasible if trial.value is not None}
+        return gains_little(self._improvements, losses, len(self._trials), threshold)
 
     def optimize(
         self,

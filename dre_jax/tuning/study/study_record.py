@@ -37,9 +37,9 @@ from dre_jax.tuning.trials.trial import (
     State,
     Trial,
     checked_cost,
+    checked_stderr,
     constraint_values,
     find_trial,
-    objective_value,
 )
 
 
@@ -248,10 +248,8 @@ class StudyRecord:
             not one of the study.
         """
         if stderr is not None:
-            self._engine.criterion.require_standard_errors()
-            stderr = objective_value(stderr, "the standard error of a value")
-            if not 0 <= stderr < math.inf:
-                raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
+            self.require_standard_errors()
+            stderr = checked_stderr(stderr)
         if cost is not None:
             cost = checked_cost(cost)
         values = objective_values(value, self.objectives)
@@ -267,6 +265,10 @@ class StudyRecord:
                 return self._finish(trial, "stopped", response, stderr=forecast.stderr, **fields)
             state: State = "paused" if self._is_below_highest(trial) else "complete"
             return self._finish(trial, state, number, stderr=stderr, values=values, **fields)
+
+    def require_standard_errors(self) -> None:
+        """Raises `ConfigError` if `tell` takes no standard errors: of several objectives, or a method without noise."""
+        self._engine.criterion.require_standard_errors()
 
     def _is_below_highest(self, trial: Trial | int) -> bool:
         budget = find_trial(self._trials, trial).budget

@@ -220,6 +220,14 @@ def checked_cost(cost: Any, subject: str = "the cost of a trial") -> float:
     return number
 
 
+def checked_stderr(stderr: Any, subject: str = "the standard error of a value") -> float:
+    """Returns a standard error as a number; raises `DataError`, which names the subject, unless finite and from 0."""
+    number = objective_value(stderr, subject)
+    if not 0 <= number < math.inf:
+        raise DataError(f"{subject} must be finite and at least 0, but got {number!r}")
+    return number
+
+
 def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
     """Returns the present state of a study's trial, by its number or an earlier state.
 
