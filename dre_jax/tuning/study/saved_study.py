@@ -85,7 +85,8 @@ class SavedStudy(StudyRecord):
             it does not take in ``absent`` and ``renamed``, and for a surrogate that does not know the new space.
 
         Warns:
-          DataWarning: of trials outside of the space, with the reason, and of enqueued values that it does not have.
+          DataWarning: of trials outside of the space, with the reason, of hyperparameters that are gone, of defaults
+            that trials get, and of enqueued values that the space does not have.
 
         Example:
           >>> from dre_jax.tuning import Float, Optimizer

@@ -1,7 +1,7 @@
 """Studies whose search space changes: their trials and enqueued values in the new space.
 
 All trials stay. A trial has the values of the new hyperparameters, and keeps those of the ones that are gone
-(`Trial._former`) in case they return. A configuration that is not in the new space stays as it is, `Trial.in_space` is
+(`Trial.former`) in case they return. A configuration that is not in the new space stays as it is, `Trial.in_space` is
 then False: suggestions learn from it, but it is not the best.
 """
 
@@ -36,6 +36,10 @@ def changed_study(
     Raises:
       ConfigError: as `SpaceChanges`.
       DataError: as `SpaceChanges`, and if the value of a new hyperparameter is unknown.
+
+    Warns:
+      DataWarning: of hyperparameters that are gone, and of new ones for which the trials get defaults, so that a new
+        name without ``renamed`` does not pass unnoticed.
     """
     defaults = {name: parameter.default for name, parameter in space.items() if parameter.has_default}
     changes = SpaceChanges(space, {**defaults, **(absent or {})}, renamed or {})
@@ -44,8 +48,25 @@ def changed_study(
     trials = [
         _changed_trial(changes, wider, trial, values) for trial, values in zip(study.trials, all_values, strict=True)
     ]
+    if phrases := _name_changes(study, changes, trials, absent or {}):
+        warnings.warn("; ".join(phrases), DataWarning, stacklevel=3)
     parts = [{name: part[name] for name in part if name in space} for part in map(changes.rename, study.enqueued)]
     return study._replace(space=space, trials=trials, enqueued=[part for part in parts if part])
+
+
+def _name_changes(old: Study, changes: SpaceChanges, trials: Sequence[Trial], absent: Mapping[str, Any]) -> list[str]:
+    """Returns phrases about hyperparameters that are gone, and about new ones that are not in ``absent``."""
+    gone = [name for name in changes.unknown(old.space) if any(name in trial._params for trial in old.trials)]
+    pairs = list(zip(trials, (_all_values(changes, trial) for trial in old.trials), strict=True))
+    added = {name: sum(name in now._params and name not in before for now, before in pairs) for name in changes.space}
+    are = "are" if len(gone) > 1 else "is"
+    names = ", ".join(map(repr, gone))
+    phrases = [f"{names} of the trials {are} not in the search space and {are} not used"] if gone else []
+    return phrases + [
+        f"{n} of {len(trials)} trials have no {name!r} and get its default, {changes.absent[name]!r}"
+        for name, n in added.items()
+        if n and name not in absent
+    ]
 
 
 def _all_values(changes: SpaceChanges, trial: Trial) -> dict[str, Any]:

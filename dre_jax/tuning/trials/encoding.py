@@ -34,6 +34,7 @@ class ParamsEncoder:
         """Creates an encoder with an empty cache; ``wider`` encodes configurations outside of the space as columns."""
         self._space, self._wider = space, wider or space
         self._cache: dict[tuple[Any, ...], EncodedParams] = {}
+        self._outside: dict[tuple[Any, ...], EncodedParams | None] = {}  # a study gets no further ones
 
     @property
     def n_parts(self) -> int:
@@ -60,7 +61,12 @@ class ParamsEncoder:
 
         Raises `DataError` if a trial in the space has an invalid configuration.
         """
-        return self.encode(trial._params) if trial.in_space else self._encode_outside(trial._params)
+        if trial.in_space:
+            return self.encode(trial._params)
+        key = (*trial._params.items(), *map(type, trial._params.values()))
+        if key not in self._outside:
+            self._outside[key] = self._encode_outside(trial._params)
+        return self._outside[key]
 
     def _encode_outside(self, params: Mapping[str, Any]) -> EncodedParams | None:
         try:

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ SPACE = Space(
     }
 )
 GP = EngineConfig(method="gp")
+SLOW = pytest.mark.slow
 
 
 def loss(params):
@@ -56,7 +58,10 @@ def with_parameters(drop=(), **parameters):
 CHANGES = {
     "wider bounds": (with_parameters(x=Float(-1.0, 2.0), rate=Float(1e-4, 1.0, log=True)), {}),
     "a choice more": (with_parameters(kernel=Categorical(["rbf", "poly", "linear", "sigmoid"])), {}),
-    "a condition on more choices": (with_parameters(degree=Int(2, 5, when={"kernel": ["poly"]})), {}),
+    "a condition on more choices": (
+        with_parameters(degree=Int(2, 5, when={"kernel": ["poly", "linear"]})),
+        {"absent": {"degree": 3}},
+    ),
     "a new one": (with_parameters(dropout=Float(0.0, 0.5)), {"absent": {"dropout": 0.1}}),
     "a new one with a default": (with_parameters(dropout=Float(0.0, 0.5, default=0.1)), {}),
     "one less": (with_parameters(drop=["kernel", "degree"]), {}),
@@ -68,17 +73,47 @@ CHANGES = {
 }
 
 
+MESSAGES = {
+    "a new one with a default": ["12 of 12 trials have no 'dropout' and get its default, 0.1"],
+    "one less": ["'kernel', 'degree' of the trials are not in the search space and are not used"],
+}
+
+
 @pytest.mark.parametrize("name", CHANGES)
+def test_changes_of_names_are_told(name):
+    """Those that the user did not write out."""
+    space, options = CHANGES[name]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        filled(config=GP).with_space(space, **options)
+    assert [str(one.message) for one in told] == (["; ".join(MESSAGES[name])] if name in MESSAGES else [])
+
+
+def test_a_new_name_that_is_not_told_is_noticed():
+    """Trials of an old name would all count as if they had the default of the new one."""
+    space = Space({"x": Float(0.0, 1.0), "eta": Float(1e-3, 1.0, log=True, default=0.01)})
+    with pytest.warns(DataWarning, match="'rate', .* are not used; 12 of 12 trials have no 'eta' and get"):
+        filled().with_space(space)
+
+
+QUICK = ("a new one", "a new name")
+"""The others compile a program each."""
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=SLOW) for name in CHANGES])
 def test_suggestions_are_those_of_a_new_study_with_the_trials(name):
     """The values by hand, as the description of each change has them."""
     space, options = CHANGES[name]
     old = filled(config=GP)
-    changed = old.with_space(space, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* of the trials .* not used|.* and get its default")
+        changed = old.with_space(space, **options)
     expected = Optimizer(space, seed=0, config=GP)
     for trial in old.trials:
         params = {"eta" if "eta" in space and one == "rate" else one: value for one, value in trial.params.items()}
         params = {one: value for one, value in params.items() if one in space}
         params |= {"dropout": 0.1} if "dropout" in space else {}
+        params |= {"degree": 3} if "more choices" in name and params["kernel"] == "linear" else {}
         expected.add(params, trial.value)
     assert [(one.params, one.value, one.state) for one in changed.trials] == [
         (one.params, one.value, one.state) for one in expected.trials
@@ -124,7 +159,7 @@ def test_a_study_without_a_trial_in_the_space_has_no_best():
     assert changed.ask()["x"] >= 5.0
 
 
-@pytest.mark.parametrize("method", ["gp", "gp-mixture"])
+@pytest.mark.parametrize("method", ["gp", pytest.param("gp-mixture", marks=SLOW)])
 def test_suggestions_learn_from_trials_outside_of_the_space(method):
     """All trials are outside, on both sides, and say that the least x is the best of the new ones."""
     optimizer = Optimizer({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, seed=0, config=EngineConfig(method=method))
@@ -157,7 +192,7 @@ def test_a_removed_choice_is_no_other_choice():
 def test_a_frozen_hyperparameter_keeps_what_is_known_of_the_others():
     optimizer = filled(24, config=GP)
     frozen = {"rate": Float(0.1, 0.1, log=True), "kernel": Categorical(["rbf"])}
-    with pytest.warns(DataWarning, match="outside of the space"):
+    with pytest.warns(DataWarning, match="outside of the space|'degree' of the trials is"):
         changed = optimizer.with_space(with_parameters(["degree"], **frozen))
     assert not any(one.in_space for one in changed.trials)
     low, high = changed.predict([{"x": x, "rate": 0.1, "kernel": "rbf"} for x in (0.2, 0.8)]).mean
@@ -172,16 +207,18 @@ def test_a_frozen_hyperparameter_keeps_what_is_known_of_the_others():
 def test_a_space_that_returns_has_the_study_of_before():
     """Without a hyperparameter, with another one, within less, and back."""
     old = filled(20)
-    with pytest.warns(DataWarning, match="outside"):
+    with pytest.warns(DataWarning, match="outside|are not used"):
         within = old.with_space(Space({"x": Float(0.2, 0.8), "dropout": Float(0.0, 1.0)}), absent={"dropout": 0.5})
     for before, now in zip(old.trials, within.trials, strict=True):
         assert now.former == {name: value for name, value in before.params.items() if name != "x"}
-    back = pickle.loads(pickle.dumps(within)).with_space(SPACE)
+    with pytest.warns(DataWarning, match="'dropout' of the trials is"):
+        back = pickle.loads(pickle.dumps(within)).with_space(SPACE)
     assert [one.with_fields(former={}) for one in back.trials] == list(old.trials)
     assert all(one.former == {"dropout": 0.5} for one in back.trials)
     assert back.ask().params == old.ask().params
 
 
+@SLOW
 def test_new_rules_and_several_objectives_with_constraints_and_costs():
     space = Space({"a": Float(0.0, 1.0), "b": Float(0.0, 1.0)})
     optimizer = Optimizer(space, directions={"near": "minimize", "far": "maximize"}, seed=0)
@@ -251,7 +288,7 @@ def test_a_changed_study_is_saved_over_the_file_and_comes_back(study):
     space = Space({"x": Float(0.3, 1.0), "rate": Float(1e-3, 1.0, log=True)})
     with raises_line(DataError, "must hold a study of the space given", "(--change-space)"):
         Optimizer.load(study, space=space)
-    with pytest.warns(DataWarning, match="outside of the space"):
+    with pytest.warns(DataWarning, match="outside of the space|are not used"):
         changed = Optimizer.load(study, space=space, change_space=True)
     assert Optimizer.load(study).trials == optimizer.trials, "only saving changes the file"
     changed.save(study)
@@ -279,6 +316,7 @@ def test_a_kill_at_any_access_leaves_the_study_of_before_or_after(study, left_by
     assert Optimizer.load(folder / study.name).trials == changed.trials
 
 
+@SLOW
 def test_a_surrogate_must_know_the_new_space():
     tasks = {
         name: [Evaluated({"x": i / 8, "y": (3 * i % 8) / 8}, abs(i / 8 - best)) for i in range(8)]
