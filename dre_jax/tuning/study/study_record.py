@@ -433,7 +433,8 @@ class StudyRecord:
         return current_trial
 
     def _append(self, params: Params, budget: float | None = None, resumes: int | None = None) -> Trial:
-        self._trials.append(Trial(len(self._trials), params, budget=budget, resumes=resumes))
+        former = None if resumes is None else self._trials[resumes]._former
+        self._trials.append(Trial(len(self._trials), params, budget=budget, resumes=resumes, former=former))
         return self._trials[-1]
 
     @property

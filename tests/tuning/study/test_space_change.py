@@ -281,6 +281,23 @@ def test_paused_trainings_go_on_in_the_space_and_wait_outside(monkeypatch):
         assert trial["x"] >= 0.5
 
 
+def test_a_training_keeps_what_returns_with_the_space(study, monkeypatch):
+    """It began with a hyperparameter that is gone when it goes on."""
+    monkeypatch.setattr(next_trial, "_N_FIRST", 2)
+    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+    optimizer = Optimizer(space, fidelity=Fidelity("epochs", 1, 4), seed=0)
+    for x in (0.25, 0.5, 0.75):
+        optimizer.add({"x": x, "y": 0.5 * x}, x, budget=1)
+    with pytest.warns(DataWarning, match="'y' of the trials is not"):
+        changed = optimizer.with_space({"x": Float(0.0, 1.0)})
+    resumed = changed.ask()
+    changed.tell(resumed, 0.1)
+    back = changed.with_space(space)
+    assert back.trials[3].params == back.trials[resumed.resumes].params == {"x": 0.25, "y": 0.125}
+    back.save(study)
+    assert Optimizer.load(study).trials == back.trials
+
+
 def test_a_changed_study_is_saved_over_the_file_and_comes_back(study):
     optimizer = filled(8)
     optimizer.enqueue({"x": 0.5})
