@@ -102,7 +102,9 @@ class TrialsDisplay:
             if trial.state in ("complete", "paused") and not self._has_read:
                 self._has_read = True
                 hint = "" if self._metrics else "; --metric NAME reads another value"
-                self._say(f"tune: read {format_value(trial)} from the line {outcome.line!r}{hint}")
+                further = {"cost": outcome.cost, "standard error": outcome.stderr}
+                also = "".join(f", {name} {number:g}" for name, number in further.items() if number is not None)
+                self._say(f"tune: read {format_value(trial)} from the line {outcome.line!r}{also}{hint}")
 
     def _say(self, line: str) -> None:
         """Prints a line, above the table on a terminal."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 _TRIALS = 30
 """Number of trials by default."""
-_MAX_STUDIES = 5
-"""Maximum number of past studies in the closing lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +116,14 @@ class Tune:
     ] = None
     features: options.Features = None
     study: Annotated[Path, typer.Option(help="Study file; if it exists, the study resumes.")] = Path("study.json")
+    change_space: Annotated[
+        bool,
+        typer.Option(
+            "--change-space",
+            help="Continue the study in another --space, with all trials. They have the `default` of a new "
+            "hyperparameter. Without this option, a study of another space is refused.",
+        ),
+    ] = False
     storage: Annotated[
         str | None,
         typer.Option(
@@ -146,6 +152,22 @@ class Tune:
             "several objectives."
         ),
     ] = None
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the cost of a trial in the output, as for --metric, such as `seconds: 12`. The search then "
+            "prefers trials that gain more per unit of cost.",
+        ),
+    ] = None
+    stderr: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the standard error of the value in the output, as for --metric. A value with a large error "
+            "counts less.",
+        ),
+    ] = None
     logs: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save the output of trial 7 in DIR/7.out and DIR/7.err.")
     ] = None
@@ -171,6 +193,7 @@ class Tune:
 
     def run(self) -> None:
         """Runs the trials, and prints the best ones."""
+        from dre_jax.cli.tune_results import print_best, print_sources
         from dre_jax.tuning.command.commands import check_program
         from dre_jax.tuning.command.templates import parse
 
@@ -187,10 +210,10 @@ class Tune:
             gain = self.stop_when_gain_below
             if gain is not None and optimizer.gain_is_below(gain):
                 print(f"tune: stopped, because a trial is expected to gain less than {gain:g}")
-            _print_best(best, optimizer)
+            print_best(best, optimizer)
             if template.has_checkpoint:
                 self._print_checkpoint(best[0], optimizer)
-            _print_sources(optimizer)
+            print_sources(optimizer)
             if self.report is not None:
                 from dre_jax.tuning.figures.study import write_study_page
 
@@ -214,8 +237,8 @@ class Tune:
             raise ConfigError("with --fidelity no trial is stopped by its curve: pass no --past-curves")
         if self.fidelity is None and (self.checkpoints is not None or self.total_budget is not None):
             raise ConfigError("--checkpoints and --total-budget need --fidelity, but got none")
-        if len(self._metrics) > 1 and (self.pretrained or self.curve or self.fidelity):
-            rule = "--pretrained, --curve, --past-curves and --fidelity need a single metric"
+        if len(self._metrics) > 1 and (self.pretrained or self.curve or self.fidelity or self.stderr):
+            rule = "--pretrained, --curve, --past-curves, --fidelity and --stderr need a single metric"
             raise ConfigError(f"{rule}: pass --metric once")
         if self.pretrained is not None and self.surrogate is not None:
             raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
@@ -236,10 +259,10 @@ class Tune:
         if self.fidelity is not None:
             advice = "pass --fidelity with a study file, --study FILE without --storage"
             raise ConfigError(f"Optuna's trials, which processes share, cannot be resumed: {advice}")
+        if self.change_space:
+            raise ConfigError(f"{rule} cannot change its space: pass --change-space with a study file")
         if self.curve is not None or self.past_curves is not None:
             raise ConfigError(f"{rule} cannot stop a trial by its curve: pass --curve without --storage")
-        if self.stop_when_gain_below is not None:
-            raise ConfigError(f"{rule} cannot stop at an expected gain: pass no --stop-when-gain-below")
 
     def _check_outputs(self) -> None:
         """Raises `DataError` for outputs that cannot be written: before the trials rather than after them."""
@@ -305,6 +328,7 @@ class Tune:
                 seed=self.seed,
                 features=features,
                 fidelity=options.parse_fidelity(self.fidelity),
+                change_space=self.change_space,
             )
             study = stack.enter_context(in_file)
             if curves:
@@ -335,6 +359,7 @@ class Tune:
     def _run_trials(self, optimizer: FileOptimizer | SharedStudy, template: Template) -> list[Trial]:
         """Runs the trials with a display of the progress; returns the best ones."""
         from dre_jax.cli.trial_progress import TrialsDisplay, signals_as_interrupts
+        from dre_jax.tuning.command.printed_value import PrintedNames
         from dre_jax.tuning.command.runner import run_trials
 
         progress = run_trials(
@@ -345,7 +370,7 @@ class Tune:
             timeout=self.timeout,
             total_timeout=self.timeout_total,
             stop_when_gain_below=self.stop_when_gain_below,
-            metrics=self._metrics,
+            names=PrintedNames(self._metrics, self.cost, self.stderr),
             logs=self.logs,
             curve=self.curve,
             total_budget=self.total_budget,
@@ -403,33 +428,3 @@ def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str])
         n = f"--{option} {len(texts)} times" if len(texts) != len(names) else f"the metrics {', '.join(metrics)}"
         raise ConfigError(f"each metric needs one name and one --{option}, but got {n} for {len(names)}")
     return dict(zip(names, texts, strict=True))
-
-
-def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
-    """Prints the best trial, or the front; in a study with a fidelity, also how far it has trained."""
-    from dre_jax.cli.trial_progress import format_json, format_spent, format_value
-    from dre_jax.tuning.fidelity.fidelity import budget_text
-
-    so_far, at = "", ""
-    if optimizer.fidelity is not None:
-        fidelity, so_far = optimizer.fidelity, " so far" * (best[0].state != "complete")
-        of = f" of {budget_text(fidelity.highest)}" if so_far else ""
-        at = f", {fidelity.name} {budget_text(best[0].budget or 0)}{of}"
-    if len(optimizer.objectives) > 1:
-        print(f"front of {len(optimizer.trials)} trials: {len(best)}")
-        for trial in best:
-            print(f"{format_value(trial)} (trial {trial.number}): {format_json(trial.params)}")
-    else:
-        trials = f"{len(optimizer.trials)} trials{format_spent(optimizer)}"
-        print(f"best{so_far} of {trials}: {best[0].value} (trial {best[0].number}{at})")
-        print(format_json(best[0].params))
-
-
-def _print_sources(optimizer: FileOptimizer | SharedStudy) -> None:
-    """Prints how far the past studies of each surrogate agree with the trials."""
-    for name, direction in optimizer.objectives:
-        surrogate = optimizer.named_surrogates[name]
-        if surrogate is not None and surrogate.studies is not None:
-            trials = [trial.with_objective(name) for trial in optimizer.trials]
-            lines = surrogate.sources(trials, direction=direction).lines(_MAX_STUDIES)
-            print("\n".join([f"past of {name}:", *lines] if len(optimizer.objectives) > 1 else lines))

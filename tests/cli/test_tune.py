@@ -100,7 +100,6 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
 REFUSED = {
     "pass --curve without --storage": {"curve": r"(\d) (\d)", "storage": True},
     "by its curve: pass --curve": {"past-curves": "none.csv", "storage": True},
-    "pass no --stop-when-gain-below": {"stop-when-gain-below": 0.1, "storage": True},
     "silence must be positive": {"silence": 0, "storage": True},
     "timeout must be positive": {"timeout": -1, "storage": True},
     "total_timeout must be positive": {"timeout-total": 0, "storage": True},

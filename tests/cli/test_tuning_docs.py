@@ -14,7 +14,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 TRAIN = """
 import argparse
 parser = argparse.ArgumentParser()
-for name, kind in {"lr": float, "optimiser": str, "momentum": float}.items():
+for name, kind in {"lr": float, "optimiser": str, "momentum": float, "dropout": float}.items():
     parser.add_argument(f"--{name}", type=kind)
 given = parser.parse_args()
 assert (given.momentum is None) == (given.optimiser == "adam")
@@ -54,6 +54,32 @@ def test_tune(page, cli):
     assert status == 0, error
     assert out.startswith("best of 4 trials: ")
     assert "failed" not in error
+
+
+@pytest.mark.usefixtures("even_points")
+def test_costs_and_standard_errors(page, cli, tmp_path):
+    (block,) = (block for block in page["sh"] if "--cost seconds" in block)
+    (tmp_path / "train.py").write_text(TRAIN + 'print("seconds: 12.5")\nprint("error: 0.01")\n')
+    arguments = words(block)
+    arguments[arguments.index("--trials") + 1] = "3"
+    status, _, error = cli(*arguments)
+    assert status == 0, error
+    assert [(trial.cost, trial.stderr) for trial in Optimizer.load("study.json").trials] == [(12.5, 0.01)] * 3
+
+
+@pytest.mark.usefixtures("even_points")
+def test_another_space(page, cli, tmp_path):
+    first, (block,) = words(page["sh"][0]), (block for block in page["sh"] if "--change-space" in block)
+    dropout = re.search(r'`("dropout":\s+{.*?})`', (PAGES / "tuning-cli.md").read_text(), re.DOTALL)
+    wider = json.loads(page["json"][0]) | json.loads(f"{{{dropout[1]}}}")
+    (tmp_path / "wider.json").write_text(json.dumps(wider))
+    first[first.index("--trials") + 1] = "3"
+    assert cli(*first)[0] == 0
+    arguments = words(block)
+    arguments[arguments.index("--trials") + 1] = "4"
+    status, _, error = cli(*arguments)
+    assert status == 0, error
+    assert [trial["dropout"] for trial in Optimizer.load("study.json").trials[:3]] == [0.0] * 3
 
 
 @pytest.mark.usefixtures("even_points")

@@ -10,13 +10,14 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.command.printed_value import read_reports, read_value
+from dre_jax.tuning.command.printed_value import ONE_VALUE, PrintedNames, read_reports, read_value
 from dre_jax.tuning.command.process_guard import GRACE
+from dre_jax.tuning.trials.trial import checked_cost, checked_stderr
 
 _TAIL = 1 << 16
 """Number of bytes at the end of the output that are read."""
@@ -34,6 +35,10 @@ class Outcome(NamedTuple):
     """The line of the output that has the value, or the last one that has one of several."""
     ambiguous: bool = False
     """Whether the output has a value that cannot be distinguished from others, or cannot be read; see `read_value`."""
+    cost: float | None = None
+    """The cost that the command printed, also before it failed; None without one."""
+    stderr: float | None = None
+    """The standard error of the value that the command printed; None without one."""
 
 
 class Command:
@@ -44,19 +49,18 @@ class Command:
         arguments: Sequence[str],
         *,
         timeout: float | None = None,
-        metrics: Sequence[str] = (),
+        names: PrintedNames = ONE_VALUE,
         logs: Path | None = None,
         curve: re.Pattern[str] | None = None,
     ) -> None:
         """Starts the process, without a shell and without input.
 
-        The time limit is in seconds. ``metrics`` name the values; without metrics, the output has a single value (see
-        `read_value`). The output is in `LOGS.out` and `LOGS.err`. For the curve see `curve_pattern`.
+        The time limit is in seconds. The output is in `LOGS.out` and `LOGS.err`. For the curve see `curve_pattern`.
 
         Raises `ConfigError` if the process cannot be started, and `DataError` if its output cannot be written.
         """
         self.outcome: Outcome | None = None
-        self._metrics, self._timeout, self.curve = metrics, timeout, curve
+        self.names, self._timeout, self.curve = names, timeout, curve
         self._n_read = 0  # bytes of the output, for reports
         self.is_stopped = False
         """Whether `stop` was called."""
@@ -127,13 +131,19 @@ class Command:
             if self.is_stopped:
                 return Outcome(None, "it was stopped, because it is unlikely to become the best", self.seconds)
             return Outcome(None, f"it took longer than {self._timeout} s", self.seconds)
+        output = _tail(self._out)
+        cost = _number_in(output, self.names.cost, checked_cost)
+        stderr = _number_in(output, self.names.stderr, checked_stderr)
+        return self._read_output(status, output)._replace(cost=cost, stderr=stderr)
+
+    def _read_output(self, status: int, output: str) -> Outcome:
         if status:
             how = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
             last = _tail(self._error).strip().rpartition("\n")[2].strip()
             return Outcome(None, f"{how}: {last}" if last else how, self.seconds)
-        output, values = _tail(self._out), dict[str, float]()
-        for metric in self._metrics or ("",):
-            read = read_value(output, metric or None)
+        values = dict[str, float]()
+        for metric in self.names.metrics or ("",):
+            read = read_value(output, metric or None, self.names.others)
             if read.value is None:
                 return Outcome(None, read.problem, self.seconds, read.line, read.ambiguous)
             if math.isnan(read.value):
@@ -144,6 +154,13 @@ class Command:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(OSError):  # the group may be gone
             os.killpg(self._process.pid, number)
+
+
+def _number_in(output: str, name: str | None, check: Callable[[Any], float]) -> float | None:
+    """Returns the number with a name in an output; None without one, or for a number that a check refuses."""
+    with contextlib.suppress(DataError):
+        return None if name is None else check(read_value(output, name).value)
+    return None
 
 
 def check_program(program: str | None) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dre_jax.errors import ConfigError
@@ -26,6 +26,26 @@ _NAMED_NUMBER = re.compile(
 _WORDS_BEFORE = re.compile(rf"(?:(?<![\w./@-]){_WORD} +)+$")
 _CLOCK = re.compile(r"\d+:\d\d|\d{4}-\d\d-\d\d")
 _MAX_LENGTH = 80
+
+
+class PrintedNames(NamedTuple):
+    """Names of the numbers that a command prints."""
+
+    metrics: Sequence[str] = ()
+    """Of the values; without metrics, the output has a single value (see `read_value`)."""
+    cost: str | None = None
+    """Of the cost; None for no cost."""
+    stderr: str | None = None
+    """Of the standard error of the value; None for none."""
+
+    @property
+    def others(self) -> list[str]:
+        """The names of numbers that are no values."""
+        return [name for name in (self.cost, self.stderr) if name is not None]
+
+
+ONE_VALUE = PrintedNames()
+"""For a command that prints a single value, and no cost."""
 
 
 class PrintedValue(NamedTuple):
@@ -53,7 +73,7 @@ class _Entry(NamedTuple):
     """Whether it is a number alone, or the `value` of a JSON object."""
 
 
-def read_value(output: str, metric: str | None = None) -> PrintedValue:
+def read_value(output: str, metric: str | None = None, others: Collection[str] = ()) -> PrintedValue:
     r"""Reads the value in the output of a command.
 
     With a metric, the value is the last `METRIC: number`, `METRIC=number`, or key of a JSON object. Without one, it is
@@ -63,6 +83,7 @@ def read_value(output: str, metric: str | None = None) -> PrintedValue:
     Args:
       output: the output, or its last lines.
       metric: the name of the value.
+      others: names of numbers that are not the value if no metric is named, such as a cost.
 
     Example:
       >>> read_value("epoch: 3\n0.93\nsaved to /tmp/a.pt\n").value
@@ -71,9 +92,11 @@ def read_value(output: str, metric: str | None = None) -> PrintedValue:
       (0.25, '"loss": 0.25')
       >>> read_value("loss: 0.5\nepoch: 2").problem
       "its output has several values, in 'loss: 0.5' and 'epoch: 2'; choose one with --metric NAME (loss, epoch)"
+      >>> read_value("loss: 0.5\nseconds: 12", others=["seconds"]).value
+      0.5
     """
     text = _ESCAPES.sub("", output)
-    return _read_unnamed(text) if metric is None else _read_named(text, metric)
+    return _read_unnamed(text, others) if metric is None else _read_named(text, metric)
 
 
 def curve_pattern(text: str) -> re.Pattern[str]:
@@ -129,8 +152,8 @@ def _read_named(text: str, metric: str) -> PrintedValue:
     return _readable((exact or entries)[-1])
 
 
-def _read_unnamed(text: str) -> PrintedValue:
-    entries = list(_entries(text))
+def _read_unnamed(text: str, others: Collection[str]) -> PrintedValue:
+    entries = [entry for entry in _entries(text) if not any(_has_name(entry, name) for name in others)]
     if not entries:
         lines = text.strip().splitlines()
         last = f"; its last line is {_short(lines[-1])!r}" if lines else "; its output is empty"
@@ -142,6 +165,11 @@ def _read_unnamed(text: str) -> PrintedValue:
     ):
         return _several(entries)
     return _readable(last_entry)
+
+
+def _has_name(entry: _Entry, name: str) -> bool:
+    """Returns whether an entry has a name, with or without words before it."""
+    return not entry.is_value and (entry.name == name or entry.name.endswith(f" {name}"))
 
 
 def _readable(entry: _Entry) -> PrintedValue:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType, MappingProxyType
@@ -18,7 +18,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.locks import file_in_use
 from dre_jax.space.space import Space
 from dre_jax.tuning.command.commands import Command, Outcome, terminate
-from dre_jax.tuning.command.printed_value import curve_pattern
+from dre_jax.tuning.command.printed_value import ONE_VALUE, PrintedNames, curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
 from dre_jax.tuning.fidelity.checkpoints import is_checkpoint_lost
@@ -69,8 +69,8 @@ class FileOptimizer(Optimizer):
 
     @property
     def interrupted_trials(self) -> list[Trial]:
-        """The running trials."""
-        return [trial for trial in self.trials if trial.state == "running"]
+        """The running trials, without those outside of the space."""
+        return [trial for trial in self.trials if trial.state == "running" and trial.in_space]
 
     def keep_alive(self) -> None:
         """Does nothing, as no other process uses the file."""
@@ -102,12 +102,14 @@ def study_in_file(
     seed: int | None = None,
     features: Mapping[str, Any] | None = None,
     fidelity: Fidelity | None = None,
+    change_space: bool = False,
 ) -> Iterator[FileOptimizer]:
     """Yields the study in a file, or a new study; no other process can use the file meanwhile.
 
     Temporary files of writers that were killed are removed. Directions are by metric, "value" for a single one; None
     takes the study's direction, or "minimize" for a new study. Without a seed, the study's is used, or 0 for a new
-    study. For the surrogate and the features of the task see `Optimizer.load`.
+    study. For the surrogate, the features of the task and a change of the space see `Optimizer.load`; trials that are
+    then outside of the space do not run again, and have failed.
 
     Raises `DataError` if another process uses the file, if it cannot be written, is not a complete study, or is of
     another space, metrics, directions, seed or fidelity.
@@ -127,7 +129,7 @@ def study_in_file(
     with file_in_use(path):
         remove_left_over(path)
         if path.exists():
-            study = FileOptimizer.load(path, surrogate, space=space, features=features)
+            study = FileOptimizer.load(path, surrogate, space=space, change_space=change_space, features=features)
             require_objectives(str(path), study.objectives, directions)
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of seed {seed}, but its seed is {study.seed}")
@@ -138,7 +140,19 @@ def study_in_file(
         else:
             study = new_study()
         study.path = path
+        if change_space:
+            _write_change(study)
         yield study
+
+
+def _write_change(study: FileOptimizer) -> None:
+    """Saves a study whose space may have changed; running trials outside of it fail, as no command runs them."""
+    for trial in study.trials:
+        if trial.state == "running" and not trial.in_space:
+            study.tell_failed(trial)
+            message = f"trial {trial.number}, which was interrupted, is outside of the space and counts as failed"
+            warnings.warn(message, DataWarning, stacklevel=2)
+    study.write()
 
 
 def run_trials(
@@ -151,7 +165,7 @@ def run_trials(
     total_timeout: float | None = None,
     stop_when_gain_below: float | None = None,
     total_budget: float | None = None,
-    metrics: Sequence[str] = (),
+    names: PrintedNames = ONE_VALUE,
     logs: Path | None = None,
     curve: str | None = None,
     checkpoints: Path | None = None,
@@ -173,7 +187,7 @@ def run_trials(
       stop_when_gain_below: no command starts once `Optimizer.gain_is_below` is true of this number.
       total_budget: of a study with a fidelity, in its units: no command starts once the trials have trained for as
         much (`Optimizer.total_budget`).
-      metrics: names of the values, see `Command`.
+      names: of the values that a command prints, of the cost and of the standard error.
       logs: folder for the output of each command, `NUMBER.out` and `NUMBER.err`.
       curve: regular expression of the lines that report a step and a value (`curve_pattern`); a command is ended if
         `Optimizer.should_stop` is true of its trial. In a study with a fidelity, no command is ended.
@@ -184,13 +198,15 @@ def run_trials(
       The progress, some twenty times a second.
 
     Raises:
-      ConfigError: if a number is not positive, a command cannot be started, or its output is ambiguous and no trial of
-        the study has a value yet; the trial stays running.
+      ConfigError: if a number is not positive, the study takes no standard errors, a command cannot be started, or its
+        output is ambiguous and no trial of the study has a value yet; the trial stays running.
       DataError: if the study cannot be written.
     """
     check_positive(trials=trials, workers=workers, timeout=timeout, total_timeout=total_timeout)
     limits = Limits(trials, total_timeout, stop_when_gain_below, total_budget)
     limits.check(study)
+    if names.stderr is not None:
+        study.require_standard_errors()
     if curve is not None and not isinstance(study, FileOptimizer):
         raise ConfigError("a study that processes share cannot stop a trial by its curve: pass a study file")
     pattern = None if curve is None else curve_pattern(curve)
@@ -204,7 +220,7 @@ def run_trials(
         study.write()
         arguments = template.fill(trial, worker)
         logs_of_trial = logs and logs / str(trial.number)
-        command = Command(arguments, timeout=timeout, metrics=metrics, logs=logs_of_trial, curve=pattern)
+        command = Command(arguments, timeout=timeout, names=names, logs=logs_of_trial, curve=pattern)
         return _Job(trial, command, worker)
 
     def is_late() -> bool:
@@ -301,6 +317,20 @@ def _tell(study: FileOptimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tupl
                 fault = f"trial {number} printed no line that matches the curve's pattern"
                 effect = "stops no trial early" if study.fidelity is None else "knows no curves"
                 warnings.warn(f"{fault}: the study {effect}", DataWarning, stacklevel=2)
+            if outcome.value is not None and is_first:
+                _warn_of_missing(command.names, outcome, number)
             jobs.remove(job)
             value = 0.0 if command.is_stopped else outcome.value  # `tell` replaces 0 by the forecast
-            yield study.tell_failed(number) if value is None else study.tell(number, value), outcome
+            if value is None:
+                yield study.tell_failed(number, cost=outcome.cost), outcome
+            else:
+                yield study.tell(number, value, stderr=outcome.stderr, cost=outcome.cost), outcome
+
+
+def _warn_of_missing(names: PrintedNames, outcome: Outcome, number: int) -> None:
+    """Warns of a cost or a standard error that the first trial with a value has not printed."""
+    for name, value, option in ((names.cost, outcome.cost, "cost"), (names.stderr, outcome.stderr, "stderr")):
+        if name is not None and value is None:
+            kind = "positive number" if option == "cost" else "number from 0"
+            message = f"trial {number} printed no {kind} with the name {name!r} (--{option}): it counts as unknown"
+            warnings.warn(message, DataWarning, stacklevel=3)

@@ -23,8 +23,10 @@ from dre_jax.tuning.command.worker_identity import new_worker, seconds_between_s
 from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
+from dre_jax.tuning.optuna.stopping import gain_is_below
 from dre_jax.tuning.optuna.trials import RETRIED
 from dre_jax.tuning.past.optuna_studies import address_without_password, is_new_file, open_storage, storage_errors
+from dre_jax.tuning.past.trial_attributes import COST, STDERR, cost_of, stderr_of
 from dre_jax.tuning.trials.objectives import Objective, objectives_by_name, require_objectives
 from dre_jax.tuning.trials.trial import VALUE, State, Trial
 
@@ -83,7 +85,7 @@ class SharedStudy:
         require_objectives(name, self.objectives, directions)
         self.named_surrogates = surrogates_by_objective(surrogate, self.objectives)
         """Knowledge of past tasks by the name of the objective."""
-        self._study.sampler = self._sampler(features, seed)
+        self._study.sampler = self._sampler = self._new_sampler(features, seed)
         content = to_json(space)
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
             raise DataError(f"{name} must be a study of this search space, but it has another space")
@@ -92,11 +94,12 @@ class SharedStudy:
         self._other_workers = OtherWorkers(self._worker)
         self._running_trials: dict[int, int] = {}  # numbers of the running trials of this process, and the storage's
         self._read_at = self._sign_at = -math.inf
+        self._frozen_trials: list[FrozenTrial] = []
         self._trials: tuple[Trial, ...] = ()
         self._n_again = 0
         self._awaited_trials: list[FrozenTrial] = []
 
-    def _sampler(self, features: Mapping[str, Any] | None, seed: int | None) -> DRESampler:
+    def _new_sampler(self, features: Mapping[str, Any] | None, seed: int | None) -> DRESampler:
         """Returns the sampler of the study, whose features of the task are in the storage from now on."""
         stored = self._study.user_attrs.get(_FEATURES)
         values = stored if features is None else plain_features(features)
@@ -113,7 +116,7 @@ class SharedStudy:
         """All trials that have started, those of other processes included; at most a second old."""
         if time.monotonic() - self._read_at > _REFRESH:
             frozen_trials = [trial for trial in self._read_trials() if trial.state != TrialState.WAITING]
-            self._trials = tuple(map(self._to_trial, frozen_trials))
+            self._frozen_trials, self._trials = frozen_trials, tuple(map(self._to_trial, frozen_trials))
             self._awaited_trials = [
                 trial for trial in frozen_trials if self._other_workers.may_be_lost(trial) and _has_attempts(trial)
             ]
@@ -182,21 +185,31 @@ class SharedStudy:
                 params[name] = self._translation.from_optuna_value(name, value)
         return params
 
-    def tell(self, trial: int, value: float | Mapping[str, float] | None) -> Trial:
+    def tell(
+        self,
+        trial: int,
+        value: float | Mapping[str, float] | None,
+        *,
+        stderr: float | None = None,
+        cost: float | None = None,
+    ) -> Trial:
         """Reports the value of a trial of this process, or those of several objectives; None if it failed."""
         self._read_at = -math.inf
-        self._running_trials.pop(trial, None)
+        identifier = self._running_trials.pop(trial, None)
         values = [value[objective.name] for objective in self.objectives] if isinstance(value, Mapping) else value
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
         with storage_errors(self._address, _STORAGE_ERRORS):
             # Already ended, if this process was silent for so long that another one runs the trial again.
             with contextlib.suppress(_HAS_ENDED):
+                for name, number in ((COST, cost), (STDERR, stderr)):
+                    if number is not None and identifier is not None:
+                        self._study._storage.set_trial_user_attr(identifier, name, number)
                 return self._to_trial(self._study.tell(trial, values, state=state, skip_if_finished=True))
             return self._to_trial(self._study.get_trials(deepcopy=False)[trial])
 
-    def tell_failed(self, trial: int) -> Trial:
+    def tell_failed(self, trial: int, *, cost: float | None = None) -> Trial:
         """Reports that a trial of this process failed."""
-        return self.tell(trial, None)
+        return self.tell(trial, None, cost=cost)
 
     def give_back(self) -> None:
         """Lets any process run the running trials of this one again, after an interruption."""
@@ -210,8 +223,15 @@ class SharedStudy:
                     self._run_again(trial, trial.user_attrs.get(_ATTEMPT, 1))
 
     def gain_is_below(self, threshold: float) -> bool:
-        """Raises `ConfigError`: each process knows only its own suggestions."""
-        raise ConfigError("a study that processes share cannot stop at an expected gain: pass a study file")
+        """Returns whether the latest suggestions of all processes gain little; see `Optimizer.gain_is_below`."""
+        check_positive(**{"the threshold of the expected gain": threshold})
+        self._sampler.require_improvement(len(self.objectives))
+        self.trials  # noqa: B018 - reads the storage
+        return gain_is_below(self._frozen_trials, self.objectives[0].direction, threshold)
+
+    def require_standard_errors(self) -> None:
+        """Raises `ConfigError` if the method takes no standard errors."""
+        self._sampler.require_standard_errors()
 
     def write(self) -> None:
         """Does nothing, as the storage is written at once."""
@@ -241,9 +261,11 @@ class SharedStudy:
         }
         state = _STATES.get(trial.state, "failed")
         if len(self.objectives) == 1:
-            return Trial(trial.number, values, state, trial.value)
+            stderr = stderr_of(trial) if state == "complete" else None
+            return Trial(trial.number, values, state, trial.value, stderr, cost=cost_of(trial))
         names = (objective.name for objective in self.objectives)
-        return Trial(trial.number, values, state, values=dict(zip(names, trial.values or (), strict=False)))
+        by_objective = dict(zip(names, trial.values or (), strict=False))
+        return Trial(trial.number, values, state, values=by_objective, cost=cost_of(trial))
 
     def _runs_again(self, trial: FrozenTrial) -> bool:
         """Returns whether the process of a running trial is lost, and its configuration may be started again."""

@@ -17,7 +17,7 @@ class StudyCurves:
         """Creates forecasts without trials; see `CurveModel`. Raises `DataError` for invalid past curves."""
         if past is not None and not isinstance(past, PastCurves):
             raise DataError(f"past_curves must be PastCurves or None, but got {past!r}")
-        self._past, self._error = past, error
+        self.past, self._error = past, error
         self._latest_fit: tuple[list[Curve], CurveModel] = [], CurveModel([])
         self.stopping_forecasts: dict[int, Forecast] = {}
         """Forecasts of running trials that are to stop, by number."""
@@ -40,7 +40,7 @@ class StudyCurves:
         """Returns the forecast of a curve, None without enough reports or curves; arguments as in `CurveModel`."""
         curves, model = self._latest_fit
         if curves != finished_curves:
-            model = CurveModel(finished_curves, self._past, error=self._error)
+            model = CurveModel(finished_curves, self.past, error=self._error)
             self._latest_fit = finished_curves, model
         return model.forecast(curve, n_trials, ended_curves)
 

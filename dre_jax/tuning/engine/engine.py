@@ -23,6 +23,7 @@ from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.space.completion import coordinates_of
 from dre_jax.space.space import Params, Space
+from dre_jax.space.widening import widened_space
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.precision import Dtype, precision_of, with_precision
@@ -40,7 +41,7 @@ from dre_jax.tuning.suggestion.cost import CostModel, cost_record, fit_cost, lea
 from dre_jax.tuning.suggestion.feasibility import propose_feasible
 from dre_jax.tuning.suggestion.outcomes import outcomes_of
 from dre_jax.tuning.suggestion.ranking import method_params, rank_trials
-from dre_jax.tuning.suggestion.record import StudyRecord, history_room, study_history
+from dre_jax.tuning.suggestion.record import StudyRecord, history_room, known_columns, study_history
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, state_capacity
 from dre_jax.tuning.suggestion.suggest import PointSuggestion, suggest_point
 from dre_jax.tuning.trials.encoding import EncodedTrials, ParamsEncoder, encode_trials, with_value
@@ -82,10 +83,12 @@ class Engine:
         seed: int = 0,
         config: EngineConfig | None = None,
         method: Method | None = None,
+        wider: Space | None = None,
     ) -> None:
         """Creates an engine, by default of one objective to minimise, without past tasks.
 
-        A method without past tasks may take the place of the one that the settings name.
+        A method without past tasks may take the place of the one that the settings name. It reads the trials in a space
+        that is ``wider`` than that of the search; with past tasks, in the space of these.
 
         Raises `ConfigError` and `DataError` as `dre_jax.tuning.Optimizer`.
         """
@@ -94,12 +97,15 @@ class Engine:
         self.space = search_space(space, self.surrogates)
         self.seed = seed
         self.config = checked_config(config)
+        self._own_method = method
         alone = self.config.method if method is None else method
         strategy, reference = self.config.pending_strategy, self.config.reference_point
         self.criterion = criterion_of(objectives, self.surrogates, alone, strategy, reference)
         self.past = self.criterion.past
+        self._wider = self.space if wider is None else wider
         if self.past is not None:
             self.past.space.require_encodes(self.space)
+            self._wider = self.past.space
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
@@ -118,8 +124,25 @@ class Engine:
             self._engines[name] = Engine(self.space, (objective,), surrogate, seed=self.seed, config=config)
         return self._engines[name]
 
+    def that_reads(self, trials: Iterable[Trial]) -> Engine:
+        """Returns an engine that reads trials outside of the space too, the same at each call; itself without any."""
+        outside = [trial._params for trial in trials if not trial.in_space]
+        wider = widened_space(self.space, outside) if outside and self.past is None else self._wider
+        if wider == self._wider:
+            return self
+        if wider not in self._engines:
+            options: dict[str, Any] = {"seed": self.seed, "config": self.config, "method": self._own_method}
+            self._engines[wider] = Engine(self.space, self.objectives, wider=wider, **options)
+        return self._engines[wider]
+
+    def unread_trials(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Returns the trials outside of the space that suggestions cannot use."""
+        trials = list(trials)
+        encoder = self.that_reads(trials)._encoder
+        return [trial for trial in trials if not trial.in_space and encoder.encode_trial(trial) is None]
+
     @cached_property
-    def _engines(self) -> dict[str, Engine]:
+    def _engines(self) -> dict[str | Space, Engine]:
         return {}
 
     @with_default_float_errors
@@ -147,6 +170,10 @@ class Engine:
         candidates are NaN.
         """
         check_not_forked()
+        engine = self.that_reads(trials)
+        if engine is not self:
+            options: dict[str, Any] = {"number": number, "pending": pending, "fixed": fixed}
+            return engine.propose(trials, has_further=has_further, spent=spent, **options)
         study = encode_trials(self._encoder, trials, pending)
         coordinates = coordinates_of(self.space, fixed or {})
         start = None if self.past is None else self.past.start
@@ -268,6 +295,9 @@ class Engine:
         method = self.criterion.require_predictions()
         check_not_forked()
         observations = with_value(trials)
+        engine = self.that_reads(observations)
+        if engine is not self:
+            return engine.predict(observations, points, shares, noise=noise)
         with suggestion_runtime, precision_of(self._method) as dtype:
             fit = self._fit(observations, dtype)
             mixture = predict_mixture(method, self._layout, fit, points.astype(dtype), noise=noise)
@@ -276,8 +306,11 @@ class Engine:
 
     def _fit(self, observations: Sequence[Trial], dtype: Dtype) -> HistoryFit:
         """Returns the method fitted to trials on the scale of predictions; of the same trials again, the same fit."""
-        if self._last_fit is not None and self._last_fit.trials == tuple(observations):
+        trials = tuple(observations)
+        if self._last_fit is not None and self._last_fit.trials == trials:
             return self._last_fit
+        encoded = encode_trials(self._encoder, observations, ())
+        observations, outside = encoded.observations, encoded.outside
         responses = values_of(observations, self.objectives)[:, 0]
         if all(self.criterion.ranks_infeasible):
             violations = np.array([violation_of(trial) for trial in observations], np.float64)
@@ -285,19 +318,21 @@ class Engine:
         rows = select_trials(responses, self.config.max_history)
         if len(np.unique(responses[rows])) < 2:
             raise DataError("predictions need trials with different values")
-        points = np.array([self._encoder.encode(observations[row]._params).point for row in rows])
+        points, outside = encoded.points[rows], None if outside is None else outside[rows]
         responses, errors = responses[rows], self._standard_errors([observations[row] for row in rows])
-        scale = choose_scale(responses, self._layout.columns(points), may_compress=self.past is None)
+        columns = known_columns(self._layout, points, outside)
+        scale = choose_scale(responses, columns, may_compress=self.past is None)
         capacity = state_capacity(len(rows), self.config.max_history)
         empty, where = capacity - len(rows), np.arange(capacity) < len(rows)
-        points = np.pad(points, ((0, empty), (0, 0)))
-        columns = responses, scale.apply(responses), errors * scale.slope(responses)
-        levels, scaled, scaled_errors = (np.pad(column, (0, empty)) for column in columns)
+        points, columns = (np.pad(array, ((0, empty), (0, 0))) for array in (points, columns))
+        numbers = responses, scale.apply(responses), errors * scale.slope(responses)
+        levels, scaled, scaled_errors = (np.pad(array, (0, empty)) for array in numbers)
         known_errors = scaled_errors if errors.any() else None
-        history = study_history(self._layout, points, levels, scaled, known_errors, where)
+        history = study_history(columns, levels, scaled, known_errors, where)
+        in_space = np.ones(len(rows), bool) if outside is None else np.isnan(outside[:, 0])
         model = self._method, self._layout, self._candidates.pending_strategy, self._params, seed_key(self.seed)
-        fit = fit_responses(*model, history, points, responses, scale, estimate_noise=self.past is None)
-        self._last_fit = fit._replace(trials=tuple(observations))
+        fit = fit_responses(*model, history, points, responses, scale, in_space, estimate_noise=self.past is None)
+        self._last_fit = fit._replace(trials=trials)
         return self._last_fit
 
     @cached_property
@@ -332,11 +367,11 @@ class Engine:
 
     @cached_property
     def _encoder(self) -> ParamsEncoder:
-        return ParamsEncoder(self.space)
+        return ParamsEncoder(self.space, self._wider)
 
     @cached_property
     def _layout(self) -> Any:
-        return self.space.layout if self.past is None else self.space.layout_in(self.past.space)
+        return self.space.layout if self._wider is self.space else self.space.layout_in(self._wider)
 
     @cached_property
     def _candidates(self) -> CandidateConfig:

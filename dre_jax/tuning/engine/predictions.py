@@ -97,6 +97,7 @@ def fit_responses(
     points: Floats,
     responses: Floats,
     scale: PredictionScale,
+    in_space: npt.NDArray[np.bool_],
     *,
     estimate_noise: bool,
 ) -> HistoryFit:
@@ -107,12 +108,13 @@ def fit_responses(
     A search that takes noise for a signal of short length scales only explores more, but intervals would be too narrow.
     With ``estimate_noise``, `noise_share` therefore estimates the share of noise in the responses, and the method gets
     it as known noise. Otherwise, the program of the fit is that of suggestions.
+    The points of trials that are not ``in_space``, bool[n], are only near them, so these say nothing of noise.
     """
     numbers, noise_var = scale.apply(responses), 0.0
     if estimate_noise and capabilities_of(method).heteroscedastic:
         unit = unit_scale(numbers)
         known = np.zeros(history.where.shape) if history.noise_var is None else np.asarray(history.noise_var)
-        noise = noise_share(points[: len(unit)], unit) * float(unit.var())
+        noise = noise_share(points[: len(unit)][in_space], unit[in_space]) * float(unit.var())
         noise_var = max(noise - float(known[: len(unit)].mean()), 0.0)
         total: Any = known + noise_var
         history = history._replace(noise_var=total)

@@ -49,6 +49,7 @@ def study_state(
         None if errors is None else pad(errors),
         None if costs is None else pad(costs, empty=np.nan),
         None if costs is None else np.float64(spent),
+        None if study.outside is None else pad(study.outside, empty=np.nan),
     )
 
 

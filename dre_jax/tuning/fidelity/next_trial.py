@@ -101,7 +101,7 @@ class FidelitySearch:
 
     def _promoted(self, trainings: Sequence[Training]) -> Training | None:
         """Returns the training that is to go on; None if a new one is to start."""
-        valued = [training for training in trainings if training.values]
+        valued = [training for training in trainings if training.values and training.last.in_space]
         if not valued:
             return None
         responses, lengths = rung_responses(valued, self._fidelity, self._sign)
@@ -126,4 +126,4 @@ class FidelitySearch:
 
 
 def _may_resume(training: Training) -> bool:
-    return training.state == "paused" and training.last.is_feasible
+    return training.state == "paused" and training.last.is_feasible and training.last.in_space

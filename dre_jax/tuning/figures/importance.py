@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dre_jax.errors import DataError, import_extra
 from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.space.space import Space
-from dre_jax.tuning.figures.values import drawn_values
+from dre_jax.tuning.figures.values import complete_in_space, drawn_values
 from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def shares_of(study: Study) -> dict[str, float]:
 
 
 def drawn_study(space: Space, trials: Sequence[Trial], direction: str) -> Study | None:
-    """Returns the complete trials as a study of Optuna, values far worse than the others at the edge of a figure.
+    """Returns the complete trials in the space as a study of Optuna, far worse values at the edge of a figure.
 
     None for fewer than two different values. Raises `MissingExtraError` without Optuna.
     """
     import_extra("optuna", "optuna", "optuna")
-    complete = [trial for trial in trials if trial.state == "complete"]
+    complete = complete_in_space(trials)
     values = drawn_values(complete, direction)
     if len({*values.tolist()}) < 2:
         return None

@@ -73,7 +73,8 @@ def write_study_page(path: Path, title: str, space: Space, trials: Sequence[Tria
     best = best_trials(trials, objectives)
     n_complete = sum(trial.state == "complete" for trial in trials)
     names = [objective.name for objective in objectives]
-    numbers = {trial.number for trial in best}
+    numbers, n_outside = {trial.number for trial in best}, sum(not trial.in_space for trial in trials)
+    outside = f", and {n_outside} {'is' if n_outside == 1 else 'are'} outside of the space" if n_outside else ""
     other_trials = [trial for trial in trials if trial.number not in numbers]
     purpose = " and ".join(
         f"{objective.direction} {objective.name if len(objectives) > 1 else 'the value'}" for objective in objectives
@@ -81,7 +82,7 @@ def write_study_page(path: Path, title: str, space: Space, trials: Sequence[Tria
     figures = study_figures(space, trials, objectives)
     page = {
         "title": title,
-        "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {purpose}.",
+        "summary": f"{len(trials)} trials, of which {n_complete} are complete{outside}; to {purpose}.",
         "figures": [
             (heading, _source(study_figure), study_figure.caption) for heading, study_figure in figures.items()
         ],
@@ -99,7 +100,7 @@ def _source(study_figure: StudyFigure) -> str:
 
 def _row(trial: Trial, is_best: bool, objectives: Objectives, space: Space) -> list[str]:
     values = [trial.values.get(objective.name) if len(objectives) > 1 else trial.value for objective in objectives]
-    cells = [f"{trial.number}{' (best)' if is_best else ''}", trial.state]
+    cells = [f"{trial.number}{' (best)' if is_best else ''}", f"{trial.state}{'' if trial.in_space else ', outside'}"]
     return [
         *cells,
         *("" if value is None else f"{value:.6g}" for value in values),

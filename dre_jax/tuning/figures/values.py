@@ -21,6 +21,11 @@ SIZE = (6.4, 3.6)
 GREY = "#8C8C8C"
 
 
+def complete_in_space(trials: Iterable[Trial]) -> list[Trial]:
+    """Returns the complete trials whose configurations are in the space of their study."""
+    return [trial for trial in trials if trial.state == "complete" and trial.in_space]
+
+
 def drawn_values(trials: Iterable[Trial], direction: str) -> npt.NDArray[np.float64]:
     """Returns the values f64[n] of complete trials as they are drawn: finite, and clipped if far worse than others."""
     sign = 1.0 if direction == "maximize" else -1.0
@@ -34,11 +39,11 @@ def clear_frame(axes: Axes) -> None:
 
 
 def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
-    """Returns a figure of the value of each trial, and of the best value so far."""
+    """Returns a figure of the value of each trial in the space, and of the best value so far."""
     from matplotlib.ticker import MaxNLocator
 
-    complete = [trial for trial in trials if trial.state == "complete"]
-    numbers, values = np.array([trial.number for trial in complete]), drawn_values(trials, direction)
+    complete = complete_in_space(trials)
+    numbers, values = np.array([trial.number for trial in complete]), drawn_values(complete, direction)
     is_clipped = values != np.array([trial.value for trial in complete])
     failures = [trial.number for trial in trials if trial.state == "failed"]
     best = (np.minimum if direction == "minimize" else np.maximum).accumulate(values)
@@ -68,7 +73,7 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
 def plot_front(trials: Sequence[Trial], front: Container[int], objectives: Objectives) -> Figure:
     """Returns a figure of the first two objectives; ``front`` has the numbers of the trials in the front of all."""
     first, second = (objective.name for objective in objectives[:2])
-    complete = [trial for trial in trials if trial.state == "complete"]
+    complete = complete_in_space(trials)
     values = np.array([[trial.values[first], trial.values[second]] for trial in complete], np.float64).reshape(-1, 2)
     in_front = np.array([trial.number in front for trial in complete], bool)
     finite = np.isfinite(values).all(axis=1)

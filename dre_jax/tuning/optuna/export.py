@@ -34,9 +34,9 @@ def to_study(optimizer: _Optimizer, *, storage: str | BaseStorage | None = None,
     and others, and `optuna.importance.get_param_importances`.
 
     Args:
-      optimizer: the trials, with their reports, constraints and several objectives; standard errors and costs are
-        attributes of the user. A trial that was stopped counts as pruned. Enqueued values wait in the study too.
-        Optuna's steps are whole numbers: shares such as 0.05 are multiplied by a power of ten, up to a million.
+      optimizer: the trials in its space, with their reports, constraints and several objectives; standard errors and
+        costs are attributes of the user. A trial that was stopped counts as pruned. Enqueued values wait in the study
+        too. Optuna's steps are whole numbers: shares such as 0.05 are multiplied by a power of ten, up to a million.
       storage: the storage of the study, such as a database for a dashboard; by default memory.
       name: the name of the study.
 
@@ -52,7 +52,8 @@ def to_study(optimizer: _Optimizer, *, storage: str | BaseStorage | None = None,
       True
     """
     directions = [objective.direction for objective in optimizer.objectives]
-    study = study_of_trials(optimizer.space, optimizer.trials, directions, storage=storage, name=name)
+    trials = [trial for trial in optimizer.trials if trial.in_space]  # no distribution of Optuna has the others
+    study = study_of_trials(optimizer.space, trials, directions, storage=storage, name=name)
     for values in optimizer.enqueued:
         study.enqueue_trial(translation_of(optimizer.space).to_optuna_values(values))
     if len(optimizer.objectives) > 1:

@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, create_trial
 from dre_jax.space.space import Space
 from dre_jax.tuning.optuna.distributions import Translation, translation_of
 from dre_jax.tuning.optuna.trials import STATES
+from dre_jax.tuning.past.trial_attributes import COST, STDERR
 from dre_jax.tuning.trials.trial import Trial
 
 _MAX_DIGITS = 6
@@ -51,9 +52,7 @@ def _to_frozen_trial(trial: Trial, translation: Translation, step_factor: int) -
         values=values or None,
         params=translation.to_optuna_values(trial.params),
         distributions={name: translation.distributions[name] for name in trial.params},
-        user_attrs={
-            name: value for name, value in (("stderr", trial.stderr), ("cost", trial.cost)) if value is not None
-        },
+        user_attrs={name: value for name, value in ((STDERR, trial.stderr), (COST, trial.cost)) if value is not None},
         constraints=trial.constraints or None,
         intermediate_values={round(step * step_factor): value for step, value in trial.reports.items()},
     )

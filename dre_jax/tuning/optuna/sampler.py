@@ -1,6 +1,7 @@
 """`DRESampler`: this library's suggestions in an Optuna study."""
 
 import contextlib
+import math
 import secrets
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.optuna.branches import learn_translation
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
+    IMPROVEMENT,
     TrialReader,
     latest_distributions,
     read_trials,
@@ -50,7 +52,8 @@ class DRESampler(BaseSampler):
     different suggestions, whatever their seeds, and a pickled sampler continues unchanged. Running trials are pending,
     and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). The sampler learns from failed trials and
     constraints where trials succeed and are feasible (`dre_jax.tuning.suggestion.feasibility`). With several
-    objectives, it maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
+    objectives, it maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`). `report_cost` and
+    `report_stderr` tell it what a trial cost, and how far off its value may be; `StopWhenGainBelow` ends a study.
 
     Example:
       >>> import optuna
@@ -190,6 +193,8 @@ class DRESampler(BaseSampler):
             )
             if is_old or not is_shared:
                 break
+        if suggestion.improvement is not None and math.isfinite(suggestion.improvement):
+            study._storage.set_trial_system_attr(trial._trial_id, IMPROVEMENT, suggestion.improvement)
         if suggestion.past_weight is not None:
             study._storage.set_trial_user_attr(trial._trial_id, PAST_WEIGHT, suggestion.past_weight)
         return {name: value for name, value in values.items() if name in search_space}
@@ -224,6 +229,18 @@ class DRESampler(BaseSampler):
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
+
+    def require_improvement(self, n_objectives: int = 1) -> None:
+        """Raises `ConfigError` if suggestions have no expected improvement, which `StopWhenGainBelow` needs."""
+        if n_objectives > 1:
+            raise ConfigError("an expected gain needs a study of one objective")
+        if self._engine is not None:  # a space that is learned from trials comes later
+            self._engine.criterion.require_improvement()
+
+    def require_standard_errors(self) -> None:
+        """Raises `ConfigError` if suggestions take no standard errors; see `report_stderr`."""
+        if self._engine is not None:
+            self._engine.criterion.require_standard_errors()
 
     def _warn_independent_sampling(self, study: Study, trial: FrozenTrial, name: str) -> None:
         """Logs a warning, as Optuna's samplers do, but once for each hyperparameter."""

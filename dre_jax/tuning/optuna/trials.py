@@ -13,11 +13,14 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.space.space import Params
 from dre_jax.tuning.optuna.distributions import Translation
+from dre_jax.tuning.past.trial_attributes import cost_of, stderr_of
 from dre_jax.tuning.trials.objectives import Objectives
 from dre_jax.tuning.trials.trial import State, Trial
 
 RETRIED = "dre_jax:retried"
 """User attribute of a failed trial: whether it failed because its process was lost, and runs again as another trial."""
+IMPROVEMENT = "dre:improvement"
+"""System attribute of a trial: the expected improvement of its suggestion; none where it is unknown."""
 _KEY = "dre:relative_params"
 POSTERIOR = "dre:posterior"
 """System attribute of a pruned trial: posterior mean and standard deviation of its final value, by `DREPruner`."""
@@ -79,7 +82,9 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, objectives: 
         elif several and state == "stopped":
             state = "failed"
         elif state in ("complete", "stopped"):
-            fields = {"value": sign * next(values), "stderr": _posterior(trial)[1]}
+            stderr = stderr_of(trial) if state == "complete" else _posterior(trial)[1]
+            fields = {"value": sign * next(values), "stderr": stderr}
+        fields["cost"] = None if state == "running" else cost_of(trial)
         trials_read.append(Trial(trial.number, params, state, constraints=trial.constraints, **fields))
     return trials_read
 

@@ -16,10 +16,12 @@ from dre_jax.space.space import Space
 from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.task_features import feature_names
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
+from dre_jax.tuning.past.trial_attributes import cost_of
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.study import Study
+    from optuna.trial import FrozenTrial
 
     Studies = str | os.PathLike[str] | BaseStorage | Study | Iterable[Study]
 
@@ -37,7 +39,8 @@ def from_studies(
     """Returns past tasks from Optuna studies.
 
     Every study has its own direction. Only complete trials count; see `past_of` for trials that violate constraints.
-    Values of inactive hyperparameters are dropped. The cost of a trial is its duration in seconds.
+    Values of inactive hyperparameters are dropped. The cost of a trial is the one that
+    `dre_jax.tuning.optuna.report_cost` told; in a study without any of these, its duration in seconds.
 
     Args:
       studies: one study or several; or all studies of a storage, by the storage itself, its address
@@ -109,11 +112,16 @@ def _read_evaluations(study: Study, changes: SpaceChanges, objective: int) -> It
 
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     sign = 1.0 if study.directions[objective].name == "MAXIMIZE" else -1.0
-    for trial in trials:
-        seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
-        cost = seconds if seconds > 0 else None
+    costs = [cost_of(trial) for trial in trials]
+    costs = costs if any(costs) else list(map(_seconds, trials))
+    for trial, cost in zip(trials, costs, strict=True):
         params = changes.without_inactive(trial.params)
         yield Evaluated(params, sign * trial.values[objective], cost, trial.constraints)
+
+
+def _seconds(trial: FrozenTrial) -> float | None:
+    seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
+    return seconds if seconds > 0 else None
 
 
 def unused_name(name: str, names: Iterable[str]) -> str:

@@ -53,6 +53,10 @@ class SpaceChanges:
 
         Raises `DataError` if it is not a mapping, or has a hyperparameter by its old and its new name.
         """
+        return self.complete(self.rename(params))
+
+    def rename(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a past configuration with new names. Raises `DataError` as `update_params`."""
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
         values: dict[str, Any] = {}
@@ -61,6 +65,10 @@ class SpaceChanges:
             if new in values:
                 raise DataError(f"a configuration must have {new!r} by one name, but got {', '.join(params)}")
             values[new] = value
+        return values
+
+    def complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a configuration of `rename` with the values of `absent`, without unknown hyperparameters."""
         searched_values = {name: value for name, value in values.items() if name in self.space}
         added_values = {name: value for name, value in self.values.items() if name not in searched_values}
         return self.space.active_part(searched_values | added_values, partial=True) if added_values else searched_values

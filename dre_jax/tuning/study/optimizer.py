@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from dre_jax.checks import check_counts, check_positive, check_seed
-from dre_jax.data.files import stamp
-from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.errors import ConfigError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.space.completion import complete_part
 from dre_jax.space.space import Params, Space
@@ -23,32 +20,21 @@ from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.engine.fixed_values import propose_with
 from dre_jax.tuning.engine.predictions import Prediction, check_configurations, check_quantiles
+from dre_jax.tuning.engine.stopping import PATIENCE, gains_little
 from dre_jax.tuning.engine.study_arrays import total_cost
 from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.next_trial import FidelitySearch, NextTrial
 from dre_jax.tuning.objectives.criterion import surrogates_by_objective
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.study.batches import suggest_batch
-from dre_jax.tuning.study.study_file import (
-    Stamp,
-    Study,
-    origin_of,
-    read_study,
-    resume_features,
-    resume_surrogates,
-    write_study,
-)
-from dre_jax.tuning.study.study_record import StudyRecord
+from dre_jax.tuning.study.saved_study import SavedStudy
 from dre_jax.tuning.study.trial_loop import Callback, Limits, evaluate_trials
 from dre_jax.tuning.surrogates.by_objective import surrogates_for_task
-from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import (
-    direction_arguments,
     feasible_trials,
     find_objective,
     objectives_of,
-    value_or_mapping,
 )
 from dre_jax.tuning.trials.trial import VALUE, Trial
 
@@ -56,10 +42,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LOCKS = ("_lock", "_turn")
-_PATIENCE = 10  # suggestions of little expected improvement, after which a search ends
 
 
-class Optimizer(StudyRecord):
+class Optimizer(SavedStudy):
     """Suggests configurations and learns from their values.
 
     `optimize` runs an objective; `ask` and `tell` leave the loop to the caller. Several threads may ask and tell: they
@@ -128,8 +113,6 @@ class Optimizer(StudyRecord):
             raise ConfigError("a fidelity needs a study of one objective, but got several")
         super().__init__(engine, past_curves, task_features, fidelity)
         self._fidelity_search = None if fidelity is None else FidelitySearch(engine, fidelity)
-        self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
-        self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._turn = threading.RLock()  # of asking, which may take seconds; others may tell meanwhile
 
@@ -193,7 +176,7 @@ class Optimizer(StudyRecord):
             with self._lock:
                 del self._enqueued[: min(len(enqueued), len(steps))]
                 improvements = [step.improvement for step in steps if step.resumes is None]
-                self._improvements = [*self._improvements, *improvements][-_PATIENCE:]
+                self._improvements = [*self._improvements, *improvements][-PATIENCE:]
                 return [self._start(step).with_fields(study=self) for step in steps]
 
     def _start(self, step: NextTrial) -> Trial:
@@ -324,19 +307,11 @@ class Optimizer(StudyRecord):
         """
         self._engine.criterion.require_improvement()
         check_positive(**{"the threshold of the expected gain": threshold})
-        little = len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
-        return little and self._latest_gain() < threshold
-
-    def _latest_gain(self) -> float:
-        """Returns how much better the best value is than that of all trials but the last ten."""
-        sign = -1.0 if self.direction == "maximize" else 1.0
         feasible = feasible_trials(self._trials)
         if self.fidelity is not None and not feasible:
-            return math.inf  # until a trial has reached the highest budget
-        losses = {trial.number: sign * float(trial.value) for trial in feasible if trial.value is not None}
-        best = min(losses.values(), default=math.inf)
-        first = min((loss for n, loss in losses.items() if n < len(self._trials) - _PATIENCE), default=best)
-        return 0.0 if first == best else first - best  # of infinite ones too
+            return False  # until a trial has reached the highest budget
+        losses = {trial.number: -self._sign * float(trial.value) for trial in feasible if trial.value is not None}
+        return gains_little(self._improvements, losses, len(self._trials), threshold)
 
     def optimize(
         self,
@@ -379,67 +354,6 @@ class Optimizer(StudyRecord):
         limits = Limits(n_trials, timeout, stop_when_gain_below, total_budget)
         folder = None if checkpoints is None else Path(checkpoints)
         evaluate_trials(self, f, limits, callbacks, catch, n_jobs, folder)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the study to a file, completely or not at all, or to a stream such as a pipe.
-
-        Raises:
-          DataError: if the file cannot be written, or has trials that this study does not have, of another session for
-            example; it stays unchanged.
-        """
-        with self._lock:
-            origins = {name: origin_of(surrogate) for name, surrogate in self.named_surrogates.items()}
-            state = (self._trials, self._enqueued, self._engine.config, origins, self.features, self.fidelity)
-            study = Study(self.space, self.objectives, self.seed, *state)
-            file = os.path.realpath(path)
-            self._stamps[file] = write_study(Path(path), study, known_stamp=self._stamps.get(file))
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        surrogate: Surrogate | Mapping[str, Surrogate | None] | EllipsisType | None = ...,
-        *,
-        space: Space | None = None,
-        config: EngineConfig | None = None,
-        features: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Reads a study that `save` wrote. Running trials stay running: tell their values, or that they failed.
-
-        Args:
-          path: the file.
-          surrogate: knowledge of past tasks; the file has only its fingerprint. A study with a surrogate needs it
-            again; None continues without one.
-          space: the expected space, its hyperparameters in any order; by default any.
-          config: treatment of pending and failed trials; by default the study's.
-          features: features of the task; by default the study's.
-
-        Raises:
-          DataError: if the file is truncated, of another version, or not a study, or needs a surrogate; the file stays
-            unchanged.
-
-        Warns:
-          DataWarning: for another surrogate or other features than the study's, and for enqueued values that no
-            configuration has; and as a new study.
-        """
-        path = Path(path)
-        before = stamp(path)
-        study = read_study(path)
-        if space is not None and not study.space.is_reordered(space):
-            raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
-        surrogates, config = resume_surrogates(path, study, surrogate), study.config if config is None else config
-        options: dict[str, Any] = {**direction_arguments(study.objectives), "seed": study.seed, "config": config}
-        options |= {"features": resume_features(path, study, features), "fidelity": study.fidelity}
-        optimizer = cls(study.space, value_or_mapping(surrogates), **options)
-        optimizer._trials = list(study.trials)
-        for values in study.enqueued:
-            try:
-                optimizer.enqueue(values)
-            except DataError as error:
-                warnings.warn(f"{path}: enqueued values are dropped: {error}", DataWarning, stacklevel=2)
-        optimizer._stamps[os.path.realpath(path)] = before
-        optimizer._past_check = PastCheck(sum(trial.state == "complete" for trial in study.trials))
-        return optimizer
 
     def _suggest(self, batch: Sequence[Params], fixed: Params | None, has_further: bool = False) -> Suggestion:
         """Returns the suggestion after a batch that is not among the trials yet.

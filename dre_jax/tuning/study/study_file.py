@@ -17,6 +17,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.entries.settings import leaves, to_text
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.space.json_format import from_json, to_json
+from dre_jax.space.scalars import is_choice
 from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.fidelity.fidelity import Fidelity
@@ -217,14 +218,26 @@ def _read_trial(
     reports = {float(step): objective_value(float(report)) for step, report in record.get("reports", ())}
     constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
     require(not constraints or has_value, "a trial with constraints is complete")
-    params, value = space.check(record["params"]), values.pop(VALUE, None) if is_single else None
     measurements, repeats = tuple(map(float, record.get("measurements", ()))), record.get("repeats")
-    require(not measurements or value is not None, "a trial with measurements has a value")
+    require(not measurements or has_value, "a trial with measurements has a value")
+    in_space = record.get("in_space", True) is not False
+    params = space.check(record["params"]) if in_space else _plain_values(record["params"], space)
     is_repeat = isinstance(repeats, int) and 0 <= repeats < number and earlier[repeats].params == params
     require(repeats is None or is_repeat, "a trial repeats an earlier one of its configuration")
-    trial = Trial(number, params, state, value, stderr, constraints, reports, values, cost)
-    trial = trial.with_fields(measurements=measurements, repeats=repeats)
+    former, value = _plain_values(record.get("former", {})), values.pop(VALUE, None) if is_single else None
+    fields: dict[str, Any] = {"cost": cost, "in_space": in_space, "former": former}
+    fields |= {"measurements": measurements, "repeats": repeats}
+    trial = Trial(number, params, state, value, stderr, constraints, reports, values, **fields)
     return trial if fidelity is None else _with_budget(trial, record, fidelity, earlier)
+
+
+def _plain_values(params: Any, space: Space | None = None) -> Params:
+    """Returns values by name that a space, if one is given, need not have. Raises `ConfigError` for anything else."""
+    if not isinstance(params, dict) or not all(map(is_choice, params.values())):
+        raise ConfigError(f"values outside of the space are texts and numbers by name, but got {params!r}")
+    if space is not None:
+        space.check_names(params)
+    return params
 
 
 def _with_budget(trial: Trial, record: Mapping[str, Any], fidelity: Fidelity, earlier: Sequence[Trial]) -> Trial:
@@ -263,6 +276,8 @@ def _plain_number(value: float) -> float | str:
 
 def _trial(trial: Trial) -> dict[str, Any]:
     record: dict[str, Any] = {"params": trial.params, "state": trial.state}
+    record |= {} if trial.in_space else {"in_space": False}
+    record |= {"former": dict(trial._former)} if trial._former else {}
     if trial._reports:
         record["reports"] = [[step, _plain_number(number)] for step, number in trial._reports.items()]
     record |= {} if trial.cost is None else {"cost": trial.cost}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.data.features import FeatureValue
-from dre_jax.errors import DataError, DreError, import_extra
+from dre_jax.errors import DataError, DreError
 from dre_jax.space.space import Params
 from dre_jax.suggest.hypervolume import hypervolume
 from dre_jax.summaries import summary
@@ -21,6 +21,7 @@ from dre_jax.tuning.fidelity.checkpoints import with_checkpoint
 from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.trainings import spent_by
 from dre_jax.tuning.past.curves import PastCurves
+from dre_jax.tuning.study.data_frame import frame_of
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import (
     best_trials,
@@ -37,9 +38,9 @@ from dre_jax.tuning.trials.trial import (
     State,
     Trial,
     checked_cost,
+    checked_stderr,
     constraint_values,
     find_trial,
-    objective_value,
 )
 
 
@@ -144,16 +145,18 @@ class StudyRecord:
 
     @property
     def best(self) -> Trial:
-        """The complete, feasible trial with the best value, the first of equal ones.
+        """The complete, feasible trial in the space with the best value, the first of equal ones.
 
         The value of a configuration that was repeated is the mean of its measurements, in the first of its trials.
         Raises `DataError` without any, and with several objectives, which have a `front`.
         """
         if self.directions:
             raise DataError("a study of several objectives has no best trial: front has its best trade-offs")
-        complete = [trial for trial in self.trials if trial.state == "complete"]
+        complete = [trial for trial in self.trials if trial.state == "complete" and trial.in_space]
         if not complete:
-            raise DataError("there is a best trial once one is complete, but none is")
+            is_outside = any(trial.state == "complete" for trial in self.trials)
+            which = "one in the space" if is_outside else "one"
+            raise DataError(f"there is a best trial once {which} is complete, but none is")
         best = best_trials(complete, self.objectives)
         if not best:
             rule = "there is a best trial once one satisfies all constraints"
@@ -162,13 +165,14 @@ class StudyRecord:
 
     @property
     def best_so_far(self) -> Trial:
-        """The feasible trial with the best value at any budget, which `Trial.budget` says; `best` without a fidelity.
+        """The feasible trial in the space with the best value at any budget; `best` without a fidelity.
 
-        Raises `DataError` before a trial has a value, and with several objectives.
+        `Trial.budget` is its budget. Raises `DataError` before a trial has a value, and with several objectives.
         """
         if self.fidelity is None:
             return self.best
-        valued = [trial for trial in self.trials if trial.state in ("complete", "paused") and trial.is_feasible]
+        candidates = [trial for trial in self.trials if trial.is_feasible and trial.in_space]
+        valued = [trial for trial in candidates if trial.state in ("complete", "paused")]
         if not valued:
             raise DataError("there is a best trial so far once a feasible one has a value, but none has")
         return max(valued, key=lambda trial: responses_of(trial, self.objectives))
@@ -181,7 +185,7 @@ class StudyRecord:
 
     @property
     def front(self) -> tuple[Trial, ...]:
-        """The Pareto-optimal trials among the complete, feasible ones."""
+        """The Pareto-optimal trials among the complete, feasible ones in the space."""
         return front_of(self.trials, self.objectives)
 
     @property
@@ -196,7 +200,7 @@ class StudyRecord:
 
     @property
     def least_infeasible(self) -> tuple[Trial, ...]:
-        """The complete trials in the order of their violation of the constraints, the least first; empty without any.
+        """The complete trials in the space by their violation of the constraints, the least first; empty without any.
 
         Violations of several constraints are added. Feasible trials come first, in the order of `trials`, then those
         whose known constraints are satisfied.
@@ -209,7 +213,7 @@ class StudyRecord:
           >>> [trial.number for trial in optimizer.least_infeasible]
           [1, 2, 0]
         """
-        complete = [trial for trial in self.trials if trial.state == "complete"]
+        complete = [trial for trial in self.trials if trial.state == "complete" and trial.in_space]
         return tuple(sorted(complete, key=lambda trial: (violation_of(trial), not trial.is_feasible)))
 
     def tell(
@@ -247,10 +251,8 @@ class StudyRecord:
             not one of the study.
         """
         if stderr is not None:
-            self._engine.criterion.require_standard_errors()
-            stderr = objective_value(stderr, "the standard error of a value")
-            if not 0 <= stderr < math.inf:
-                raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
+            self.require_standard_errors()
+            stderr = checked_stderr(stderr)
         if cost is not None:
             cost = checked_cost(cost)
         measurements = () if self.directions else measurements_of(value)
@@ -272,6 +274,10 @@ class StudyRecord:
             state: State = "paused" if self._is_below_highest(trial) else "complete"
             fields["measurements"] = measurements if len(measurements) > 1 else ()
             return self._finish(trial, state, number, stderr=stderr, values=values, **fields)
+
+    def require_standard_errors(self) -> None:
+        """Raises `ConfigError` if `tell` takes no standard errors: of several objectives, or a method without noise."""
+        self._engine.criterion.require_standard_errors()
 
     def _is_below_highest(self, trial: Trial | int) -> bool:
         budget = find_trial(self._trials, trial).budget
@@ -320,7 +326,8 @@ class StudyRecord:
         if self.fidelity is not None:
             raise DataError("a study with a fidelity pauses trials by itself, so that should_stop has nothing to stop")
         with self._lock:
-            return self._curves.should_stop(self._running(trial), self._trials, self._sign)
+            in_space = [other for other in self._trials if other.in_space]
+            return self._curves.should_stop(self._running(trial), in_space, self._sign)
 
     def restart(self, trial: Trial | int) -> Trial:
         """Says that the checkpoint that a running trial was to resume is lost: it trains from nothing to its budget.
@@ -381,8 +388,8 @@ class StudyRecord:
             raise DataError("repeat needs a study of one objective, without a fidelity")
         with self._lock:
             current_trial = find_trial(self._trials, trial)
-            if current_trial.state != "complete":
-                state = current_trial.state
+            if current_trial.state != "complete" or not current_trial.in_space:
+                state = current_trial.state if current_trial.in_space else "outside of the space"
                 raise DataError(f"repeat needs a complete trial, but trial {current_trial.number} is {state}")
             first = current_trial.number if current_trial.repeats is None else current_trial.repeats
             return self._append(current_trial.params, repeats=first)
@@ -449,34 +456,15 @@ class StudyRecord:
     def to_frame(self) -> Any:
         """Returns the trials as a data frame of pandas: number, state, value, constraints, and hyperparameters.
 
-        The frame has columns of standard errors, costs and budgets if a trial has them. A constraint's column has the
-        prefix `constraints_`. A cell of a hyperparameter that is inactive is empty. A hyperparameter with the name of
-        another column, or `task`, has the prefix `params_`. `from_frame` reads the frame, with a column of task names
-        or `task=None`.
+        The frame has columns of standard errors, costs and budgets if a trial has them, and `in_space` if a trial is
+        outside of the space (`Trial.in_space`). A constraint's column has the prefix `constraints_`. A cell of a
+        hyperparameter that is inactive is empty. A hyperparameter with the name of another column, or `task`, has the
+        prefix `params_`. `from_frame` reads the frame, with a column of task names or `task=None`.
 
         Raises:
           MissingExtraError: without pandas.
         """
-        trials = self.trials
-        pandas = import_extra("pandas", "pandas", "pandas")
-        constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
-        values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
-        optional = [
-            name
-            for name in ("stderr", "cost", "budget", "resumes", "repeats")
-            if any(getattr(trial, name) is not None for trial in trials)
-        ]
-        reserved_names = ("number", "state", *values, *optional, *constraints, "task")
-        columns = {name: f"params_{name}" if name in reserved_names else name for name in self.space}
-        rows = [
-            dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
-            | {f"values_{name}": value for name, value in trial.values.items()}
-            | {name: getattr(trial, name) for name in optional}
-            | {f"constraints_{name}": value for name, value in trial.constraints.items()}
-            | {columns[name]: value for name, value in trial.params.items()}
-            for trial in trials
-        ]
-        return pandas.DataFrame(rows, columns=[*reserved_names[:-1], *columns.values()])
+        return frame_of(self.space, self.trials)
 
     def _running(self, trial: Trial | int) -> Trial:
         current_trial = find_trial(self._trials, trial)
@@ -488,7 +476,9 @@ class StudyRecord:
         return current_trial
 
     def _append(self, params: Params, **fields: Any) -> Trial:
-        self._trials.append(Trial(len(self._trials), params, **fields))
+        earlier = next((fields[name] for name in ("resumes", "repeats") if fields.get(name) is not None), None)
+        former = None if earlier is None else self._trials[earlier]._former
+        self._trials.append(Trial(len(self._trials), params, former=former, **fields))
         return self._trials[-1]
 
     @property

@@ -140,7 +140,7 @@ def cost_record(config: StudyConfig, state: StudyState, n_trials: int, *, has_pa
     if state.costs is None:
         return None
     xp, dtype = namespace(state.points), state.points.dtype
-    known = state.where & xp.isfinite(state.costs)
+    known = state.in_space & xp.isfinite(state.costs)
     n = xp.sum(known, dtype=np.int32)
     logs = xp.where(known, xp.log(xp.where(known, state.costs, 1.0)), 0.0)
     middle = xp.where(n > 0, medians(logs[:, None], known)[0], 0.0)

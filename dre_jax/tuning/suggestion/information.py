@@ -66,8 +66,8 @@ def information_of(state: StudyState, *, has_past: bool) -> Information:
 
 
 def feasible_trials(state: StudyState) -> Bool[AnyArray, " C"]:
-    """Returns the mask of the trials with a value that are known to satisfy all constraints."""
-    where = slots(len(state.points)) < state.n
+    """Returns the mask of the trials in the space with a value that are known to satisfy all constraints."""
+    where = state.in_space
     return where if state.constraints is None else where & namespace(where).all(state.constraints <= 0, axis=1)
 
 
@@ -80,7 +80,7 @@ def _valued_trials(state: StudyState) -> tuple[Bool[AnyArray, " C"], Float[AnyAr
     any_feasible = xp.any(where)
     violation = xp.sum(xp.where(state.constraints > 0, state.constraints, 0.0), axis=1)
     values = xp.where(any_feasible, values, -violation[:, None])
-    return xp.where(any_feasible, where, slots(len(state.points)) < state.n), values
+    return xp.where(any_feasible, where, state.in_space), values
 
 
 def space_filling_share(values: Float[AnyArray, " C"], where: Bool[AnyArray, " C"]) -> Float[AnyArray, ""]:

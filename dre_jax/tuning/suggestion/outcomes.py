@@ -89,11 +89,11 @@ def _ended_trials(state: StudyState, decides: Bool[AnyArray, ""], *, learns_fail
     median, so that parallel trials stay apart.
     """
     xp, numbers = namespace(state.points), slots(len(state.points))
-    counts, constraints = numbers < state.n, xp.zeros((len(numbers), 0), state.points.dtype)
+    counts, constraints = state.in_space, xp.zeros((len(numbers), 0), state.points.dtype)
     if state.constraints is not None:
         typical = medians(state.constraints, counts)
         constraints = xp.where(counts[:, None], state.constraints, typical[None, :])
-    counts = counts | (decides & (numbers < state.n + state.n_pending))
+    counts = counts | (decides & (numbers >= state.n) & (numbers < state.n + state.n_pending))
     if not learns_failures:
         return _EndedTrials(state.points, counts, xp.zeros(len(numbers), bool), constraints)
     has_failed = slots(len(state.failures)) < state.n_failed
@@ -108,9 +108,9 @@ def _ended_trials(state: StudyState, decides: Bool[AnyArray, ""], *, learns_fail
 
 def _distance_from_best(state: StudyState, points: Float[AnyArray, "N P"]) -> Float[AnyArray, " N"]:
     """Returns the maximum distances of points from the best trial, or from the middle without any."""
-    xp, has_value = namespace(points), slots(len(state.points)) < state.n
+    xp, has_value = namespace(points), state.in_space
     best = state.points[xp.argmax(xp.where(has_value, state.responses, -xp.inf))]
-    return xp.max(xp.abs(points - xp.where(state.n > 0, best, 0.5)[None, :]), axis=1)
+    return xp.max(xp.abs(points - xp.where(xp.any(has_value), best, 0.5)[None, :]), axis=1)
 
 
 def _standardise(constraints: Float[AnyArray, "n K"]) -> tuple[Float[AnyArray, "n K"], Float[AnyArray, " K"]]:

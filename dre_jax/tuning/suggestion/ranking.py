@@ -22,12 +22,14 @@ def rank_trials(config: StudyConfig, state: StudyState) -> StudyState:
     Several objectives order trials by their place in the front. A trial that has diverged in one of them counts as a
     failed one, so that the model of failures learns from it: the front cannot use it, however good the others are, and
     the process of that objective would take the value, among good neighbours, for noise everywhere.
+
+    A trial outside of the space counts like an infeasible one, as the search cannot return it.
     """
     if state.objectives is not None:
         state = set_failed(state, has_diverged(state.objectives, state.where))
         where = state.where
         state = state._replace(responses=order_by_front(unit_values(state.objectives, where), where))
-    if state.constraints is None:
+    if state.constraints is None and state.outside is None:
         return state
     responses = capped_responses(state.responses, feasible_trials(state))
     if state.objectives is None:  # past tasks have no front

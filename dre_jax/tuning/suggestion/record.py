@@ -39,8 +39,9 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     where, pending = numbers < n, (numbers >= n) & (numbers < n + state.n_pending)
     points, responses = state.points[rows], xp.where(where, state.responses[rows], 0.0)
     errors = None if state.errors is None else state.errors[rows]
+    columns = known_columns(config.encoding, points, None if state.outside is None else state.outside[rows])
     scaled = clip_responses(responses, where)
-    history = study_history(config.encoding, points, responses, scaled, errors, where)
+    history = study_history(columns, responses, scaled, errors, where)
     has_failed = slots(len(state.failures)) < state.n_failed
     # Where all coordinates have few values, a neighbour is another configuration.
     avoid, radius = state.failures, xp.where(has_failed, SAME if config.is_finite else config.failed_radius, -1.0)
@@ -56,8 +57,7 @@ def history_room(max_history: int, n_pending: Any) -> Any:
 
 
 def study_history(
-    encoding: SpaceLayout,
-    points: Float[AnyArray, "C P"],
+    columns: Float[AnyArray, "C D"],
     responses: Float[AnyArray, " C"],
     scaled: Float[AnyArray, " C"],
     errors: Float[AnyArray, " C"] | None,
@@ -66,16 +66,23 @@ def study_history(
     """Returns the history of trials in C slots.
 
     Args:
-      encoding: layout with the columns that the method knows.
-      points: of the unit cube.
+      columns: as the method knows them.
       responses: they order the trials.
       scaled: finite numbers that increase with the responses.
       errors: standard errors of these numbers; None without any.
       where: the filled slots.
     """
-    xp = namespace(points)
+    xp = namespace(responses)
     above = where[None, :] & (responses[None, :] > responses[:, None])
     level = xp.where(where, xp.sum(above, axis=1, dtype=np.int32), 0)
-    columns = xp.where(where[:, None], encoding.columns(points), 0.0)
+    columns = xp.where(where[:, None], columns, 0.0)
     noise_var = None if errors is None else relative_errors(errors, scaled, where) ** 2
     return History(columns, min_max_scale(scaled, None, level, where), level, where, noise_var)
+
+
+def known_columns(
+    encoding: SpaceLayout, points: Float[AnyArray, "C P"], outside: Float[AnyArray, "C D"] | None
+) -> Float[AnyArray, "C D"]:
+    """Returns the columns of points, or those of ``outside`` where these are numbers."""
+    columns, xp = encoding.columns(points), namespace(points)
+    return columns if outside is None else xp.where(xp.isnan(outside), columns, outside)

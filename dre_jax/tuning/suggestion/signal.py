@@ -67,7 +67,7 @@ def noise_share(points: Float64[np.ndarray, "n P"], values: Float64[np.ndarray, 
     between 0 and 1.
     """
     rows, filled = spaced_slots(np.ones(len(values), bool), MAX_TRIALS, min(len(values), MAX_TRIALS))
-    deviation = values[rows].std()
+    deviation = values[rows].std() if len(rows) else 0.0
     if not deviation:
         return 0.0
     evidence = _evidence(points[rows], (values[rows] - values[rows].mean()) / deviation, filled)

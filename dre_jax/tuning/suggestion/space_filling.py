@@ -41,7 +41,7 @@ def space_filling_point(
     """
     xp, feasible, numbers = namespace(state.points), feasible_trials(state), slots(len(state.points))
     has_failed = slots(len(state.failures)) < state.n_failed
-    violates = (numbers < state.n) & ~feasible & xp.any(feasible)
+    violates = state.in_space & ~feasible & xp.any(feasible)
     outcomes = (
         xp.concatenate([state.points, state.failures]),
         xp.concatenate([feasible, xp.zeros_like(has_failed)]),

@@ -85,11 +85,19 @@ class StudyState(NamedTuple):
     """Costs of the trials with a value, NaN where unknown; None without any."""
     spent: Float[AnyArray, ""] | None = None
     """Cost of all trials, also of the failed ones; None without costs."""
+    outside: Float[AnyArray, "C D"] | None = None
+    """Columns, as the method knows them, of the trials outside of the space, whose points are only near them; NaN for
+    the others. None without any."""
 
     @property
     def where(self) -> Bool[AnyArray, " C"]:
         """The slots of the trials with a value."""
         return slots(len(self.points)) < self.n
+
+    @property
+    def in_space(self) -> Bool[AnyArray, " C"]:
+        """The slots of the trials with a value in the space."""
+        return self.where if self.outside is None else self.where & namespace(self.points).isnan(self.outside[:, 0])
 
 
 class OutcomeShape(NamedTuple):
@@ -142,7 +150,7 @@ def no_outcomes(shape: OutcomeShape, n: int, dtype: Any) -> TrialOutcomes:
 
 def with_capacity(state: StudyState, capacity: int) -> StudyState:
     """Returns a study with the first slots of its trials alone."""
-    fields = ("points", "responses", "objectives", "constraints", "errors", "costs")
+    fields = ("points", "responses", "objectives", "constraints", "errors", "costs", "outside")
     arrays = {name: getattr(state, name) for name in fields}
     return state._replace(**{name: array[:capacity] for name, array in arrays.items() if array is not None})
 
@@ -204,4 +212,5 @@ def set_failed(state: StudyState, mask: Bool[AnyArray, " C"]) -> StudyState:
         constraints=kept(state.constraints),
         errors=kept(state.errors),
         costs=kept(state.costs),
+        outside=kept(state.outside),
     )

@@ -271,7 +271,8 @@ def _encode_trials(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarr
             raise DataError(
                 "trials must have one value: pass trial.with_objective(name) of trials of several objectives"
             )
-        if not is_complete or trial.value is None or math.isnan(trial.value):
+        is_outside = isinstance(trial, Trial) and not trial.in_space
+        if not is_complete or is_outside or trial.value is None or math.isnan(trial.value):
             continue
         params = {name: value for name, value in trial.params.items() if name in space}
         try:

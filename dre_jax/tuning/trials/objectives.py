@@ -184,6 +184,6 @@ def best_trials(trials: Sequence[Trial], objectives: Objectives) -> list[Trial]:
 
 
 def feasible_trials(trials: Sequence[Trial]) -> list[Trial]:
-    """Returns the complete trials that are feasible, each with all measurements of its configuration."""
-    complete = merge_repeats(trial for trial in trials if trial.state == "complete")
+    """Returns the complete trials in the space that are feasible, each with all measurements of its configuration."""
+    complete = merge_repeats(trial for trial in trials if trial.state == "complete" and trial.in_space)
     return [trial for trial in complete if trial.is_feasible]

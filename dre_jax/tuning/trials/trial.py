@@ -55,7 +55,10 @@ class Trial:
     checkpoint: Path | None = field(compare=False)
     """The folder of the training's checkpoints, the same for all trials of a training, in a study of `optimize` with
     ``checkpoints``; None otherwise."""
+    in_space: bool
+    """Whether the configuration is one of the study's space; False after `Optimizer.with_space` left it outside."""
     _params: Mapping[str, Choice]
+    _former: Mapping[str, Choice]
     _constraints: Mapping[str, float]
     _reports: Mapping[float, float]
     _values: Mapping[str, float]
@@ -79,6 +82,8 @@ class Trial:
         checkpoint: Path | None = None,
         measurements: tuple[float, ...] = (),
         repeats: int | None = None,
+        in_space: bool = True,
+        former: Mapping[str, Choice] | None = None,
     ) -> None:
         """Creates a trial. It keeps the mappings as they are, so they must not change.
 
@@ -99,10 +104,12 @@ class Trial:
           checkpoint: the folder of the training's checkpoints.
           measurements: that the value is the mean of.
           repeats: the number of the first trial of the configuration.
+          in_space: whether the configuration is one of the study's space.
+          former: values that only earlier spaces of the study had.
         """
         self.__dict__.update(number=number, state=state, value=value, stderr=stderr, cost=cost)
         self.__dict__.update(budget=budget, resumes=resumes, restarts=restarts, checkpoint=checkpoint)
-        self.__dict__.update(measurements=measurements, repeats=repeats)
+        self.__dict__.update(measurements=measurements, repeats=repeats, in_space=in_space, _former=former or {})
         self.__dict__.update(_params=params, _constraints=constraints or {}, _reports=reports or {})
         self.__dict__.update(_values=values or {}, _study=study)
 
@@ -181,6 +188,11 @@ class Trial:
         """The configuration: Python values by name. A copy, so that changes to it do not change the study."""
         return dict(self._params)
 
+    @property
+    def former(self) -> Params:
+        """Values of hyperparameters that only earlier spaces of the study had, see `Optimizer.with_space`; a copy."""
+        return dict(self._former)
+
     def keys(self) -> Iterable[str]:
         """Returns the names of the active hyperparameters."""
         return self._params.keys()
@@ -199,6 +211,7 @@ class Trial:
         optional_fields += "" if self.budget is None else f", budget={self.budget!r}"
         optional_fields += "" if self.resumes is None else f", resumes={self.resumes}"
         optional_fields += f", constraints={self.constraints}" if self._constraints else ""
+        optional_fields += "" if self.in_space else ", in_space=False"
         value = f"values={self.values}" if self._values else f"value={self.value!r}"
         return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{optional_fields})"
 
@@ -222,6 +235,14 @@ def checked_cost(cost: Any, subject: str = "the cost of a trial") -> float:
     return number
 
 
+def checked_stderr(stderr: Any, subject: str = "the standard error of a value") -> float:
+    """Returns a standard error as a number; raises `DataError`, which names the subject, unless finite and from 0."""
+    number = objective_value(stderr, subject)
+    if not 0 <= number < math.inf:
+        raise DataError(f"{subject} must be finite and at least 0, but got {number!r}")
+    return number
+
+
 def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
     """Returns the present state of a study's trial, by its number or an earlier state.
 
@@ -233,10 +254,16 @@ def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
     if not 0 <= number < len(trials):
         raise DataError(f"a trial must be one of the {len(trials)} of this study, but got number {number}")
     current_trial = trials[number]
-    if isinstance(trial, Trial) and trial._params != current_trial._params:
+    if isinstance(trial, Trial) and not _is_earlier_state(trial, current_trial):
         mismatch = f"trial {number} is {current_trial.params!r}, not {trial.params!r}"
         raise DataError(f"a trial must be of this study, but {mismatch}")
     return current_trial
+
+
+def _is_earlier_state(trial: Trial, current: Trial) -> bool:
+    """Returns whether two states of a trial have the same configuration, also in an earlier space of the study."""
+    known = {**current._former, **current._params}
+    return trial._params == current._params or all(known.get(name, ...) == trial[name] for name in trial._params)
 
 
 def objective_value(value: Any, subject: str = "the value of a trial") -> float:

@@ -14,6 +14,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning import Bool, Float, Optimizer, Space
 from dre_jax.tuning.command import commands as commands_module
 from dre_jax.tuning.command.commands import Command
+from dre_jax.tuning.command.printed_value import PrintedNames
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.runner import run_trials, study_in_file
 from dre_jax.tuning.command.templates import parse
@@ -38,7 +39,7 @@ class TestCommand:
     def test_values(self):
         assert shell("echo 0.5")[:2] == (0.5, "")
         assert shell("echo loss: 0.5; echo 7 >&2")[:2] == (0.5, "")
-        assert shell('echo \'{"f1": 0.25, "n": 3}\'', metrics=["f1"])[:2] == (0.25, "")
+        assert shell('echo \'{"f1": 0.25, "n": 3}\'', names=PrintedNames(["f1"]))[:2] == (0.25, "")
         assert shell("echo -inf").value == -math.inf
         assert shell("seq 100000; echo 0.5").value == 0.5  # the last of more than is looked at
 

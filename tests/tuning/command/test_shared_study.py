@@ -238,8 +238,6 @@ def test_refused(storage, tmp_path):
     assert SharedStudy(storage, "other", SPACE, draws, directions={"value": "maximize"}).trials == ()  # there was none
     with raises_line(ConfigError, "silence must be positive, but got 0.0"):
         shared(storage, silence=0.0)
-    with pytest.raises(ConfigError, match="cannot stop at an expected gain"):
-        shared(storage).gain_is_below(0.1)
     (tmp_path / "text").write_text("no storage")
     with pytest.raises(DataError, match=r"journal .*line 1"):
         shared(str(tmp_path / "text"))

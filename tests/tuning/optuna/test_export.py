@@ -57,7 +57,7 @@ def test_what_waits_and_what_a_trial_cost():
     optimizer.enqueue({"x": 0.25, "k": "a"})
     optimizer.enqueue({"n": 3})
     study = to_study(optimizer)
-    assert study.trials[0].user_attrs == {"stderr": 0.25, "cost": 3.0}
+    assert study.trials[0].user_attrs == {"dre_jax:stderr": 0.25, "dre_jax:cost": 3.0}
     distributions = study.trials[0].distributions | {"n": optuna.distributions.IntDistribution(1, 5)}
     first, second = study.ask(distributions), study.ask(distributions)
     assert (first.params["x"], first.params["k"], second.params["n"]) == (0.25, "a", 3)

@@ -60,7 +60,7 @@ def test_standard_errors_of_posteriors_reach_methods_that_use_them_alone(study):
     space = Space({"x": Float(-1.0, 1.0)})
     trials = read_trials(study.trials, TrialReader(translation_of(space), study._storage), objectives_of())
     errors = [trial.system_attrs.get(POSTERIOR, (0.0, 0.0))[1] for trial in study.trials]
-    assert [trial.stderr for trial in trials] == errors
+    assert [trial.stderr or 0.0 for trial in trials] == errors
     for surrogate in (None, Surrogate(space, "nearest", NEAREST, None)):
         engine = Engine(space, objectives_of(), surrogate)
         known_errors = engine._standard_errors(trials).tolist()

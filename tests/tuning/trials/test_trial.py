@@ -7,13 +7,14 @@ from pathlib import Path
 from dre_jax import Trial
 
 MAPPINGS = {"constraints": {"memory": -1.0}, "reports": {1.0: 3.0}, "values": {"near": 1.0, "far": 2.0}}
+MAPPINGS["former"] = {"momentum": 0.9}
 
 
 def test_every_argument_is_public_and_read_back():
     arguments = list(inspect.signature(Trial).parameters)
     assert not any(name.startswith("_") for name in arguments)
     fields = {"number": 3, "params": {"x": 0.5}, "state": "complete", "value": 2.0, "stderr": 0.1, "cost": 4.0}
-    fields |= {"measurements": (1.0, 3.0), "repeats": 2}
+    fields |= {"measurements": (1.0, 3.0), "repeats": 2, "in_space": False}
     fields |= {"budget": 3.0, "resumes": 1, "restarts": True, "checkpoint": Path("checkpoints")}
     trial = Trial(**fields, **MAPPINGS)
     assert {name: getattr(trial, name) for name in arguments if name != "study"} == {**fields, **MAPPINGS}
