@@ -183,7 +183,7 @@ def _values(clause: Any) -> list[Choice]:
 def _clause(library: Any, config_space: Any, rule: Rule) -> Any:
     """Returns the forbidden clause of a rule."""
     if not isinstance(rule, (Less, Forbidden)):
-        raise ConfigError(f"ConfigSpace has no sums and no lists of configurations, but the space has {str(rule)!r}")
+        raise ConfigError(f"ConfigSpace has only Forbidden and Less among the rules, but the space has {str(rule)!r}")
     if isinstance(rule, Less):
         kind = library.ForbiddenGreaterThanRelation if rule.or_equal else library.ForbiddenGreaterThanEqualsRelation
         return kind(config_space[rule.smaller], config_space[rule.larger])

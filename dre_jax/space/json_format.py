@@ -13,6 +13,7 @@ from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Interval
+from dre_jax.space.counts import Count
 from dre_jax.space.encoding import Code, LevelCode, NumberCode
 from dre_jax.space.parameters import Bool, Categorical, Float, Int, Parameter
 from dre_jax.space.rules import Forbidden, Less, Rule
@@ -147,6 +148,9 @@ def _rule(rule: Rule) -> dict[str, Any]:
     if isinstance(rule, Sum):
         bounds = {name: bound for name, bound in vars(rule).items() if bound is not None}
         return {"sum": dict(bounds.pop("weights")), **bounds}
+    if isinstance(rule, Count):
+        bounds = {name: bound for name, bound in vars(rule).items() if bound is not None}
+        return {"count": _unused(bounds.pop("unused")), **bounds}
     if isinstance(rule, Allowed):
         return {"allowed": list(map(dict, rule.rows))}
     return {"forbidden": {name: list(values) for name, values in rule.values}}
@@ -160,10 +164,20 @@ def _from_rule(content: Any) -> Rule:
             return Less(smaller, larger, bool(others.get("or_equal")))
         case {"sum": weights, **bounds} if set(bounds) <= {"at_least", "at_most", "equals"}:
             return Sum(weights, **cast("dict[str, Any]", bounds))
+        case {"count": unused, **bounds} if set(bounds) <= {"at_least", "at_most", "equals"}:
+            return Count(unused, **cast("dict[str, Any]", bounds))
         case {"allowed": rows, **others} if not others:
             return Allowed(rows)
-    kinds = "{'forbidden': {...}}, {'less': [name, name]}, {'sum': [...], 'at_most': x} or {'allowed': [{...}]}"
+    sums = "{'sum': [...], 'at_most': x}, {'count': [...], 'at_most': n}"
+    kinds = f"{{'forbidden': {{...}}}}, {{'less': [name, name]}}, {sums} or {{'allowed': [{{...}}]}}"
     raise ConfigError(f"a rule must be {kinds}, but got {show(content)}")
+
+
+def _unused(items: tuple[tuple[str, Any], ...]) -> list[Any] | dict[str, Any]:
+    """Returns the names of a count, with the values that mean not in use where the rule names them."""
+    if all(value is ... for _, value in items):
+        return [name for name, _ in items]
+    return dict(items)
 
 
 def _code(code: Code) -> dict[str, Any]:

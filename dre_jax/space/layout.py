@@ -21,6 +21,7 @@ import numpy as np
 
 from dre_jax.data.scale import Scale
 from dre_jax.runtime.arrays import namespace
+from dre_jax.space.layout_counts import Cardinality
 from dre_jax.space.layout_parts import Level, Number, meets
 from dre_jax.space.layout_rules import Combination, Linear, Table
 
@@ -37,7 +38,7 @@ class SpaceLayout:
     parts: tuple[Number | Level, ...]
     n_columns: int
     """D"""
-    rules: tuple[Combination | Linear | Table, ...] = ()
+    rules: tuple[Combination | Linear | Table | Cardinality, ...] = ()
 
     @property
     def n_parts(self) -> int:
@@ -46,8 +47,9 @@ class SpaceLayout:
 
     @property
     def is_thin(self) -> bool:
-        """Whether a step from an allowed point rarely leads to another one: with sums and tables."""
-        return any(isinstance(rule, Table) or getattr(rule, "is_order", None) is False for rule in self.rules)
+        """Whether a step from an allowed point rarely leads to another one: with sums, tables and counts."""
+        is_sum = (getattr(rule, "is_order", None) is False for rule in self.rules)
+        return any(is_sum) or any(isinstance(rule, (Table, Cardinality)) for rule in self.rules)
 
     @property
     def sizes(self) -> tuple[int, ...]:

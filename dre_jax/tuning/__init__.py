@@ -4,6 +4,7 @@ from dre_jax.data.features import Choice, FeatureSpace, Linear, Log
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Interval
 from dre_jax.space.configspace import from_configspace, to_configspace
+from dre_jax.space.counts import Count
 from dre_jax.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.space.json_format import read_space, write_space
 from dre_jax.space.parameters import Bool, Categorical, Float, Int
@@ -30,6 +31,7 @@ __all__ = [
     "Bool",
     "Categorical",
     "Choice",
+    "Count",
     "EngineConfig",
     "Evaluated",
     "Exclusion",

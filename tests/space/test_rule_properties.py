@@ -15,7 +15,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.json_format import from_json, to_json
 from dre_jax.space.projection import allowed_points, move
 from dre_jax.space.sobol import sobol_points
-from dre_jax.tuning import Allowed, Bool, Categorical, Float, Forbidden, Int, Interval, Less, Space, Sum
+from dre_jax.tuning import Allowed, Bool, Categorical, Count, Float, Forbidden, Int, Interval, Less, Space, Sum
 from tests.tuning.conftest import examples
 
 BOUNDS = st.sampled_from([(0.0, 1.0), (-5.0, 3.0), (0.5, 200.0), (1e-4, 10.0), (2.0, 9.0), (-1e4, 1e5)])
@@ -62,7 +62,7 @@ def rules(draw, space):
     numeric = [name for name in space if not isinstance(space[name], Categorical)]
     leveled = [name for name in space if isinstance(space[name], Categorical) or space[name].step]
     corner = space.params(np.array(draw(st.lists(st.floats(0, 1), min_size=len(space), max_size=len(space)))))
-    kind = draw(st.sampled_from(["less", "sum", "allowed", "forbidden"]))
+    kind = draw(st.sampled_from(["less", "sum", "count", "allowed", "forbidden"]))
     if kind == "allowed":
         names = draw(st.lists(st.sampled_from(list(space)), min_size=1, max_size=3, unique=True))
         names += [parent for name in names for parent in space[name].parents if parent not in names]
@@ -72,6 +72,11 @@ def rules(draw, space):
     if kind == "forbidden":
         names = [name for name in leveled if name in corner][:2]
         return Forbidden({name: corner[name] for name in names}) if names else reject()
+    if kind == "count":
+        names = draw(st.lists(st.sampled_from(list(space)), min_size=1, max_size=4, unique=True))
+        low, high = sorted(draw(st.tuples(*[st.integers(0, len(names))] * 2)))
+        bounds = draw(st.sampled_from([{"at_least": low, "at_most": high}, {"at_most": high}, {"equals": low}]))
+        return Count({name: unused_value(space[name]) for name in names}, **bounds)
     names = draw(st.permutations(numeric))[: 2 + (kind == "sum")]
     if len(names) < 2:
         reject()
@@ -83,6 +88,12 @@ def rules(draw, space):
         [{"equals": total}] if all(isinstance(space[name], Float) and not space[name].step for name in names) else []
     )
     return Sum(weights, **draw(st.sampled_from([{"at_most": total}, {"at_least": total}, *exact])))
+
+
+def unused_value(parameter):
+    if isinstance(parameter, Categorical):
+        return False if len(parameter.choices) == 2 else "x"
+    return 0 if parameter.low <= 0 and parameter.step in (None, 1) else parameter.low
 
 
 def reject():
@@ -115,6 +126,9 @@ def holds(rule, params):
         gap = params[rule.larger] - params[rule.smaller]
         return gap >= 0 or math.isclose(gap, 0, abs_tol=1e-9) if rule.or_equal else gap > 0
     values = {name: params[name] for name in rule.names if name in params}
+    if isinstance(rule, Count):
+        low, high = rule.bounds
+        return low <= sum(not same(value, dict(rule.unused)[name]) for name, value in values.items()) <= high
     if isinstance(rule, Allowed):
         return any(all(n in row and same(row[n], v) for n, v in values.items()) for row in map(dict, rule.rows))
     terms = [dict(rule.weights)[name] * value for name, value in values.items()]
