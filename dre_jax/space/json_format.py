@@ -15,6 +15,7 @@ from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Interval
 from dre_jax.space.counts import Count
 from dre_jax.space.encoding import Code, LevelCode, NumberCode
+from dre_jax.space.formulas import Formula
 from dre_jax.space.parameters import Bool, Categorical, Float, Int, Parameter
 from dre_jax.space.rules import Forbidden, Less, Rule
 from dre_jax.space.scalars import Choice
@@ -26,7 +27,7 @@ _KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical
 
 
 def to_json(space: Space) -> dict[str, Any]:
-    """Returns a space as JSON."""
+    """Returns a space as JSON. Raises `ConfigError` for a formula that is a function."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "parameters": {name: _parameter(parameter) for name, parameter in space.items()},
@@ -151,6 +152,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
     if isinstance(rule, Count):
         bounds = {name: bound for name, bound in vars(rule).items() if bound is not None}
         return {"count": _unused(bounds.pop("unused")), **bounds}
+    if isinstance(rule, Formula):
+        if not isinstance(rule.formula, str):
+            rule_of_files = "formulas in files must be text, as Formula('x * y <= 8')"
+            raise ConfigError(f"{rule_of_files}, but {str(rule)!r} is a function")
+        return {"formula": rule.formula}
     if isinstance(rule, Allowed):
         return {"allowed": list(map(dict, rule.rows))}
     return {"forbidden": {name: list(values) for name, values in rule.values}}
@@ -166,9 +172,11 @@ def _from_rule(content: Any) -> Rule:
             return Sum(weights, **cast("dict[str, Any]", bounds))
         case {"count": unused, **bounds} if set(bounds) <= {"at_least", "at_most", "equals"}:
             return Count(unused, **cast("dict[str, Any]", bounds))
+        case {"formula": str(formula), **others} if not others:
+            return Formula(formula)
         case {"allowed": rows, **others} if not others:
             return Allowed(rows)
-    sums = "{'sum': [...], 'at_most': x}, {'count': [...], 'at_most': n}"
+    sums = "{'sum': [...], 'at_most': x}, {'count': [...], 'at_most': n}, {'formula': 'x * y <= 8'}"
     kinds = f"{{'forbidden': {{...}}}}, {{'less': [name, name]}}, {sums} or {{'allowed': [{{...}}]}}"
     raise ConfigError(f"a rule must be {kinds}, but got {show(content)}")
 

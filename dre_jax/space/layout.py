@@ -22,9 +22,11 @@ import numpy as np
 from dre_jax.data.scale import Scale
 from dre_jax.runtime.arrays import namespace
 from dre_jax.space.layout_counts import Cardinality
+from dre_jax.space.layout_formulas import Predicate
 from dre_jax.space.layout_parts import Level, Number, meets
 from dre_jax.space.layout_rules import Combination, Linear, Table
 
+LayoutRule = Combination | Linear | Table | Cardinality | Predicate
 Values = Mapping[int, Any] | Sequence[Any]
 """Levels and numbers f[...] of hyperparameters, by position."""
 Masks = Mapping[int, Any] | Sequence[Any]
@@ -38,7 +40,7 @@ class SpaceLayout:
     parts: tuple[Number | Level, ...]
     n_columns: int
     """D"""
-    rules: tuple[Combination | Linear | Table | Cardinality, ...] = ()
+    rules: tuple[LayoutRule, ...] = ()
 
     @property
     def n_parts(self) -> int:

@@ -16,7 +16,7 @@ from dre_jax.runtime.arrays import namespace
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.layout_counts import Cardinality
 from dre_jax.space.layout_parts import Number
-from dre_jax.space.layout_rules import Combination, Linear, Table
+from dre_jax.space.layout_rules import Linear, Table
 
 Points = np.ndarray
 
@@ -101,7 +101,7 @@ def move(layout: SpaceLayout, points: Any, fixed: Any = None, *, spread: bool = 
     that is left, not only moved into it: uniform points stay uniform in a chain or a sum of real numbers with equal
     bounds. Points are of NumPy or JAX.
     """
-    if all(isinstance(rule, Combination) for rule in layout.rules):
+    if not any(isinstance(rule, (Linear, Table, Cardinality)) for rule in layout.rules):
         return points
     xp = namespace(points)
     is_fixed = [xp.zeros((), bool) if fixed is None else ~xp.isnan(fixed[i]) for i in range(layout.n_parts)]

@@ -12,6 +12,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Conditions, Interval, conditions_of
 from dre_jax.space.counts import Count
+from dre_jax.space.formulas import Formula
 from dre_jax.space.layout_rules import Combination, Linear
 from dre_jax.space.parameters import Categorical, Parameter
 from dre_jax.space.sums import Sum, check_numbers
@@ -108,13 +109,13 @@ class Less:
         return Linear(weights, -math.inf, 0.0, is_order=True, strict=not self.or_equal)
 
 
-Rule = Forbidden | Less | Sum | Count | Allowed
+Rule = Forbidden | Less | Sum | Count | Formula | Allowed
 
 
 def check_rule(rule: object, parameters: Mapping[str, Parameter]) -> Rule:
     """Returns a rule of a space, with values of its types. Raises `ConfigError` for anything else."""
     if not isinstance(rule, Rule):
-        raise ConfigError(f"a rule must be Forbidden, Less, Sum, Count or Allowed, but got {rule!r}")
+        raise ConfigError(f"a rule must be Forbidden, Less, Sum, Count, Formula or Allowed, but got {rule!r}")
     for name in rule.names:
         if name not in parameters:
             subject = f"{name!r} of {str(rule)!r}"

@@ -68,8 +68,8 @@ class Space(Mapping[str, Parameter]):
           parameters: hyperparameters by name.
           codes: encodings other than the default ones, as those of existing meta-datasets.
           order: names of all columns, if they do not follow the order of the hyperparameters.
-          rules: further rules of configurations: `dre_jax.tuning.Forbidden`, `Less`, `Sum`, `Count` and
-            `Allowed`.
+          rules: further rules of configurations: `dre_jax.tuning.Forbidden`, `Less`, `Sum`, `Count`,
+            `Formula` and `Allowed`.
 
         Raises:
           ConfigError: for an empty space, or an invalid name. For a condition on a hyperparameter that is not in the

@@ -5,6 +5,7 @@ from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Interval
 from dre_jax.space.configspace import from_configspace, to_configspace
 from dre_jax.space.counts import Count
+from dre_jax.space.formulas import Formula
 from dre_jax.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.space.json_format import read_space, write_space
 from dre_jax.space.parameters import Bool, Categorical, Float, Int
@@ -39,6 +40,7 @@ __all__ = [
     "Fidelity",
     "Float",
     "Forbidden",
+    "Formula",
     "Int",
     "Interval",
     "Less",
