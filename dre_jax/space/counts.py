@@ -8,7 +8,7 @@ from typing import Any
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.layout_counts import Cardinality
-from dre_jax.space.parameters import Categorical, Parameter
+from dre_jax.space.parameters import Categorical, Parameter, Permutation
 from dre_jax.space.scalars import is_choice, make_fields_plain, plain_value
 from dre_jax.space.values import checked_value, number_of
 
@@ -80,6 +80,8 @@ class Count:
     def checked(self, parameters: Mapping[str, Parameter]) -> Count:
         """Returns the rule. Raises `ConfigError` if a hyperparameter does not have the value that means not in use."""
         for name in self.names:
+            if isinstance(parameters[name], Permutation):
+                raise ConfigError(f"a count must be of numbers and choices, but {name!r} is a permutation")
             self._unused_value(name, parameters[name])
         return self
 

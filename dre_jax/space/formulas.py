@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ import numpy as np
 from dre_jax.errors import ConfigError
 from dre_jax.space import expressions
 from dre_jax.space.layout_formulas import Argument, Predicate, Source
-from dre_jax.space.parameters import Categorical, Parameter
+from dre_jax.space.parameters import Categorical, Parameter, Permutation
 
 _N_SAMPLES = 16
 """Number of configurations with which a formula is tested."""
@@ -69,9 +70,11 @@ class Formula:
     def checked(self, parameters: Mapping[str, Parameter]) -> Formula:
         """Returns the rule.
 
-        Raises `ConfigError` unless the formula can be computed, in programs too, and is true or false for each of
-        several configurations as for one alone.
+        Raises `ConfigError` for a permutation, and unless the formula can be computed, in programs too, and is true or
+        false for each of several configurations as for one alone.
         """
+        if any(isinstance(parameters[name], Permutation) for name in self.names):
+            raise ConfigError(f"a formula must be of numbers and choices, but {str(self)!r} has a permutation")
         predicate = self.in_layout(parameters, {name: i for i, name in enumerate(self.names)})
         samples = [_samples(parameters[name], number) for number, name in enumerate(self.names)]
         try:
@@ -100,7 +103,7 @@ class Formula:
         return Predicate(self.formula, tuple(Argument(name, positions[name], choices[name]) for name in self.names))
 
 
-def _samples(parameter: Parameter, number: int) -> np.ndarray:
+def _samples(parameter: Any, number: int) -> np.ndarray:
     """Returns levels or numbers f64[`_N_SAMPLES`] of a hyperparameter, in another order for each number."""
     u = np.random.default_rng(number).permutation(_N_SAMPLES) / (_N_SAMPLES - 1.0)
     if isinstance(parameter, Categorical):

@@ -14,16 +14,22 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Interval
 from dre_jax.space.counts import Count
-from dre_jax.space.encoding import Code, LevelCode, NumberCode
+from dre_jax.space.encoding import Code, LevelCode, NumberCode, OrderCode
 from dre_jax.space.formulas import Formula
-from dre_jax.space.parameters import Bool, Categorical, Float, Int, Parameter
+from dre_jax.space.parameters import Bool, Categorical, Float, Int, Parameter, Permutation
 from dre_jax.space.rules import Forbidden, Less, Rule
 from dre_jax.space.scalars import Choice
 from dre_jax.space.space import Space
 from dre_jax.space.sums import Sum
 
 FORMAT = 1
-_KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical, "bool": Bool}
+_KINDS: dict[str, Any] = {
+    "float": Float,
+    "int": Int,
+    "categorical": Categorical,
+    "bool": Bool,
+    "permutation": Permutation,
+}
 
 
 def to_json(space: Space) -> dict[str, Any]:
@@ -127,7 +133,7 @@ def _condition(values: tuple[Choice, ...] | Interval) -> list[Choice] | dict[str
 def _from_parameter(name: Any, content: Any) -> Parameter:
     kind = content.get("type") if isinstance(content, Mapping) else None
     if not isinstance(kind, str) or kind not in _KINDS:
-        rule = "a hyperparameter must have a type, float, int, categorical or bool"
+        rule = "a hyperparameter must have a type, float, int, categorical, bool or permutation"
         raise ConfigError(f"{name}: {rule}, but got {show(content)}")
     fields = {field: value for field, value in content.items() if field != "type"}
     options = inspect.signature(_KINDS[kind]).parameters
@@ -195,6 +201,8 @@ def _code(code: Code) -> dict[str, Any]:
 def _from_code(content: Mapping[str, Any]) -> Code:
     if "names" in content:
         return LevelCode(tuple(map(str, content["names"])), tuple(map(str, content["columns"])))
+    if "items" in content:
+        return OrderCode(tuple(map(str, content["items"])), bool(content["missing"]))
     scale, unset = content["scale"], content["unset"]
     low, high, offset = (float(scale[name]) for name in ("low", "high", "offset"))
     return NumberCode(

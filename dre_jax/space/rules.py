@@ -14,7 +14,7 @@ from dre_jax.space.conditions import Conditions, Interval, conditions_of
 from dre_jax.space.counts import Count
 from dre_jax.space.formulas import Formula
 from dre_jax.space.layout_rules import Combination, Linear
-from dre_jax.space.parameters import Categorical, Parameter
+from dre_jax.space.parameters import Categorical, Parameter, Permutation
 from dre_jax.space.sums import Sum, check_numbers
 from dre_jax.space.values import checked_value, number_of
 
@@ -57,8 +57,9 @@ class Forbidden:
         """Returns the rule. Raises `ConfigError` for values that a space does not have."""
         for name, values in self.values:
             parameter = parameters[name]
-            if not isinstance(parameter, Categorical) and not parameter.step:
-                raise ConfigError(f"a combination must have values that can be listed, but {name!r} is a real number")
+            if isinstance(parameter, Permutation) or (not isinstance(parameter, Categorical) and not parameter.step):
+                kind = "a permutation" if isinstance(parameter, Permutation) else "a real number"
+                raise ConfigError(f"a combination must have values that can be listed, but {name!r} is {kind}")
             for value in values:
                 try:
                     checked_value(name, parameter, value)

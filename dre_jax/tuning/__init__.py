@@ -8,7 +8,7 @@ from dre_jax.space.counts import Count
 from dre_jax.space.formulas import Formula
 from dre_jax.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.space.json_format import read_space, write_space
-from dre_jax.space.parameters import Bool, Categorical, Float, Int
+from dre_jax.space.parameters import Bool, Categorical, Float, Int, Permutation
 from dre_jax.space.rules import Forbidden, Less
 from dre_jax.space.space import Params, Space
 from dre_jax.space.sums import Sum
@@ -51,6 +51,7 @@ __all__ = [
     "Params",
     "Past",
     "PastCurves",
+    "Permutation",
     "Scaling",
     "Slope",
     "SourceStudy",

@@ -85,6 +85,21 @@ def test_rules_of_a_file(cli, study, tmp_path):
         assert sum(value != 0 for value in (a, b, c)) <= 2
 
 
+@pytest.mark.parametrize("where", ["file", "storage"])
+def test_an_order_of_items(cli, even_points, study, tmp_path, where):
+    steps = {"type": "permutation", "items": ["cut", "wash", "dry"], "default": ["wash", "dry", "cut"]}
+    (tmp_path / "space.json").write_text(json.dumps({"steps": steps}))
+    kept = ["--study", study] if where == "file" else ["--storage", f"sqlite:///{tmp_path / 'tune.db'}"]
+    program = ["--trials", 3, "--quiet", "--", "echo", '{{"value": 1, "steps": {steps}}}']
+    status, out, error = cli("tune", "--space", tmp_path / "space.json", *kept, *program)
+    assert (status, error) == (0, "")
+    assert json.loads(out.splitlines()[1]) == {"steps": ["wash", "dry", "cut"]}
+    if where == "file":
+        trials = Optimizer.load(study).trials
+        assert len({trial["steps"] for trial in trials}) == 3
+        assert {frozenset(trial["steps"]) for trial in trials} == {frozenset(["cut", "wash", "dry"])}
+
+
 @pytest.mark.parametrize("where", [pytest.param("file", marks=pytest.mark.thorough), "storage"])
 def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     """Of two values that are equal, one to be small and one to be large, no trial beats another."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dre_jax.errors import DataError
-from dre_jax.space.scalars import Choice, plain_value
+from dre_jax.space.scalars import Value, plain_value
 from dre_jax.space.space import Params
 
 VALUE = "value"
@@ -51,7 +51,7 @@ class Trial:
     checkpoint: Path | None = field(compare=False)
     """The folder of the training's checkpoints, the same for all trials of a training, in a study of `optimize` with
     ``checkpoints``; None otherwise."""
-    _params: Mapping[str, Choice]
+    _params: Mapping[str, Value]
     _constraints: Mapping[str, float]
     _reports: Mapping[float, float]
     _values: Mapping[str, float]
@@ -60,7 +60,7 @@ class Trial:
     def __init__(
         self,
         number: int,
-        params: Mapping[str, Choice],
+        params: Mapping[str, Value],
         state: State = "running",
         value: float | None = None,
         stderr: float | None = None,
@@ -174,7 +174,7 @@ class Trial:
     __iter__: ClassVar[None] = None
     """A trial has no order: neither of its fields nor of its hyperparameters."""
 
-    def __getitem__(self, name: str) -> Choice:
+    def __getitem__(self, name: str) -> Value:
         return self._params[name]
 
     def __repr__(self) -> str:
