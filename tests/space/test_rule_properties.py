@@ -15,7 +15,21 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.json_format import from_json, to_json
 from dre_jax.space.projection import allowed_points, move
 from dre_jax.space.sobol import sobol_points
-from dre_jax.tuning import Allowed, Bool, Categorical, Count, Float, Forbidden, Formula, Int, Interval, Less, Space, Sum
+from dre_jax.tuning import (
+    Allowed,
+    Bool,
+    Categorical,
+    Count,
+    Float,
+    Forbidden,
+    Formula,
+    Int,
+    Interval,
+    Less,
+    Permutation,
+    Space,
+    Sum,
+)
 from tests.tuning.conftest import examples
 
 BOUNDS = st.sampled_from([(0.0, 1.0), (-5.0, 3.0), (0.5, 200.0), (1e-4, 10.0), (2.0, 9.0), (-1e4, 1e5)])
@@ -37,6 +51,8 @@ def conditions(draw, parameters):
     alternatives = []
     for name in draw(st.lists(st.sampled_from(sorted(parameters)), max_size=2)) if parameters else ():
         parameter = parameters[name]
+        if isinstance(parameter, Permutation):  # on which nothing can depend
+            continue
         if isinstance(parameter, Categorical):
             alternatives.append({name: draw(st.sampled_from(parameter.choices))})
         else:
@@ -50,17 +66,19 @@ def plain_spaces(draw):
     parameters = {}
     for name in "abcdef"[: draw(st.integers(2, 6))]:
         when = draw(st.none() | conditions(parameters))
-        kind = draw(st.sampled_from(["number", "number", "number", "choice", "bool"]))
+        kind = draw(st.sampled_from(["number", "number", "number", "choice", "bool", "order"]))
         choices = Categorical(["x", None, 1, True], ordered=draw(st.booleans()), when=when)
-        parameters[name] = {"number": draw(numbers(when)), "choice": choices, "bool": Bool(when=when)}[kind]
+        order = Permutation(["p", 1, None], when=when)
+        kinds = {"number": draw(numbers(when)), "choice": choices, "bool": Bool(when=when), "order": order}
+        parameters[name] = kinds[kind]
     return Space(parameters)
 
 
 @st.composite
 def rules(draw, space):
     """A rule that some points of a space satisfy."""
-    numeric = [name for name in space if not isinstance(space[name], Categorical)]
-    leveled = [name for name in space if isinstance(space[name], Categorical) or space[name].step]
+    numeric = [name for name in space if isinstance(space[name], (Float, Int))]
+    leveled = [name for name in space if isinstance(space[name], Categorical) or getattr(space[name], "step", None)]
     corner = space.params(np.array(draw(st.lists(st.floats(0, 1), min_size=len(space), max_size=len(space)))))
     kind = draw(st.sampled_from(["less", "sum", "count", "formula", "allowed", "forbidden"]))
     if kind == "allowed":
@@ -73,7 +91,7 @@ def rules(draw, space):
         names = [name for name in leveled if name in corner][:2]
         return Forbidden({name: corner[name] for name in names}) if names else reject()
     if kind == "count":
-        names = draw(st.lists(st.sampled_from(list(space)), min_size=1, max_size=4, unique=True))
+        names = draw(st.lists(st.sampled_from([*numeric, *leveled] or reject()), min_size=1, max_size=4, unique=True))
         low, high = sorted(draw(st.tuples(*[st.integers(0, len(names))] * 2)))
         bounds = draw(st.sampled_from([{"at_least": low, "at_most": high}, {"at_most": high}, {"equals": low}]))
         return Count({name: unused_value(space[name]) for name in names}, **bounds)
