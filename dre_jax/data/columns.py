@@ -13,7 +13,7 @@ from dre_jax.data.files import existing_json, location, read_json
 from dre_jax.errors import DataError
 
 DESCRIPTORS = "meta-dataset-descriptors"
-KINDS = ("float", "int", "ordinal", "level", "missing")
+KINDS = ("float", "int", "ordinal", "level", "order", "missing")
 _LEVEL, _MISSING = ".ohe._", ".na"
 
 
@@ -23,7 +23,7 @@ class Column(NamedTuple):
     name: str
     kind: str
     """One of `KINDS`: a number, a whole number, the position among ordered levels, one level of a categorical
-    (one-hot), or the flag of a hyperparameter that is not set."""
+    (one-hot), the order of two items of a permutation, or the flag of a hyperparameter that is not set."""
     parent: str
     """The hyperparameter that the column belongs to."""
     log: bool = False
@@ -37,6 +37,15 @@ def level_column(parent: str, level: str) -> str:
     'kernel.ohe._rbf'
     """
     return f"{parent}{_LEVEL}{level}"
+
+
+def order_column(parent: str, first: str, second: str) -> str:
+    """The name of the column that says whether an item of a permutation precedes another one.
+
+    >>> order_column("steps", "scale", "select")
+    'steps.order._scale_before_select'
+    """
+    return f"{parent}.order._{first}_before_{second}"
 
 
 def missing_column(parent: str) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 from jax import Array
 
 from dre_jax.errors import ConfigError
-from dre_jax.space.parameters import Categorical, Int
+from dre_jax.space.layout_orders import Order
+from dre_jax.space.parameters import Categorical, Int, Permutation
 from dre_jax.space.space import Space
 from dre_jax.tuning.suggestion.state import OutcomeShape, TrialOutcomes
 from dre_jax.tuning.trials.objectives import Objectives
@@ -92,13 +93,17 @@ class Objective:
         raise ConfigError(f"the function must return the objectives {', '.join(map(repr, names))}, but returns {value}")
 
     def decode(self, point: Array) -> Any:
-        """Returns the point, or numbers and positions of choices by name."""
+        """Returns the point, or numbers and positions of choices by name; of permutations, those of all items."""
         dtype = jnp.float64 if self.double else jnp.float32
         if self.takes_point:
             return point.astype(dtype)
-        values = dict(zip(self.space.sequence, self.space.layout.values(point), strict=True))
+        layout = self.space.layout
+        values = dict(zip(self.space.sequence, layout.values(point), strict=True))
+        for name, part in zip(self.space.sequence, layout.parts, strict=True):
+            if isinstance(part, Order):
+                values[name] = part.items(values[name], jnp)
         kinds = {
-            name: jnp.int32 if isinstance(parameter, (Categorical, Int)) else dtype
+            name: jnp.int32 if isinstance(parameter, (Categorical, Int, Permutation)) else dtype
             for name, parameter in self.space.items()
         }
         return {name: values[name].astype(kinds[name]) for name in self.space}

@@ -174,7 +174,7 @@ def optimize_functions(
     search = SearchBlocks(program, engine, tasks, noise_key, n_trials)
     fingerprints = {name: None if fitted is None else fitted.fingerprint for name, fitted in engine.surrogates.items()}
     origin = {
-        "space": to_json(space),
+        "space": None if path is None else to_json(space),  # a formula may be a function, which no file keeps
         "method": repr(study.method),
         "surrogate": value_or_mapping(fingerprints),
         "direction": direction,

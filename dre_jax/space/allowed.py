@@ -12,7 +12,7 @@ from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.layout_rules import Table
 from dre_jax.space.parameters import Parameter
-from dre_jax.space.scalars import plain_value
+from dre_jax.space.scalars import plain_value, to_list
 from dre_jax.space.values import checked_value, number_of
 
 _MOST_ROWS = 10_000
@@ -44,7 +44,7 @@ class Allowed:
         unique: dict[tuple[tuple[str, Any], ...], Any] = {}
         for row in rows:
             try:
-                items = ((name, plain_value(value)) for name, value in dict(row).items())
+                items = ((name, _plain(value)) for name, value in dict(row).items())
                 values = tuple((name, value) for name, value in items if value == value)
                 unique[values] = values[0]
             except (TypeError, ValueError, IndexError):
@@ -77,6 +77,12 @@ class Allowed:
             for row in self._mappings
         ]
         return Table(tuple(positions[name] for name in self.names), tuple(rows))
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value that can be compared: the items of a permutation as a tuple."""
+    value = to_list(plain_value(value))
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _checked_row(row: Mapping[str, Any], names: Iterable[str], parameters: Mapping[str, Parameter]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dre_jax.space.conditions import Interval, describe_conditions
 from dre_jax.space.layout_parts import meets
 from dre_jax.space.parameters import Parameter
 from dre_jax.space.projection import allowed_points
-from dre_jax.space.scalars import Choice
+from dre_jax.space.scalars import Choice, Value
 from dre_jax.space.sobol import sobol_points
 from dre_jax.space.space import Params, Space
 from dre_jax.space.values import nearest_value, number_of, numbers_of
@@ -76,23 +76,23 @@ def _active_parts(space: Space, part: Params) -> Iterator[Params]:
             yield from _active_parts(space, part | dict(zip(parents, combination, strict=True)))
 
 
-def _values(space: Space, part: Params, parent: str, values: tuple[Choice, ...] | Interval) -> list[Choice]:
+def _values(space: Space, part: Params, parent: str, values: tuple[Choice, ...] | Interval) -> list[Value]:
     """Returns the values of a hyperparameter that fulfil a condition, the default first; of an interval, one more."""
     parameter = space[parent]
     if parent in part:
         return [part[parent]] if _meets(parameter, part[parent], values) else []
-    candidates = [_middle(space, parent, values)] if isinstance(values, Interval) else list(values)
+    candidates: list[Value] = [_middle(space, parent, values)] if isinstance(values, Interval) else list(values)
     defaults = [parameter.default] if parameter.has_default and _meets(parameter, parameter.default, values) else []
     candidates = [value for value in candidates if _meets(parameter, value, values) and value not in defaults]
     return [*defaults, *candidates]
 
 
-def _meets(parameter: Parameter, value: Choice, values: tuple[Choice, ...] | Interval) -> bool:
+def _meets(parameter: Parameter, value: Value, values: tuple[Choice, ...] | Interval) -> bool:
     """Returns whether a value fulfils a condition."""
     return bool(meets(number_of(parameter, value), numbers_of(parameter, values)))
 
 
-def _middle(space: Space, name: str, interval: Interval) -> Choice:
+def _middle(space: Space, name: str, interval: Interval) -> Value:
     """Returns a value in the middle of an interval; if there is none, one near it."""
     parameter: Any = space[name]
     part = space.layout.parts[space.sequence.index(name)]

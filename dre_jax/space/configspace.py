@@ -12,7 +12,7 @@ from typing import Any
 
 from dre_jax.errors import ConfigError, import_extra
 from dre_jax.space.conditions import Interval
-from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation
 from dre_jax.space.rules import Forbidden, Less, Rule
 from dre_jax.space.scalars import Choice, plain_value
 from dre_jax.space.space import Space
@@ -60,8 +60,8 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
       seed: seed of the result.
 
     Raises:
-      ConfigError: for a number with a step, choices that ConfigSpace takes for equal (1 and True), or a rule that the
-        default values do not satisfy.
+      ConfigError: for a permutation, a number with a step, choices that ConfigSpace takes for equal (1 and True), or a
+        rule that the default values do not satisfy.
       MissingExtraError: without ConfigSpace.
 
     Example:
@@ -183,7 +183,7 @@ def _values(clause: Any) -> list[Choice]:
 def _clause(library: Any, config_space: Any, rule: Rule) -> Any:
     """Returns the forbidden clause of a rule."""
     if not isinstance(rule, (Less, Forbidden)):
-        raise ConfigError(f"ConfigSpace has no sums and no lists of configurations, but the space has {str(rule)!r}")
+        raise ConfigError(f"ConfigSpace has only Forbidden and Less among the rules, but the space has {str(rule)!r}")
     if isinstance(rule, Less):
         kind = library.ForbiddenGreaterThanRelation if rule.or_equal else library.ForbiddenGreaterThanEqualsRelation
         return kind(config_space[rule.smaller], config_space[rule.larger])
@@ -226,6 +226,8 @@ def _hyperparameter(library: Any, name: str, parameter: Parameter) -> Any:
         if len(parameter.choices) == 1:
             return library.Constant(name, parameter.choices[0])
         return library.CategoricalHyperparameter(name, parameter.choices, **default)
+    if isinstance(parameter, Permutation):
+        raise ConfigError(f"ConfigSpace has no permutations, but {name} is one")
     if parameter.low == parameter.high:
         return library.Constant(name, parameter.low)
     if parameter.step not in (None, 1) or (isinstance(parameter, Float) and parameter.step):

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError
-from dre_jax.space.parameters import Categorical, Float, Int
-from dre_jax.space.scalars import Choice, is_choice, plain_value
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation
+from dre_jax.space.scalars import Choice, Value, is_choice, plain_value
 from dre_jax.space.space import Params, Space
 
 ALTERNATIVE = "alternative"
@@ -35,7 +35,7 @@ class Distributions:
     """
 
     space: Space
-    objects: Mapping[str, Mapping[Choice, Any]]
+    objects: Mapping[str, Mapping[Value, Any]]
     """The value of each choice, by hyperparameter, for values that cannot be choices themselves."""
     names: Mapping[str, str]
     """Names of the parameters by hyperparameter, where they differ: of dictionaries that share a name."""
@@ -54,9 +54,9 @@ class Distributions:
 def distributions_of(space: Space | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Distributions:
     """Returns a search space from a description, which may be that of `RandomizedSearchCV` or `GridSearchCV`.
 
-    The description maps names to a `Float`, `Int` or `Categorical`, a list of values, or a distribution of SciPy. A
-    list of such mappings is a choice of one of them. ``uniform``, ``loguniform`` and ``randint`` give ranges. Any other
-    distribution gives the range between its quantiles 0.001 and 0.999, searched evenly.
+    The description maps names to a `Float`, `Int`, `Categorical` or `Permutation`, a list of values, or a distribution
+    of SciPy. A list of such mappings is a choice of one of them. ``uniform``, ``loguniform`` and ``randint`` give
+    ranges. Any other distribution gives the range between its quantiles 0.001 and 0.999, searched evenly.
 
     Raises `ConfigError` for anything else.
     """
@@ -87,8 +87,8 @@ def distributions_of(space: Space | Mapping[str, Any] | Sequence[Mapping[str, An
 class _Parameter:
     """A hyperparameter, and the values that its choices stand for."""
 
-    parameter: Float | Int | Categorical
-    objects: Mapping[Choice, Any] | None = None
+    parameter: Parameter
+    objects: Mapping[Value, Any] | None = None
 
     def when(self, alternatives: Sequence[int]) -> _Parameter:
         """Returns the parameter, active in some of the alternatives."""
@@ -127,7 +127,7 @@ def _parameters(space: Mapping[str, Any]) -> dict[str, _Parameter]:
 
 
 def _parameter(name: str, value: Any) -> _Parameter:
-    if isinstance(value, (Float, Int, Categorical)):
+    if isinstance(value, (Float, Int, Categorical, Permutation)):
         return _Parameter(value)
     if hasattr(value, "ppf") and not callable(value):  # a family is, and has no parameters
         return _Parameter(_range(name, value))

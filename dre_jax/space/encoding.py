@@ -1,14 +1,16 @@
 """How hyperparameters are encoded as columns, and the values that columns hold."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dre_jax.data.columns import Column, level_column, missing_column
+from dre_jax.data.columns import Column, level_column, missing_column, order_column
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError
+from dre_jax.space.layout_orders import Order
 from dre_jax.space.layout_parts import Conditions, Level, Number
-from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation
 from dre_jax.space.scalars import is_finite, levels_of
 
 INVALID = "INVALID"
@@ -38,11 +40,23 @@ class LevelCode:
     """All levels with a column."""
 
 
-Code = NumberCode | LevelCode
+@dataclass(frozen=True)
+class OrderCode:
+    """Encoding of an order in one column for each pair of items."""
+
+    items: tuple[str, ...]
+    """The items as texts."""
+    missing: bool = False
+    """Whether another column flags the order as not set."""
+
+
+Code = NumberCode | LevelCode | OrderCode
 
 
 def default_code(parameter: Parameter) -> Code:
     """Returns the encoding of a hyperparameter by its own bounds or choices."""
+    if isinstance(parameter, Permutation):
+        return OrderCode(levels_of(parameter.items), missing=bool(parameter.when))
     if not isinstance(parameter, Categorical):
         return NumberCode(Scale(parameter.low, parameter.high, parameter.log), missing=bool(parameter.when))
     if parameter.ordered:
@@ -58,6 +72,10 @@ def level_code(parameter: Categorical, *, can_be_missing: bool) -> LevelCode:
 
 def check_code(name: str, parameter: Parameter, code: Code) -> None:
     """Raises `ConfigError` unless a code can encode a hyperparameter."""
+    if isinstance(code, OrderCode) or isinstance(parameter, Permutation):
+        if isinstance(code, OrderCode) and code.items == levels_of(getattr(parameter, "items", ())):
+            return
+        raise ConfigError(f"the code of {name!r} must have the items of a permutation, but is {code!r}")
     if isinstance(code, LevelCode):
         n_columns = len(set(code.names) & set(code.columns))
         fits = isinstance(parameter, Categorical) and len(parameter.choices) == len(code.names) == n_columns
@@ -78,8 +96,12 @@ def columns_of(name: str, parameter: Parameter, code: Code) -> Iterator[Column]:
     if isinstance(code, LevelCode):
         yield from (Column(level_column(name, level), "level", name) for level in code.columns)
         return
-    kind = {Categorical: "ordinal", Int: "int", Float: "float"}[type(parameter)]
-    yield Column(name, kind, name, code.scale.log)
+    if isinstance(code, OrderCode):
+        for first, second in itertools.combinations(code.items, 2):
+            yield Column(order_column(name, first, second), "order", name)
+    else:
+        kind = {Categorical: "ordinal", Int: "int", Float: "float"}[type(parameter)]
+        yield Column(name, kind, name, code.scale.log)
     if code.missing:
         yield Column(missing_column(name), "missing", name)
 
@@ -91,19 +113,24 @@ def layout_part(
     code: Code,
     position: Mapping[str, int],
     alternatives: tuple[Conditions, ...],
-) -> Number | Level:
+) -> Number | Level | Order:
     """Returns the coordinate of a hyperparameter and its encoding.
 
     ``theirs`` is the hyperparameter of the encoding space, which may have more values. ``position`` has the positions
     of columns by name. One of the alternatives must hold for the hyperparameter to be active.
     """
     columns = tuple(position[column.name] for column in columns_of(name, theirs, code))
+    if isinstance(parameter, Permutation):
+        n_pairs = math.comb(len(parameter.items), 2)
+        missing = columns[n_pairs] if len(columns) > n_pairs else None
+        return Order(len(parameter.items), columns[:n_pairs], missing, alternatives)
     if isinstance(parameter, Categorical):
         index = [theirs.index(choice) for choice in parameter.choices]  # type: ignore[union-attr]
         if isinstance(code, LevelCode):
             names = [*(code.names[i] for i in index), INVALID]
             rows = [tuple(float(column == level) for column in code.columns) for level in names]
         else:
+            assert isinstance(code, NumberCode)
             rows = [*((float(code.scale.to_unit(i)), 0.0)[: len(columns)] for i in index), (0.0, 1.0)[: len(columns)]]
         return Level(len(index), columns, tuple(rows), parameter.ordered, alternatives)
     assert isinstance(code, NumberCode)

@@ -175,6 +175,7 @@ def _encode(
     default = R_DEFAULTS.get(name)
     if isinstance(parameter, Categorical):
         return parameter, _levels(name, parameter, default, columns)
+    assert isinstance(parameter, (Float, Int))
     variable, log = descriptor["variables"][name], name in descriptor["variables_to_apply_log"]
     low, high = float(variable["min_before_tf"]), float(variable["max_before_tf"])
     scale = Scale(low, high, log, LOG_OFFSET if log else 0.0)

@@ -13,19 +13,27 @@ from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Interval
-from dre_jax.space.encoding import Code, LevelCode, NumberCode
-from dre_jax.space.parameters import Bool, Categorical, Float, Int, Parameter
+from dre_jax.space.counts import Count
+from dre_jax.space.encoding import Code, LevelCode, NumberCode, OrderCode
+from dre_jax.space.formulas import Formula
+from dre_jax.space.parameters import Bool, Categorical, Float, Int, Parameter, Permutation
 from dre_jax.space.rules import Forbidden, Less, Rule
 from dre_jax.space.scalars import Choice
 from dre_jax.space.space import Space
 from dre_jax.space.sums import Sum
 
 FORMAT = 1
-_KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical, "bool": Bool}
+_KINDS: dict[str, Any] = {
+    "float": Float,
+    "int": Int,
+    "categorical": Categorical,
+    "bool": Bool,
+    "permutation": Permutation,
+}
 
 
 def to_json(space: Space) -> dict[str, Any]:
-    """Returns a space as JSON."""
+    """Returns a space as JSON. Raises `ConfigError` for a formula that is a function."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "parameters": {name: _parameter(parameter) for name, parameter in space.items()},
@@ -125,7 +133,7 @@ def _condition(values: tuple[Choice, ...] | Interval) -> list[Choice] | dict[str
 def _from_parameter(name: Any, content: Any) -> Parameter:
     kind = content.get("type") if isinstance(content, Mapping) else None
     if not isinstance(kind, str) or kind not in _KINDS:
-        rule = "a hyperparameter must have a type, float, int, categorical or bool"
+        rule = "a hyperparameter must have a type, float, int, categorical, bool or permutation"
         raise ConfigError(f"{name}: {rule}, but got {show(content)}")
     fields = {field: value for field, value in content.items() if field != "type"}
     options = inspect.signature(_KINDS[kind]).parameters
@@ -147,6 +155,14 @@ def _rule(rule: Rule) -> dict[str, Any]:
     if isinstance(rule, Sum):
         bounds = {name: bound for name, bound in vars(rule).items() if bound is not None}
         return {"sum": dict(bounds.pop("weights")), **bounds}
+    if isinstance(rule, Count):
+        bounds = {name: bound for name, bound in vars(rule).items() if bound is not None}
+        return {"count": _unused(bounds.pop("unused")), **bounds}
+    if isinstance(rule, Formula):
+        if not isinstance(rule.formula, str):
+            rule_of_files = "formulas in files must be text, as Formula('x * y <= 8')"
+            raise ConfigError(f"{rule_of_files}, but {str(rule)!r} is a function")
+        return {"formula": rule.formula}
     if isinstance(rule, Allowed):
         return {"allowed": list(map(dict, rule.rows))}
     return {"forbidden": {name: list(values) for name, values in rule.values}}
@@ -160,10 +176,22 @@ def _from_rule(content: Any) -> Rule:
             return Less(smaller, larger, bool(others.get("or_equal")))
         case {"sum": weights, **bounds} if set(bounds) <= {"at_least", "at_most", "equals"}:
             return Sum(weights, **cast("dict[str, Any]", bounds))
+        case {"count": unused, **bounds} if set(bounds) <= {"at_least", "at_most", "equals"}:
+            return Count(unused, **cast("dict[str, Any]", bounds))
+        case {"formula": str(formula), **others} if not others:
+            return Formula(formula)
         case {"allowed": rows, **others} if not others:
             return Allowed(rows)
-    kinds = "{'forbidden': {...}}, {'less': [name, name]}, {'sum': [...], 'at_most': x} or {'allowed': [{...}]}"
+    sums = "{'sum': [...], 'at_most': x}, {'count': [...], 'at_most': n}, {'formula': 'x * y <= 8'}"
+    kinds = f"{{'forbidden': {{...}}}}, {{'less': [name, name]}}, {sums} or {{'allowed': [{{...}}]}}"
     raise ConfigError(f"a rule must be {kinds}, but got {show(content)}")
+
+
+def _unused(items: tuple[tuple[str, Any], ...]) -> list[Any] | dict[str, Any]:
+    """Returns the names of a count, with the values that mean not in use where the rule names them."""
+    if all(value is ... for _, value in items):
+        return [name for name, _ in items]
+    return dict(items)
 
 
 def _code(code: Code) -> dict[str, Any]:
@@ -173,6 +201,8 @@ def _code(code: Code) -> dict[str, Any]:
 def _from_code(content: Mapping[str, Any]) -> Code:
     if "names" in content:
         return LevelCode(tuple(map(str, content["names"])), tuple(map(str, content["columns"])))
+    if "items" in content:
+        return OrderCode(tuple(map(str, content["items"])), bool(content["missing"]))
     scale, unset = content["scale"], content["unset"]
     low, high, offset = (float(scale[name]) for name in ("low", "high", "offset"))
     return NumberCode(

@@ -1,9 +1,9 @@
 """Configurations as points of the unit cube, and as the columns that methods read.
 
 A *point* has one coordinate in [0, 1] for every hyperparameter, whatever its kind: where a number lies between its
-bounds (on a log scale, if it has one), or which of several levels is taken, each with an equal part of [0, 1]. Every
-point is a valid configuration, so points can be drawn, moved and cut off as numbers. `columns` encodes them: levels
-one-hot, inactive hyperparameters by their flag.
+bounds (on a log scale, if it has one), or which of several levels or orders is taken, each with an equal part of
+[0, 1]. Every point is a valid configuration, so points can be drawn, moved and cut off as numbers. `columns` encodes
+them: levels one-hot, permutations by the order of each pair of items, inactive hyperparameters by their flag.
 
 Points are arrays of NumPy or JAX: float64 on the host, float32 or float64 inside a compiled program.
 """
@@ -21,9 +21,13 @@ import numpy as np
 
 from dre_jax.data.scale import Scale
 from dre_jax.runtime.arrays import namespace
+from dre_jax.space.layout_counts import Cardinality
+from dre_jax.space.layout_formulas import Predicate
+from dre_jax.space.layout_orders import Order
 from dre_jax.space.layout_parts import Level, Number, meets
 from dre_jax.space.layout_rules import Combination, Linear, Table
 
+LayoutRule = Combination | Linear | Table | Cardinality | Predicate
 Values = Mapping[int, Any] | Sequence[Any]
 """Levels and numbers f[...] of hyperparameters, by position."""
 Masks = Mapping[int, Any] | Sequence[Any]
@@ -34,10 +38,10 @@ Masks = Mapping[int, Any] | Sequence[Any]
 class SpaceLayout:
     """The hyperparameters of a search space, parents first."""
 
-    parts: tuple[Number | Level, ...]
+    parts: tuple[Number | Level | Order, ...]
     n_columns: int
     """D"""
-    rules: tuple[Combination | Linear | Table, ...] = ()
+    rules: tuple[LayoutRule, ...] = ()
 
     @property
     def n_parts(self) -> int:
@@ -46,8 +50,9 @@ class SpaceLayout:
 
     @property
     def is_thin(self) -> bool:
-        """Whether a step from an allowed point rarely leads to another one: with sums and tables."""
-        return any(isinstance(rule, Table) or getattr(rule, "is_order", None) is False for rule in self.rules)
+        """Whether a step from an allowed point rarely leads to another one: with sums, tables and counts."""
+        is_sum = (getattr(rule, "is_order", None) is False for rule in self.rules)
+        return any(is_sum) or any(isinstance(rule, (Table, Cardinality)) for rule in self.rules)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -58,7 +63,7 @@ class SpaceLayout:
     @property
     def is_unordered(self) -> tuple[bool, ...]:
         """Mask of the hyperparameters whose levels have no order."""
-        return tuple(isinstance(part, Level) and not part.ordered for part in self.parts)
+        return tuple(isinstance(part, (Level, Order)) and not part.ordered for part in self.parts)
 
     def active(self, points: Any) -> list[Any]:
         """Returns masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""

@@ -164,18 +164,13 @@ class Number:
         return float(self.encoding.from_unit(row[self.column].clip(0.0, 1.0)))
 
 
-@dataclass(frozen=True)
-class Level:
-    """A hyperparameter of a few levels, and its columns."""
+class Discrete:
+    """A hyperparameter whose levels have equal parts of the coordinate."""
 
     levels: int
-    columns: tuple[int, ...]
-    """Positions of its columns."""
-    rows: tuple[tuple[float, ...], ...]
-    """Their values for each level, and in the last row for the inactive hyperparameter."""
-    ordered: bool = False
-    """True if neighbouring levels are alike."""
-    alternatives: tuple[Conditions, ...] = ()
+    """Number of levels."""
+    alternatives: tuple[Conditions, ...]
+    """Alternative conditions, one of which must hold for the hyperparameter to be active; empty if it always is."""
 
     def values(self, u: Any, xp: Any = np) -> Any:
         """Returns the levels at coordinates f[...], as whole numbers."""
@@ -201,6 +196,20 @@ class Level:
     def middle(self, u: Any, xp: Any = np) -> Any:
         """Returns the coordinates of the levels at coordinates f[...]: equal where the levels are."""
         return self.coordinates(self.values(u, xp), xp)
+
+
+@dataclass(frozen=True)
+class Level(Discrete):
+    """A hyperparameter of a few levels, and its columns."""
+
+    levels: int
+    columns: tuple[int, ...]
+    """Positions of its columns."""
+    rows: tuple[tuple[float, ...], ...]
+    """Their values for each level, and in the last row for the inactive hyperparameter."""
+    ordered: bool = False
+    """True if neighbouring levels are alike."""
+    alternatives: tuple[Conditions, ...] = ()
 
     def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
         """Returns the columns at coordinates f[...]; where inactive, the last row's."""

@@ -4,13 +4,15 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from dre_jax.errors import ConfigError, DataWarning
 from dre_jax.space import scalars
 from dre_jax.space.conditions import Conditions, as_mapping, conditions_of
 
 _MOST_STEPS = 1e9
+_MOST_ITEMS = 9
+"""Of a permutation: it has one coordinate, and single precision tells 9! coordinates apart."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,7 +211,93 @@ def Bool(*, when: Any = None, likely: Any = None, default: Any = ...) -> Categor
     return Categorical((False, True), ordered=True, when=when, likely=likely, default=default)
 
 
-Parameter = Float | Int | Categorical
+@dataclass(frozen=True, repr=False)
+class Permutation(_Parameter):
+    """An order of items, as a tuple: the steps of a pipeline, the stops of a tour.
+
+    A method gets a column for each pair of items, which is 1 where the first one precedes the second one. A Gaussian
+    process with one length scale then has the Mallows kernel (Jiao and Vert 2015, Deshwal et al. 2022), which falls
+    with the number of pairs in another order.
+
+    Args:
+      items: 2 to 9 texts, finite numbers, true, false or None; different ones. May be an array.
+      when: as for `Float`.
+      default: order of the first configuration that is evaluated; None for none.
+
+    Raises:
+      ConfigError: for fewer or more items, an item that occurs twice or has another type, or a default of other items.
+
+    Example:
+      >>> steps = Permutation(["scale", "impute", "select"])
+      >>> steps.size, steps.at(1), steps.index(("scale", "select", "impute"))
+      (6, ('scale', 'select', 'impute'), 1)
+    """
+
+    items: Any
+    when: Any = field(default=None, kw_only=True)
+    default: Any = field(default=None, kw_only=True)
+    likely: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        items = scalars.to_list(self.items)
+        is_list = isinstance(items, Sequence) and not isinstance(items, str)
+        if not is_list or not 2 <= len(items) <= _MOST_ITEMS:
+            raise ConfigError(f"a permutation must be of 2 to {_MOST_ITEMS} items in a list, but got {self.items!r}")
+        object.__setattr__(self, "items", tuple(map(scalars.plain_value, items)))
+        for item in self.items:
+            if not scalars.is_choice(item):
+                raise ConfigError(f"an item must be text, a finite number, true, false or None, but got {item!r}")
+        if len(set(scalars.levels_of(self.items))) < len(self.items):
+            raise ConfigError(f"items must differ, but got {list(self.items)!r}")
+        object.__setattr__(self, "when", conditions_of(as_mapping(self.when)))
+        if self.default is not None:
+            try:
+                object.__setattr__(self, "default", self.at(self.index(self.default)))
+            except ValueError:
+                raise ConfigError(
+                    f"default must be an order of {list(self.items)!r}, but got {self.default!r}"
+                ) from None
+
+    @property
+    def size(self) -> int:
+        """Number of orders."""
+        return math.factorial(len(self.items))
+
+    def index(self, order: object) -> int:
+        """Returns the position of an order among all, sorted by the positions of items in `items`.
+
+        Raises `ValueError` if it is not an order of the items.
+        """
+        order = scalars.to_list(order)
+        if not isinstance(order, (list, tuple)) or len(order) != len(self.items):
+            raise ValueError(order)
+        remaining, index = list(scalars.levels_of(self.items)), 0
+        texts = dict(zip(map(_typed, self.items), remaining, strict=True))
+        for item in order:
+            try:
+                place = remaining.index(texts[_typed(scalars.plain_value(item))])
+            except (KeyError, TypeError):
+                raise ValueError(order) from None
+            index = index * len(remaining) + place
+            del remaining[place]
+        return index
+
+    def at(self, index: int) -> tuple[scalars.Choice, ...]:
+        """Returns the order at a position; see `index`."""
+        places = []
+        for n in range(1, len(self.items) + 1):
+            index, place = divmod(index, n)
+            places.append(place)
+        remaining = list(self.items)
+        return tuple(remaining.pop(place) for place in reversed(places))
+
+
+def _typed(item: Any) -> tuple[type, Any]:
+    """Returns an item that differs from all others: 1, 1.0 and True are equal."""
+    return type(item), item
+
+
+Parameter = Float | Int | Categorical | Permutation
 
 
 def _check_bounds(parameter: Float | Int, kind: type) -> None:

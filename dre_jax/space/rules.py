@@ -11,8 +11,10 @@ from typing import Any
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Conditions, Interval, conditions_of
+from dre_jax.space.counts import Count
+from dre_jax.space.formulas import Formula
 from dre_jax.space.layout_rules import Combination, Linear
-from dre_jax.space.parameters import Categorical, Parameter
+from dre_jax.space.parameters import Categorical, Parameter, Permutation
 from dre_jax.space.sums import Sum, check_numbers
 from dre_jax.space.values import checked_value, number_of
 
@@ -55,8 +57,9 @@ class Forbidden:
         """Returns the rule. Raises `ConfigError` for values that a space does not have."""
         for name, values in self.values:
             parameter = parameters[name]
-            if not isinstance(parameter, Categorical) and not parameter.step:
-                raise ConfigError(f"a combination must have values that can be listed, but {name!r} is a real number")
+            if isinstance(parameter, Permutation) or (not isinstance(parameter, Categorical) and not parameter.step):
+                kind = "a permutation" if isinstance(parameter, Permutation) else "a real number"
+                raise ConfigError(f"a combination must have values that can be listed, but {name!r} is {kind}")
             for value in values:
                 try:
                     checked_value(name, parameter, value)
@@ -107,13 +110,13 @@ class Less:
         return Linear(weights, -math.inf, 0.0, is_order=True, strict=not self.or_equal)
 
 
-Rule = Forbidden | Less | Sum | Allowed
+Rule = Forbidden | Less | Sum | Count | Formula | Allowed
 
 
 def check_rule(rule: object, parameters: Mapping[str, Parameter]) -> Rule:
     """Returns a rule of a space, with values of its types. Raises `ConfigError` for anything else."""
     if not isinstance(rule, Rule):
-        raise ConfigError(f"a rule must be Forbidden, Less, Sum or Allowed, but got {rule!r}")
+        raise ConfigError(f"a rule must be Forbidden, Less, Sum, Count, Formula or Allowed, but got {rule!r}")
     for name in rule.names:
         if name not in parameters:
             subject = f"{name!r} of {str(rule)!r}"

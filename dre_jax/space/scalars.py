@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 Choice = str | int | float | bool | None
+Value = Choice | tuple[Choice, ...]
+"""A value of a hyperparameter: a choice, a number, or the items of a permutation in their order."""
 
 
 def is_choice(value: object) -> bool:

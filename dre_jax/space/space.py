@@ -2,7 +2,8 @@
 
 Columns are HPO-B's (Pineda Arango et al., HPO-B, NeurIPS 2021 Datasets and Benchmarks): a number is scaled by its
 bounds, after a logarithm if it has one; a categorical is one-hot; `NAME.na` is 1 where a conditional number is
-inactive, and `NAME.ohe._INVALID` where a conditional categorical is.
+inactive, and `NAME.ohe._INVALID` where a conditional categorical is. A permutation, which HPO-B does not have, has a
+column for each pair of its items.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from dre_jax.space import scalar_functions
 from dre_jax.space.conditions import describe_conditions
 from dre_jax.space.encoding import Code, check_code, columns_of, default_code, layout_part
 from dre_jax.space.layout import SpaceLayout
-from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation
 from dre_jax.space.projection import allowed_points
 from dre_jax.space.rules import Rule, check_rule
-from dre_jax.space.scalars import Choice
+from dre_jax.space.scalars import Value
 from dre_jax.space.sobol import sobol_points
 from dre_jax.space.values import (
     checked_value,
@@ -35,7 +36,7 @@ from dre_jax.space.values import (
     unreadable_reasons,
 )
 
-Params = dict[str, Choice]
+Params = dict[str, Value]
 """A configuration: values by name, of the hyperparameters that are active."""
 _POINTS = 64  # drawn at first for the rules
 
@@ -68,7 +69,8 @@ class Space(Mapping[str, Parameter]):
           parameters: hyperparameters by name.
           codes: encodings other than the default ones, as those of existing meta-datasets.
           order: names of all columns, if they do not follow the order of the hyperparameters.
-          rules: further rules of configurations: `dre_jax.tuning.Forbidden`, `Less`, `Sum` and `Allowed`.
+          rules: further rules of configurations: `dre_jax.tuning.Forbidden`, `Less`, `Sum`, `Count`,
+            `Formula` and `Allowed`.
 
         Raises:
           ConfigError: for an empty space, or an invalid name. For a condition on a hyperparameter that is not in the
@@ -80,9 +82,9 @@ class Space(Mapping[str, Parameter]):
         for name, parameter in parameters.items():
             if not isinstance(name, str) or not name:
                 raise ConfigError(f"the name of a hyperparameter must be text, but got {name!r}")
-            if not isinstance(parameter, (Float, Int, Categorical)):
+            if not isinstance(parameter, (Float, Int, Categorical, Permutation)):
                 entry = f"{name!r} is {parameter!r}"
-                raise ConfigError(f"a hyperparameter must be a Float, Int or Categorical, but {entry}")
+                raise ConfigError(f"a hyperparameter must be a Float, Int, Categorical or Permutation, but {entry}")
         self._parameters = dict(parameters)
         self.codes: Mapping[str, Code] = dict(codes or {})
         """Encodings other than the default ones."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from dre_jax.errors import ConfigError
 from dre_jax.space.layout_rules import Linear
-from dre_jax.space.parameters import Categorical, Parameter
+from dre_jax.space.parameters import Categorical, Parameter, Permutation
 from dre_jax.space.scalars import is_finite, make_fields_plain
 
 _TOLERANCE = 1e-6
@@ -102,5 +102,5 @@ class Sum:
 
 def check_numbers(rule: Any, parameters: Mapping[str, Parameter]) -> None:
     """Raises `ConfigError` unless the hyperparameters of a rule are numbers."""
-    if any(isinstance(parameters[name], Categorical) for name in rule.names):
+    if any(isinstance(parameters[name], (Categorical, Permutation)) for name in rule.names):
         raise ConfigError(f"an order or a sum must be of numbers, but got {str(rule)!r}")

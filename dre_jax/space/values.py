@@ -7,13 +7,13 @@ from typing import Any
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.conditions import Interval
 from dre_jax.space.layout_parts import Between
-from dre_jax.space.parameters import Categorical, Float, Int, Parameter, steps_in_words
-from dre_jax.space.scalars import Choice, is_finite, plain_value, value_at_step
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation, steps_in_words
+from dre_jax.space.scalars import Choice, Value, is_finite, plain_value, value_at_step
 
 
 def number_of(parameter: Parameter, value: Any) -> Any:
-    """Returns the position of a choice, or a number itself, for conditions, rules and coordinates."""
-    return parameter.index(value) if isinstance(parameter, Categorical) else value
+    """Returns the position of a choice or an order, or a number itself, for conditions, rules and coordinates."""
+    return parameter.index(value) if isinstance(parameter, (Categorical, Permutation)) else value
 
 
 def numbers_of(parameter: Parameter, values: tuple[Choice, ...] | Interval) -> tuple[Any, ...] | Between:
@@ -23,9 +23,14 @@ def numbers_of(parameter: Parameter, values: tuple[Choice, ...] | Interval) -> t
     return tuple(number_of(parameter, value) for value in values)
 
 
-def checked_value(name: str, parameter: Parameter, value: Any) -> Choice:
+def checked_value(name: str, parameter: Parameter, value: Any) -> Value:
     """Returns the value as the hyperparameter has it. Raises `DataError` for a value that it does not take."""
     value = plain_value(value)
+    if isinstance(parameter, Permutation):
+        try:
+            return parameter.at(parameter.index(value))
+        except ValueError:
+            raise DataError(f"{name} must be an order of {list(parameter.items)!r}, but got {value!r}") from None
     if isinstance(parameter, Categorical):
         try:
             return parameter.choices[parameter.index(value)]
@@ -42,8 +47,10 @@ def checked_value(name: str, parameter: Parameter, value: Any) -> Choice:
     raise DataError(f"{rule}{steps_in_words(parameter) if is_inside else ''}, but got {value!r}")
 
 
-def nearest_value(parameter: Parameter, x: float) -> Choice:
-    """Returns the value nearest to a number; for a categorical, the choice with this index."""
+def nearest_value(parameter: Parameter, x: float) -> Value:
+    """Returns the value nearest to a number; for a categorical or a permutation, the one with this index."""
+    if isinstance(parameter, Permutation):
+        return parameter.at(int(x))
     if isinstance(parameter, Categorical):
         return parameter.choices[int(x)]
     x = min(max(x, parameter.low), parameter.high)
@@ -58,20 +65,26 @@ def nearest_value(parameter: Parameter, x: float) -> Choice:
 
 def unreadable_reasons(name: str, ours: Parameter, theirs: Parameter) -> Iterator[str]:
     """Yields the reasons why a hyperparameter of another space cannot be encoded."""
-    if isinstance(ours, Categorical) != isinstance(theirs, Categorical):
+    kinds = (Categorical, Permutation)
+    if [isinstance(ours, kind) for kind in kinds] != [isinstance(theirs, kind) for kind in kinds]:
         yield f"{name} ({_kind(theirs)} here, {_kind(ours)} in the surrogate)"
     elif isinstance(ours, Categorical) and isinstance(theirs, Categorical):
         try:
             list(map(ours.index, theirs.choices))
         except ValueError:
             yield f"{name} (choices {list(theirs.choices)!r} here, {list(ours.choices)!r} in the surrogate)"
+    elif isinstance(ours, Permutation) and isinstance(theirs, Permutation):
+        if ours.items != theirs.items:
+            yield f"{name} (items {list(theirs.items)!r} here, {list(ours.items)!r} in the surrogate)"
     elif theirs.low < ours.low or theirs.high > ours.high:  # type: ignore[union-attr]
         bounds, surrogate_bounds = (f"[{p.low!r}, {p.high!r}]" for p in (theirs, ours))  # type: ignore[union-attr]
         yield f"{name} ({bounds} here, {surrogate_bounds} in the surrogate)"
 
 
 def _kind(parameter: Parameter) -> str:
-    return {Float: "a number", Int: "a whole number", Categorical: "a categorical"}[type(parameter)]
+    return {Float: "a number", Int: "a whole number", Categorical: "a categorical", Permutation: "a permutation"}[
+        type(parameter)
+    ]
 
 
 def parents_first(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dre_jax.errors import DataError
-from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation
 from dre_jax.space.scalars import is_choice, is_finite, is_whole
 from dre_jax.space.space import Space
 from dre_jax.space.values import checked_value
@@ -20,8 +20,8 @@ def widened_space(space: Space, configurations: Iterable[Mapping[str, Any]]) -> 
     """Returns a space that contains another one and configurations outside of it, without rules.
 
     Numbers have wider bounds, and no steps where a value is between them; choices come after those of the space. What
-    no hyperparameter of this kind can take is left out: text in place of a number, 0 on a log scale, or a new choice
-    among ordered ones.
+    no hyperparameter of this kind can take is left out: text in place of a number, 0 on a log scale, a new choice among
+    ordered ones, or a permutation of other items.
 
     Example:
       >>> space = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
@@ -40,6 +40,8 @@ def _widened(name: str, parameter: Parameter, values: Sequence[Any]) -> Paramete
     if isinstance(parameter, Categorical):
         new = {(type(value), value): value for value in outside if is_choice(value)}  # True, 1 and 1.0 differ
         return replace(parameter, choices=(*parameter.choices, *new.values())) if not parameter.ordered else parameter
+    if isinstance(parameter, Permutation):
+        return parameter
     numbers = [value for value in outside if _is_number_of(parameter, value)]
     if not numbers:
         return parameter

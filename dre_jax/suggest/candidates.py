@@ -1,7 +1,8 @@
 """Candidates of a continuous search: valid configurations from a Sobol sequence and around the best trials.
 
-They are points of the unit cube (`dre_jax.space.layout`). A step moves numbers a little and gives other levels to
-categoricals; inactive hyperparameters stay where they are. `dre_jax.suggest.proposals` chooses among them.
+They are points of the unit cube (`dre_jax.space.layout`). A step moves numbers a little, gives other levels to
+categoricals, and moves one item of a permutation; inactive hyperparameters stay where they are.
+`dre_jax.suggest.proposals` chooses among them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.search.method import Method, PastWeighingMethod, PosteriorMethod
 from dre_jax.space.layout import SpaceLayout
+from dre_jax.space.layout_orders import Order
 from dre_jax.suggest.pending import PENDING_STRATEGIES
 from dre_jax.suggest.refinement import supports_refinement
 
@@ -162,6 +164,10 @@ def steps_from(
     width = jnp.maximum(numbers.width, jnp.where(sizes > 0, 1.0 / jnp.maximum(sizes, 1.0), 0.0)[None, :])
     near = jnp.clip(start + width * numbers.step, 0.0, 1.0)
     new = jnp.where(jnp.asarray(layout.is_unordered)[None, :], numbers.anywhere, near)
+    for i, part in enumerate(layout.parts):
+        if isinstance(part, Order):
+            distance = numbers.width[:, 0] * numbers.step[:, i]
+            new = new.at[:, i].set(part.step(start[:, i], distance, numbers.anywhere[:, i], jnp))
     active = jnp.stack(layout.active(start), axis=-1)
     coin = jnp.where(active, numbers.coin, -1.0)
     has_largest_coin = coin == jnp.max(coin, axis=1, keepdims=True)

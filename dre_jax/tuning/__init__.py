@@ -4,9 +4,11 @@ from dre_jax.data.features import Choice, FeatureSpace, Linear, Log
 from dre_jax.space.allowed import Allowed
 from dre_jax.space.conditions import Interval
 from dre_jax.space.configspace import from_configspace, to_configspace
+from dre_jax.space.counts import Count
+from dre_jax.space.formulas import Formula
 from dre_jax.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.space.json_format import read_space, write_space
-from dre_jax.space.parameters import Bool, Categorical, Float, Int
+from dre_jax.space.parameters import Bool, Categorical, Float, Int, Permutation
 from dre_jax.space.rules import Forbidden, Less
 from dre_jax.space.space import Params, Space
 from dre_jax.space.sums import Sum
@@ -30,6 +32,7 @@ __all__ = [
     "Bool",
     "Categorical",
     "Choice",
+    "Count",
     "EngineConfig",
     "Evaluated",
     "Exclusion",
@@ -37,6 +40,7 @@ __all__ = [
     "Fidelity",
     "Float",
     "Forbidden",
+    "Formula",
     "Int",
     "Interval",
     "Less",
@@ -47,6 +51,7 @@ __all__ = [
     "Params",
     "Past",
     "PastCurves",
+    "Permutation",
     "Scaling",
     "Slope",
     "SourceStudy",

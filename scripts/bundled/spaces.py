@@ -34,7 +34,7 @@ def sample(space: Space, rng: np.random.Generator) -> Params:
         n: str(rng.choice([*map(str, p.choices)])) for n, p in space.items() if isinstance(p, Categorical)
     }
     # Every number is drawn, active or not, so that the stream does not depend on the levels.
-    numbers = {n: _draw(p, rng) for n, p in space.items() if not isinstance(p, Categorical)}
+    numbers = {n: _draw(p, rng) for n, p in space.items() if not isinstance(p, Categorical)}  # type: ignore[arg-type]
     active: Params = {
         n: x for n, x in numbers.items() if all(levels[parent] in choices for parent, choices in space[n].when)
     }

@@ -85,5 +85,5 @@ def suggest(trial: Any, space: Space) -> dict[str, Any]:
         elif isinstance(parameter, Float):
             params[name] = trial.suggest_float(name, parameter.low, parameter.high, log=parameter.log)
         else:
-            params[name] = trial.suggest_int(name, parameter.low, parameter.high, log=parameter.log)
+            params[name] = trial.suggest_int(name, parameter.low, parameter.high, log=parameter.log)  # type: ignore[union-attr]
     return params

@@ -40,7 +40,7 @@ class AxTransfer:
 
 def study(space: Space, name: str, trials: Iterable[Evaluated], seed: int) -> Client:
     client = Client(random_seed=seed)
-    client.configure_experiment([config(name, parameter) for name, parameter in space.items()], name=name)
+    client.configure_experiment([config(name, parameter) for name, parameter in space.items()], name=name)  # type: ignore[arg-type]
     client.configure_optimization("value")
     for trial in trials:
         client.complete_trial(client.attach_trial(complete(space, dict(trial.params))), {"value": trial.value})

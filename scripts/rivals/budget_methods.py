@@ -109,7 +109,7 @@ def syne_tune_search(meter: Meter, seed: int, *, scheduler: str) -> None:
     from rivals.syne_tune_schedulers import domain
 
     space = meter.task.problem.space
-    domains = {name: domain(parameter) for name, parameter in space.items()}
+    domains = {name: domain(parameter) for name, parameter in space.items()}  # type: ignore[arg-type]
     options = {"metric": "value", "time_attr": "step", "max_t": STEPS, "do_minimize": False, "random_seed": seed}
     search = getattr(baselines, scheduler)(domains, **options)
     number = 0

@@ -77,7 +77,7 @@ def best_of_past(studies: Studies) -> list[Params]:
 def complete(space: Space, params: Mapping[str, Any]) -> Params:
     """Returns a configuration with a value of each hyperparameter, for tuners that know no conditions."""
     lowest = {
-        name: parameter.choices[0] if isinstance(parameter, Categorical) else parameter.low
+        name: parameter.choices[0] if isinstance(parameter, Categorical) else parameter.low  # type: ignore[union-attr]
         for name, parameter in space.items()
     }
     return {**lowest, **params}

@@ -28,7 +28,7 @@ from rivals.problems import Problem, complete
 class SyneTuneScheduler:
     def __init__(self, problem: Problem, rows: Sequence[Params] | None, seed: int, *, scheduler: str) -> None:
         self.space, self.number = problem.space, 0
-        space = {name: domain(parameter) for name, parameter in self.space.items()}
+        space = {name: domain(parameter) for name, parameter in self.space.items()}  # type: ignore[arg-type]
         past = {
             name: TransferLearningTaskEvaluations(
                 configuration_space=space,

@@ -65,6 +65,41 @@ def test_a_study_and_its_continuation(cli, tune, study, tmp_path):
     assert Optimizer.load(study).trials[:3] == result.trials
 
 
+def test_rules_of_a_file(cli, study, tmp_path):
+    shares = {name: {"type": "float", "low": 0, "high": 1} for name in "abc"}
+    rules = [
+        {"count": ["a", "b", "c"], "at_most": 2},
+        {"formula": "a * b + c <= 0.6"},
+        {"sum": ["a", "b"], "at_least": 0.5},
+    ]
+    (tmp_path / "space.json").write_text(json.dumps({"parameters": shares, "rules": rules}))
+    files = ["--space", tmp_path / "space.json", "--study", study]
+    status, _, error = cli(
+        "tune", *files, "--trials", 4, "--quiet", "--", "echo", '{{"value": {c}, "a": {a}, "b": {b}}}'
+    )
+    assert (status, error) == (0, "")
+    for trial in Optimizer.load(study).trials:
+        a, b, c = trial.params.values()
+        assert a + b >= 0.5
+        assert a * b + c <= 0.6
+        assert sum(value != 0 for value in (a, b, c)) <= 2
+
+
+@pytest.mark.parametrize("where", ["file", "storage"])
+def test_an_order_of_items(cli, even_points, study, tmp_path, where):
+    steps = {"type": "permutation", "items": ["cut", "wash", "dry"], "default": ["wash", "dry", "cut"]}
+    (tmp_path / "space.json").write_text(json.dumps({"steps": steps}))
+    kept = ["--study", study] if where == "file" else ["--storage", f"sqlite:///{tmp_path / 'tune.db'}"]
+    program = ["--trials", 3, "--quiet", "--", "echo", '{{"value": 1, "steps": {steps}}}']
+    status, out, error = cli("tune", "--space", tmp_path / "space.json", *kept, *program)
+    assert (status, error) == (0, "")
+    assert json.loads(out.splitlines()[1]) == {"steps": ["wash", "dry", "cut"]}
+    if where == "file":
+        trials = Optimizer.load(study).trials
+        assert len({trial["steps"] for trial in trials}) == 3
+        assert {frozenset(trial["steps"]) for trial in trials} == {frozenset(["cut", "wash", "dry"])}
+
+
 @pytest.mark.parametrize("where", [pytest.param("file", marks=pytest.mark.thorough), "storage"])
 def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     """Of two values that are equal, one to be small and one to be large, no trial beats another."""

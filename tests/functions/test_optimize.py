@@ -15,9 +15,11 @@ from dre_jax.functions.search_file import FinishedSearch, SearchFile
 from dre_jax.runtime.jit import less_effort_options
 from dre_jax.tuning import (
     Categorical,
+    Count,
     EngineConfig,
     Evaluated,
     Float,
+    Formula,
     Int,
     Less,
     Optimizer,
@@ -45,6 +47,12 @@ MIXED = Space(
 RULED = Space(
     {"a": Float(0.0, 1.0), "b": Float(0.0, 1.0, likely=(0.5, 0.7)), "c": Float(0.0, 1.0, default=0.25)},
     rules=[Less("a", "b"), Sum(["a", "b", "c"], equals=1.0)],
+)
+
+
+RECIPE = Space(
+    dict.fromkeys("abcd", Float(0.0, 1.0)),
+    rules=[Sum(list("abcd"), equals=1.0), Count(list("abcd"), at_most=2), Formula("a * b <= 0.1")],
 )
 
 
@@ -113,7 +121,7 @@ def study(function, centre, seed, n, surrogate=None, *, space=SQUARE, method=DEF
         for trial in optimizer.ask(batch):
             if space is SQUARE:
                 argument = np.array([trial["x0"], trial["x1"]], np.float32)
-            elif space is RULED:
+            elif space is RULED or space is RECIPE:
                 argument = {name: np.float32(number) for name, number in trial.params.items()}
             else:
                 argument = {"a": np.float32(trial["a"]), "n": np.int32(trial["n"]), "c": "xyz".index(trial["c"])}
@@ -184,6 +192,12 @@ class TestOptimizer:
     def test_rules_and_likely_values(self):
         searches = assert_same(ruled, 8, 1e-6, space=RULED)
         assert all(RULED.allows(RULED.params(point)) for point in searches.points.reshape(-1, 3))
+
+    @pytest.mark.thorough
+    def test_counts_and_formulas(self):
+        searches = assert_same(lambda centre, p: (p["a"] - centre) ** 2 - p["b"] * p["c"], 8, 1e-6, space=RECIPE)
+        configurations = [RECIPE.params(point) for point in searches.points.reshape(-1, 4)]
+        assert all(sum(value > 0.0 for value in p.values()) <= 2 and p["a"] * p["b"] <= 0.1 for p in configurations)
 
     @pytest.mark.thorough
     def test_more_trials_than_a_method_gets(self):

@@ -79,8 +79,9 @@ test_refused = error_table(
     (of([{"gpu": "a", "memory": 8.0, "cores": 2}]), "but 'cores' of 'gpu, memory, cores in one of 1 rows' is none"),
     (of([*STOCK, {"gpu": "a"}]), "must have 'memory', but got {'gpu': 'a'}"),
     *((of(rows), "must be 1 to 10000 mappings in a list") for rows in ([], None, "ab", {"gpu": "a"}, [{}] * 10_001)),
-    *((of([row]), "an allowed configuration must map names to values, but got") for row in (3, {}, {"gpu": []})),
-    (lambda: to_configspace(SPACE), "ConfigSpace has no sums and no lists of configurations"),
+    *((of([row]), "an allowed configuration must map names to values, but got") for row in (3, {}, {"gpu": {}})),
+    (of([{"gpu": ["a"], "memory": 8.0}]), "gpu must be one of ['a', 'b', None], but got ('a',)"),
+    (lambda: to_configspace(SPACE), "ConfigSpace has only Forbidden and Less among the rules"),
 )
 test_configurations_that_are_not_listed = error_table(
     DataError,

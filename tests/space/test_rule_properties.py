@@ -15,7 +15,21 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.json_format import from_json, to_json
 from dre_jax.space.projection import allowed_points, move
 from dre_jax.space.sobol import sobol_points
-from dre_jax.tuning import Allowed, Bool, Categorical, Float, Forbidden, Int, Interval, Less, Space, Sum
+from dre_jax.tuning import (
+    Allowed,
+    Bool,
+    Categorical,
+    Count,
+    Float,
+    Forbidden,
+    Formula,
+    Int,
+    Interval,
+    Less,
+    Permutation,
+    Space,
+    Sum,
+)
 from tests.tuning.conftest import examples
 
 BOUNDS = st.sampled_from([(0.0, 1.0), (-5.0, 3.0), (0.5, 200.0), (1e-4, 10.0), (2.0, 9.0), (-1e4, 1e5)])
@@ -37,6 +51,8 @@ def conditions(draw, parameters):
     alternatives = []
     for name in draw(st.lists(st.sampled_from(sorted(parameters)), max_size=2)) if parameters else ():
         parameter = parameters[name]
+        if isinstance(parameter, Permutation):  # on which nothing can depend
+            continue
         if isinstance(parameter, Categorical):
             alternatives.append({name: draw(st.sampled_from(parameter.choices))})
         else:
@@ -50,19 +66,21 @@ def plain_spaces(draw):
     parameters = {}
     for name in "abcdef"[: draw(st.integers(2, 6))]:
         when = draw(st.none() | conditions(parameters))
-        kind = draw(st.sampled_from(["number", "number", "number", "choice", "bool"]))
+        kind = draw(st.sampled_from(["number", "number", "number", "choice", "bool", "order"]))
         choices = Categorical(["x", None, 1, True], ordered=draw(st.booleans()), when=when)
-        parameters[name] = {"number": draw(numbers(when)), "choice": choices, "bool": Bool(when=when)}[kind]
+        order = Permutation(["p", 1, None], when=when)
+        kinds = {"number": draw(numbers(when)), "choice": choices, "bool": Bool(when=when), "order": order}
+        parameters[name] = kinds[kind]
     return Space(parameters)
 
 
 @st.composite
 def rules(draw, space):
     """A rule that some points of a space satisfy."""
-    numeric = [name for name in space if not isinstance(space[name], Categorical)]
-    leveled = [name for name in space if isinstance(space[name], Categorical) or space[name].step]
+    numeric = [name for name in space if isinstance(space[name], (Float, Int))]
+    leveled = [name for name in space if isinstance(space[name], Categorical) or getattr(space[name], "step", None)]
     corner = space.params(np.array(draw(st.lists(st.floats(0, 1), min_size=len(space), max_size=len(space)))))
-    kind = draw(st.sampled_from(["less", "sum", "allowed", "forbidden"]))
+    kind = draw(st.sampled_from(["less", "sum", "count", "formula", "allowed", "forbidden"]))
     if kind == "allowed":
         names = draw(st.lists(st.sampled_from(list(space)), min_size=1, max_size=3, unique=True))
         names += [parent for name in names for parent in space[name].parents if parent not in names]
@@ -72,9 +90,16 @@ def rules(draw, space):
     if kind == "forbidden":
         names = [name for name in leveled if name in corner][:2]
         return Forbidden({name: corner[name] for name in names}) if names else reject()
+    if kind == "count":
+        names = draw(st.lists(st.sampled_from([*numeric, *leveled] or reject()), min_size=1, max_size=4, unique=True))
+        low, high = sorted(draw(st.tuples(*[st.integers(0, len(names))] * 2)))
+        bounds = draw(st.sampled_from([{"at_least": low, "at_most": high}, {"at_most": high}, {"equals": low}]))
+        return Count({name: unused_value(space[name]) for name in names}, **bounds)
     names = draw(st.permutations(numeric))[: 2 + (kind == "sum")]
     if len(names) < 2:
         reject()
+    if kind == "formula":
+        return Formula(draw(formulas(space, *names[:2], corner)))
     if kind == "less":
         return Less(*names[:2], or_equal=draw(st.booleans()))
     weights = {name: draw(st.sampled_from([1, 2.5, -1])) for name in names}
@@ -83,6 +108,30 @@ def rules(draw, space):
         [{"equals": total}] if all(isinstance(space[name], Float) and not space[name].step for name in names) else []
     )
     return Sum(weights, **draw(st.sampled_from([{"at_most": total}, {"at_least": total}, *exact])))
+
+
+@st.composite
+def formulas(draw, space, a, b, corner):
+    """A formula of two numbers and a choice, which a configuration satisfies."""
+    left = draw(st.sampled_from([f"{a} * {b}", f"{a} - 0.5 * abs({b}) ** 1.5", f"max({a}, {b}) / (1 + {b} ** 2)"]))
+    bound = computed(left, {a: 0.0, b: 0.0} | corner) + draw(st.sampled_from([0.0, 0.1]))
+    text = f"-1e12 < {left} <= {bound!r}"
+    choices = [name for name in space if isinstance(space[name], Categorical)]
+    if choices and draw(st.booleans()):
+        name = draw(st.sampled_from(choices))
+        text = f"{text} or {name if len(space[name].choices) == 2 else f'{name} == None'}"
+    return text
+
+
+def computed(formula, values):
+    """Returns the result of Python."""
+    return eval(formula, {"abs": abs, "max": max, "__builtins__": {}}, values)
+
+
+def unused_value(parameter):
+    if isinstance(parameter, Categorical):
+        return False if len(parameter.choices) == 2 else "x"
+    return 0 if parameter.low <= 0 and parameter.step in (None, 1) else parameter.low
 
 
 def reject():
@@ -115,6 +164,11 @@ def holds(rule, params):
         gap = params[rule.larger] - params[rule.smaller]
         return gap >= 0 or math.isclose(gap, 0, abs_tol=1e-9) if rule.or_equal else gap > 0
     values = {name: params[name] for name in rule.names if name in params}
+    if isinstance(rule, Formula):
+        return len(values) < len(rule.names) or computed(rule.formula, values)
+    if isinstance(rule, Count):
+        low, high = rule.bounds
+        return low <= sum(not same(value, dict(rule.unused)[name]) for name, value in values.items()) <= high
     if isinstance(rule, Allowed):
         return any(all(n in row and same(row[n], v) for n, v in values.items()) for row in map(dict, rule.rows))
     terms = [dict(rule.weights)[name] * value for name, value in values.items()]
@@ -141,7 +195,7 @@ def can_move(space):
     names = [name for rule in space.rules for name in rule.names]
     return (
         len(space.rules) == 1
-        and not isinstance(space.rules[0], Forbidden)
+        and not isinstance(space.rules[0], (Forbidden, Formula))
         and not any(space[name].when for name in names)
     )
 
@@ -228,6 +282,9 @@ WIDE = Float(0.0, 1e6)
         ((Int(0, 10**7), WIDE), Allowed([{"a": 7, "b": 5.0}]), (7, 5.0), (8, 5.0)),
         ((Float(0.0, 1e-6, step=1e-7), Bool()), Forbidden({"a": 3e-7, "b": True}), (2e-7, True), (3e-7, True)),
         ((Categorical([1, True]), Bool()), Forbidden({"a": True, "b": True}), (1, True), (True, True)),
+        ((Float(0.0, 3.0, step=0.1), WIDE), Formula("a + b >= 0.9"), (0.3, 0.6000000000000001), (0.3, 0.6)),
+        ((Int(0, 10**7), Int(1, 9)), Formula("a % b == 0 and a > 0"), (9999999, 9), (9999998, 9)),
+        ((WIDE, WIDE), Count(["a", "b"], equals=1), (0.0, 3.0), (1e3, 3.0)),
         ((Int(0, 9), Int(0, 9)), Sum({"a": 1, "b": 2}, equals=5), (1, 2), (2, 2)),
     ],
 )

@@ -184,7 +184,7 @@ test_refused = error_table(
     (with_rule(Forbidden({"penalty": "l3"})), "of the space, but penalty must be one of ['l1', 'l2'], but got 'l3'"),
     (with_rule(Forbidden({"layers": [2, 9]})), "of the space, but layers must be a whole number in [1, 4], but got 9"),
     (with_rule(Forbidden({"low": 1.0})), "'low' is a real number"),
-    (with_rule("low < high"), "must be Forbidden, Less, Sum or Allowed"),
+    (with_rule("low < high"), "must be Forbidden, Less, Sum, Count, Formula or Allowed"),
     (
         lambda: Space(dict(SPACE), rules=Less("low", "high")),
         "the rules of a space must be a list of them, but got Less(",

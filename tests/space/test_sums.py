@@ -128,7 +128,7 @@ test_refused = error_table(
             {"equals": "1"},
         )
     ),
-    (lambda: to_configspace(WHOLE), "ConfigSpace has no"),
+    (lambda: to_configspace(shares(2)), "ConfigSpace has only Forbidden and Less among the rules"),
 )
 test_configurations_that_violate_a_sum = error_table(
     DataError,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from dre_jax.errors import ConfigError
-from dre_jax.space.scalars import Choice
+from dre_jax.space.scalars import Value
 from dre_jax.space.space import Params, Space
 from dre_jax.tuning.fidelity.fidelity import budget_text
 from dre_jax.tuning.trials.trial import Trial
@@ -117,12 +117,12 @@ def parse(arguments: Sequence[str], space: Space, *, has_fidelity: bool = False)
     return Template(split_arguments, space)
 
 
-def as_text(value: Choice) -> str:
+def as_text(value: Value) -> str:
     """Returns a value as an argument: text unchanged, everything else as in JSON.
 
     Example:
-      >>> as_text(1e-05), as_text("rbf"), as_text(True), as_text(None)
-      ('1e-05', 'rbf', 'true', 'null')
+      >>> as_text(1e-05), as_text("rbf"), as_text(True), as_text(None), as_text(("a", "b"))
+      ('1e-05', 'rbf', 'true', 'null', '["a", "b"]')
     """
     return value if isinstance(value, str) else json.dumps(value)
 

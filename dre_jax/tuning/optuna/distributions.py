@@ -13,8 +13,8 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.space.parameters import Categorical, Float, Int, Parameter
-from dre_jax.space.scalars import Choice, is_choice, levels_of
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation
+from dre_jax.space.scalars import Value, is_choice, levels_of
 from dre_jax.space.space import Params, Space
 from dre_jax.space.values import nearest_value
 
@@ -35,7 +35,8 @@ def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
 def to_optuna(space: Space) -> dict[str, BaseDistribution]:
     """Returns the distributions of a space. Optuna has no conditions, so the objective has to check them.
 
-    Optuna has no steps on a logarithmic scale either: these distributions have all numbers between the bounds.
+    Optuna has no steps on a logarithmic scale either: these distributions have all numbers between the bounds. It has
+    no permutations: theirs is the distribution of their positions, and `Permutation.at` returns the order at one.
 
     Example:
       >>> to_optuna(Space({"C": Float(1e-3, 1e3, log=True)}))
@@ -85,6 +86,8 @@ class Translation:
     def from_optuna_value(self, name: str, value: Any) -> Any:
         """Returns the space's value for one of Optuna's values. Raises `DataError` if the space does not have it."""
         parameter = self.space[name]
+        if isinstance(parameter, Permutation):
+            return parameter.at(int(value))
         if not isinstance(parameter, Categorical):
             is_rounded = _has_log_step(parameter) and parameter.low <= value <= parameter.high
             return nearest_value(parameter, value) if is_rounded else value
@@ -93,13 +96,15 @@ class Translation:
         except ValueError as error:
             raise DataError(str(error)) from error
 
-    def to_optuna_values(self, params: Mapping[str, Choice]) -> dict[str, Any]:
+    def to_optuna_values(self, params: Mapping[str, Value]) -> dict[str, Any]:
         """Returns a configuration as Optuna's values."""
         values: dict[str, Any] = {}
         for name, value in params.items():
             parameter, distribution = self.space[name], cast(Any, self.distributions[name])
             if isinstance(parameter, Categorical):
                 values[name] = distribution.choices[parameter.index(value)]
+            elif isinstance(parameter, Permutation):
+                values[name] = parameter.index(value)
             else:  # by rounding, the last step may exceed the bounds
                 values[name] = min(max(cast(float, value), distribution.low), distribution.high)
         return values
@@ -192,8 +197,9 @@ def _with_belief_of(other: Parameter, parameter: Parameter) -> Parameter:
     if isinstance(other, Categorical) and isinstance(parameter, Categorical):
         likely = [choice for choice in likely or () if choice in parameter.choices] or None
         return replace(parameter, likely=likely, default=default if default in parameter.choices else ...)
-    if isinstance(parameter, Categorical) or type(parameter) is not type(other):
+    if isinstance(parameter, (Categorical, Permutation)) or type(parameter) is not type(other):
         return parameter
+    assert isinstance(other, (Float, Int))
     if likely is not None:
         low, high = max(likely[0], parameter.low), min(likely[1], parameter.high)
         likely = (low, high) if low <= high else None
@@ -212,6 +218,8 @@ def _has_log_step(parameter: Float | Int) -> bool:
 def _distribution(parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Categorical):
         return CategoricalDistribution(parameter.choices)
+    if isinstance(parameter, Permutation):
+        return IntDistribution(0, parameter.size - 1)
     if isinstance(parameter, Int):
         whole_step = 1 if parameter.log else parameter.step
         return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=whole_step)

@@ -11,7 +11,7 @@ from typing import Any
 
 from dre_jax.data.checks import show
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.space.encoding import INVALID, NumberCode, level_code
+from dre_jax.space.encoding import INVALID, LevelCode, NumberCode, level_code
 from dre_jax.space.parameters import Categorical
 from dre_jax.space.space import Space
 
@@ -98,7 +98,7 @@ def with_absence(space: Space, names: Collection[str]) -> Space:
         code, parameter = space.code(name), space[name]
         if isinstance(parameter, Categorical) and isinstance(code, NumberCode):
             codes[name] = level_code(parameter, can_be_missing=True)
-        elif isinstance(code, NumberCode):
+        elif not isinstance(code, LevelCode):
             codes[name] = replace(code, missing=True)
         elif INVALID not in code.columns:
             codes[name] = replace(code, columns=(*code.columns, INVALID))

@@ -1,11 +1,13 @@
 """Cells of tables as values of hyperparameters."""
 
+import ast
+import contextlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dre_jax.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation
 from dre_jax.space.scalars import is_finite, levels_of, plain_value
 from dre_jax.space.space import Space
 
@@ -42,8 +44,9 @@ def read_cells(space: Space, row: Mapping[str, Any]) -> dict[str, Any]:
 def read_cell(parameter: Parameter, cell: Any) -> Any:
     """Returns the value of a cell, or the cell itself, which `Space.check` then rejects.
 
-    Choices other than text are written as in JSON, Python or R. The numbers 1 and 0 stand for true and false, unless
-    they are choices themselves; numbers may be in single precision.
+    Choices other than text are written as in JSON, Python or R, and the items of a permutation as a list of JSON or
+    Python. The numbers 1 and 0 stand for true and false, unless they are choices themselves; numbers may be in single
+    precision.
 
     Example:
       >>> read_cell(Categorical([True, "a", 2]), "TRUE"), read_cell(Int(1, 9), "3"), read_cell(Float(0.0, 1.0), "x")
@@ -52,11 +55,21 @@ def read_cell(parameter: Parameter, cell: Any) -> Any:
     cell = plain_value(cell)
     if isinstance(parameter, Categorical):
         return _choice(parameter, cell.strip() if isinstance(cell, str) else cell)
+    if isinstance(parameter, Permutation):
+        return _order(cell) if isinstance(cell, str) else cell
     if isinstance(cell, str):
         cell = _number(cell, parameter)
     if isinstance(parameter, Float) and isinstance(cell, float):
         bound = min(max(cell, parameter.low), parameter.high)
         return bound if math.isclose(cell, bound, rel_tol=_NEAR, abs_tol=0.0) else cell
+    return cell
+
+
+def _order(cell: str) -> Any:
+    """Returns the items in a cell, a list in JSON or Python; the cell itself if it is none."""
+    for parse in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return parse(cell)
     return cell
 
 

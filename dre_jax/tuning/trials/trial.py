@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dre_jax.errors import DataError
-from dre_jax.space.scalars import Choice, plain_value
+from dre_jax.space.scalars import Value, plain_value
 from dre_jax.space.space import Params
 
 VALUE = "value"
@@ -57,8 +57,8 @@ class Trial:
     ``checkpoints``; None otherwise."""
     in_space: bool
     """Whether the configuration is one of the study's space; False after `Optimizer.with_space` left it outside."""
-    _params: Mapping[str, Choice]
-    _former: Mapping[str, Choice]
+    _params: Mapping[str, Value]
+    _former: Mapping[str, Value]
     _constraints: Mapping[str, float]
     _reports: Mapping[float, float]
     _values: Mapping[str, float]
@@ -67,7 +67,7 @@ class Trial:
     def __init__(
         self,
         number: int,
-        params: Mapping[str, Choice],
+        params: Mapping[str, Value],
         state: State = "running",
         value: float | None = None,
         stderr: float | None = None,
@@ -83,7 +83,7 @@ class Trial:
         measurements: tuple[float, ...] = (),
         repeats: int | None = None,
         in_space: bool = True,
-        former: Mapping[str, Choice] | None = None,
+        former: Mapping[str, Value] | None = None,
     ) -> None:
         """Creates a trial. It keeps the mappings as they are, so they must not change.
 
@@ -200,7 +200,7 @@ class Trial:
     __iter__: ClassVar[None] = None
     """A trial has no order: neither of its fields nor of its hyperparameters."""
 
-    def __getitem__(self, name: str) -> Choice:
+    def __getitem__(self, name: str) -> Value:
         return self._params[name]
 
     def __repr__(self) -> str:

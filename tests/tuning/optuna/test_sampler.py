@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 
 from dre_jax.errors import ConfigError, DreError
 from dre_jax.methods import find
-from dre_jax.tuning import Allowed, Categorical, Float, Int, Less, Space, Sum, Surrogate
+from dre_jax.tuning import Allowed, Categorical, Count, Float, Formula, Int, Less, Space, Sum, Surrogate
 from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.trials.objectives import objectives_of
@@ -216,7 +216,14 @@ def test_conditions_of_the_space_are_kept(engine_calls):
 
 
 @pytest.mark.parametrize(
-    "rule", [Less("x", "y"), Sum(["x", "y"], equals=1), Allowed([{"x": 0.1 * i, "y": 0.3} for i in range(6)])]
+    "rule",
+    [
+        Less("x", "y"),
+        Sum(["x", "y"], equals=1),
+        Count(["x", "y"], equals=1),
+        Formula("x * y <= 0.1"),
+        Allowed([{"x": 0.1 * i, "y": 0.3} for i in range(6)]),
+    ],
 )
 def test_rules_of_the_space_are_obeyed(rule):
     space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, rules=[rule])

@@ -1,6 +1,7 @@
 """`DRESearchCV`, where `GridSearchCV` was."""
 
 import pickle
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Categorical, Float, Forbidden, Int, Space, Surrogate
+from dre_jax.tuning import Categorical, Float, Forbidden, Int, Permutation, Space, Surrogate
 from dre_jax.tuning.sklearn import DRESearchCV
 
 pytestmark = pytest.mark.usefixtures("even_points")
@@ -113,6 +114,27 @@ def test_a_batch_is_suggested_at_once(data, engine_calls):
     DRESearchCV(SVC(), SPACE, n_iter=5, batch=2, cv=2, random_state=0).fit(*data)
     pending = [(len(call["observed"]), len(call["running"])) for call in engine_calls]
     assert pending == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
+
+
+class StepsInOrder(ClassifierMixin, BaseEstimator):
+    """An estimator whose score is the place of a step."""
+
+    def __init__(self, steps=("cut", "wash", "dry")):
+        self.steps = steps
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def score(self, X, y):
+        return float(self.steps.index("cut"))
+
+
+def test_an_order_of_steps(data):
+    search = DRESearchCV(StepsInOrder(), {"steps": Permutation(["cut", "wash", "dry"])}, n_iter=6, cv=2, refit=False)
+    search.fit(*data)
+    assert search.best_params_["steps"][2] == "cut"
+    assert {params["steps"] for params in search.cv_results_["params"]} == set(permutations(["cut", "wash", "dry"]))
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -18,6 +18,7 @@ from dre_jax.tuning import (
     Int,
     Less,
     Optimizer,
+    Permutation,
     Space,
     Surrogate,
     past_of,
@@ -422,3 +423,15 @@ def test_a_file_with_other_values_is_refused(study, field, value, rule):
     study.write_text(json.dumps(content))
     with raises_line(DataError, "must hold a whole study", rule):
         Optimizer.load(study)
+
+
+def test_permutations_of_other_items_are_kept_and_not_read(tmp_path):
+    optimizer = Optimizer({"order": Permutation(["a", "b"]), "x": Float(0.0, 1.0)})
+    for order in (("a", "b"), ("b", "a")):
+        optimizer.add({"order": order, "x": 0.5}, 1.0)
+    with pytest.warns(DataWarning, match="suggestions do not learn from trials 0, 1"):
+        changed = optimizer.with_space(Space({"order": Permutation(["a", "b", "c"]), "x": Float(0.0, 1.0)}))
+    assert [trial["order"] for trial in changed.trials] == [("a", "b"), ("b", "a")]
+    changed.save(tmp_path / "study.json")
+    assert Optimizer.load(tmp_path / "study.json").trials == changed.trials
+    assert changed.with_space(optimizer.space).best.number == 0
