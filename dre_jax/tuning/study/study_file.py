@@ -123,7 +123,7 @@ def write_study(path: Path, study: Study, known_stamp: Stamp | None = None) -> S
         "direction": value_or_mapping(dict(study.objectives)),
         "seed": study.seed,
         "space": to_json(study.space),
-        "trials": [_trial(trial) for trial in study.trials],
+        "trials": [trial_record(trial) for trial in study.trials],
     }
     content |= {"fidelity": study.fidelity.to_json()} if study.fidelity is not None else {}
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
@@ -150,7 +150,7 @@ def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
         raise DataError(f"{path} must hold an earlier state of the study, but holds another study: {advice}")
     for before, now in zip_longest(old.trials, new.trials[: len(old.trials)]):
         # Records, as in the file: NaN, which a report may be, differs from itself in a trial that was read again.
-        is_kept = now is not None and _trial(before) == _trial(now)
+        is_kept = now is not None and trial_record(before) == trial_record(now)
         if not is_kept and (now is None or before.state != "running" or before.params != now.params):
             other = f"has another trial {before.number}, written by another session"
             raise DataError(f"{path} must hold an earlier state of the study, but {other}: {advice}")
@@ -256,7 +256,8 @@ def _plain_number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
+def trial_record(trial: Trial) -> dict[str, Any]:
+    """Returns a trial as JSON, with infinite numbers as text."""
     record: dict[str, Any] = {"params": trial.params, "state": trial.state}
     if trial._reports:
         record["reports"] = [[step, _plain_number(number)] for step, number in trial._reports.items()]
