@@ -6,15 +6,13 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from dre_jax.data.files import make_folder, stamp
 from dre_jax.errors import DataError
 from dre_jax.runtime.locks import file_in_use
 from dre_jax.space.space import Space
-from dre_jax.tuning.past.tables import from_csv
-from dre_jax.tuning.past.tasks import Past, past_of
 from dre_jax.tuning.study.optimizer import Optimizer
+from dre_jax.tuning.study.past_files import surrogate_from_files
 from dre_jax.tuning.study.study_file import Origin, Stamp, Study, read_study
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import value_or_mapping
@@ -117,37 +115,29 @@ class StudyFolder:
           direction: of all studies.
 
         Raises:
-          DataError: for names that are none of these, and as `Surrogate.fit`, `Surrogate.load` and `from_csv`.
+          DataError: as `surrogate_from_files`.
         """
-        path = self.path(past[0])
-        if len(past) == 1 and (path.is_dir() or path.suffix == ".npz"):
-            return Surrogate.load(self._checkpoint(path), space=space)
-        surrogate = Surrogate.fit(self._past(space, past, direction))
-        return surrogate.save(self.path(f"{name}.past.npz"))
-
-    def _past(self, space: Space, past: Sequence[str], direction: str) -> Past:
-        if len(past) == 1 and past[0].endswith((".csv", ".csv.gz")):
-            return from_csv(self.path(past[0]), space, direction=direction)
-        studies: dict[str, Any] = {one: self.read(one) for one in past}
-        for one, study in studies.items():
-            if dict(study.objectives) != {"value": direction}:
-                rule = f"past studies must {direction} one value, as the new study"
-                raise DataError(f"{rule}, but {one!r} has the directions {dict(study.objectives)}")
-        return past_of(space, studies, direction=direction)
+        paths = {one: self.path(one) for one in past}
+        if not paths[past[0]].exists():  # the name of a study
+            paths = {one: self._study_path(one) for one in past}
+        for path in paths.values():
+            self._check_links(path)
+        return surrogate_from_files(paths, space, direction, self.path(f"{name}.past.npz"))
 
     def _surrogate_of(self, study: str, origin: Origin) -> Surrogate:
         """Returns the surrogate that a study's file names, which anybody may have written."""
         if origin.path is None or not self._is_inside(Path(origin.path)):
             rule = "the surrogate of a study must be in the server's folder"
             raise DataError(f"{rule}, but that of {study!r} is in {origin.path or 'no file'}")
-        return Surrogate.load(self._checkpoint(Path(os.path.realpath(origin.path))))
+        checkpoint = Path(os.path.realpath(origin.path))
+        self._check_links(checkpoint)
+        return Surrogate.load(checkpoint)
 
-    def _checkpoint(self, path: Path) -> Path:
-        """Returns the path of a checkpoint. Raises `DataError` if a link in it leads out of the folder."""
+    def _check_links(self, path: Path) -> None:
+        """Raises `DataError` if a link in a checkpoint leads out of the folder."""
         for inner in path.rglob("*"):
             if not self._is_inside(inner):
                 raise DataError(f"{inner} must not lead out of the server's folder, but does")
-        return path
 
     def _is_inside(self, path: Path) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(self._root)

@@ -115,6 +115,7 @@ def test_past_studies_of_another_direction(folder):
         folder.surrogate("b", SPACE, ["a"], "maximize")
 
 
+@pytest.mark.slow
 def test_past_studies_tables_and_checkpoints(folder, tmp_path, monkeypatch):
     fit = partial(Surrogate.fit, method="gcp", settings={"prior.steps": 5})
     monkeypatch.setattr(Surrogate, "fit", fit)
