@@ -13,6 +13,7 @@ import yaml
 from dre_jax import Float, Optimizer, Space, Surrogate
 from dre_jax.errors import ConfigError, DataError
 from tests.error_messages import raises_line
+from tests.processes import run_python
 
 pytest.importorskip("hydra", reason="hydra-core is not installed: pip install 'dre_jax[hydra]'")
 from hydra.core.utils import JobReturn, JobStatus
@@ -192,10 +193,11 @@ def test_an_application_is_killed_and_goes_on(application, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.multiprocess
-def test_a_launcher_of_processes(application, tmp_path):
-    pytest.importorskip("hydra_plugins.hydra_joblib_launcher", reason="hydra-joblib-launcher is not installed")
-    options = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweeper.n_jobs=4"]
-    process = application(*options, "optimiser=sgd,none")
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_launchers_of_processes(application, tmp_path, launcher):
+    package = f"hydra_{launcher.partition('_')[0]}_launcher"
+    pytest.importorskip(f"hydra_plugins.{package}", reason=f"{package} is not installed")
+    process = application(f"hydra/launcher={launcher}", "hydra.sweeper.n_jobs=4", "optimiser=sgd,none")
     assert process.returncode == 0, process.stderr
     trials = Optimizer.load(tmp_path / "sweep" / STUDY).trials
     assert {trial["optimiser"]: trial.state for trial in trials} == {"sgd": "complete", "none": "failed"}
@@ -208,3 +210,10 @@ def test_errors_are_one_line(application):
     assert process.returncode == 1
     assert "Traceback" not in process.stderr
     assert "dre_jax: direction must be" in process.stderr
+
+
+def test_other_applications_of_hydra_import_nothing_of_ours():
+    program = "import sys; from hydra.core.plugins import Plugins; print(*map(str, Plugins.instance().discover()))"
+    printed = run_python(f"{program}; print([name for name in ('dre_jax', 'jax') if name in sys.modules])").stdout
+    assert "hydra_dre_sweeper" in printed
+    assert printed.splitlines()[-1] == "[]"
