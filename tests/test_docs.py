@@ -60,6 +60,8 @@ def test_every_example_is_run():
     by_site = set(re.findall(r'"([^"]+)"', executed[1]))
     by_tests = {
         "how-to/extend": "tests/cli/test_recipes.py",
+        "how-to/hydra": "tests/tuning/hydra/test_sweep.py",
+        "how-to/slurm": "tests/integrations/test_slurm.py",
         "how-to/tuning-spaces": "tests/space/test_hpob.py",
         "why/recommended": "here",
     }

@@ -14,6 +14,7 @@ from dre_jax.cli.demo import demo
 from dre_jax.cli.download import download
 from dre_jax.cli.evaluate import Evaluate
 from dre_jax.cli.info import info
+from dre_jax.cli.mcp import mcp
 from dre_jax.cli.meta_train import MetaTrain
 from dre_jax.cli.methods import methods
 from dre_jax.cli.options import command
@@ -33,7 +34,21 @@ app = typer.Typer(
 )
 app.callback()(root)
 meta_train, evaluate, compare, bench, tune = map(command, (MetaTrain, Evaluate, Compare, Bench, Tune))
-for function in (demo, download, meta_train, evaluate, compare, bench, report, suggest, tune, methods, info, version):
+for function in (
+    demo,
+    download,
+    meta_train,
+    evaluate,
+    compare,
+    bench,
+    report,
+    suggest,
+    tune,
+    mcp,
+    methods,
+    info,
+    version,
+):
     app.command()(function)
 
 

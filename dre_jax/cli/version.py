@@ -21,7 +21,8 @@ CORE = (
     *("filelock", "jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
 )
 OPTIONAL = (
-    *("ConfigSpace", "optuna", "pandas", "pooch", "scikit-learn", "smac", "torch", "xgboost", "xgboost-cpu"),
+    *("ConfigSpace", "hydra-core", "mcp", "optuna", "pandas", "pooch", "scikit-learn", "smac", "torch", "xgboost"),
+    "xgboost-cpu",
     *("jax-cuda12-plugin", "jax-cuda13-plugin", "libtpu", "nvidia-cuda-nvrtc"),
 )
 _VARIABLES = ("DRE_JAX_", "JAX_", "XLA_", "CUDA_VISIBLE_DEVICES", "CXX", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")

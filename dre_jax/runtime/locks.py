@@ -30,16 +30,16 @@ def folder_lock(folder: str | os.PathLike[str], patience: float = _PATIENCE) -> 
 
 
 @contextlib.contextmanager
-def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
+def file_in_use(path: str | os.PathLike[str], patience: float = 0.0) -> Iterator[None]:
     """Marks a file as in use by this process, as long as the process lives; the mark is a lock on `.NAME.lock` beside.
 
-    The system ends the lock of a process that was killed. Raises `DataError` if another process uses the file; the
-    message names the process.
+    The system ends the lock of a process that was killed. Raises `DataError` if another process still uses the file
+    after ``patience`` seconds; the message names the process.
     """
     path = Path(os.path.realpath(path))
     mark = path.parent / f".{path.name}.lock"
     use = "uses it: wait until that one ends, or give another file"
-    with _lock(mark, 0.0, f"{path} must be used by one process at a time", use):
+    with _lock(mark, patience, f"{path} must be used by one process at a time", use):
         yield
 
 

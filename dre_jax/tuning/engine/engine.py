@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -55,6 +55,10 @@ _N_PROPOSALS = 64
 """Points that the method proposes."""
 _TRANSIENT_ATTRIBUTES = ("_last_fit", "_params", "_encoder", "_log_densities", "past_cost", "_engines")
 
+Origin = Literal["given", "initial", "space-filling", "method"]
+"""What decides on a configuration: the caller; the defaults, the start design of the surrogate and the Sobol points
+that precede the method; the sequence that fills the space while the trials say nothing; or the method."""
+
 
 class Suggestion(NamedTuple):
     """A configuration to evaluate next, and the values of the method for it."""
@@ -67,6 +71,8 @@ class Suggestion(NamedTuple):
     """Total weight of the hypotheses that use past tasks; None if the method was not used or does not weigh them."""
     further: tuple[Params, ...] = ()
     """Other new configurations that the method values, from the same fit, the best first; if they were asked for."""
+    origin: Origin = "method"
+    """What decided on the configuration."""
 
 
 class Engine:
@@ -180,7 +186,7 @@ class Engine:
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, coordinates)
         initial = self._first_new(design.initial_configurations(len(study.identities)), study)
         if initial is not None:
-            return Suggestion(initial)
+            return Suggestion(initial, origin="initial")
         state = rank_trials(self.study_config, self._encode(study, total_cost(trials) if spent is None else spent))
         fixed_coordinates = None if np.isnan(coordinates).all() else coordinates
         with suggestion_runtime, precision_of(self._method):
@@ -266,8 +272,10 @@ class Engine:
         """Returns the configuration at the point that was chosen, and what the method says of it."""
         proposals, information = suggestion.proposals, suggestion.information
         improvement, past_weight, further = None, None, tuple[Params, ...]()
+        origin: Origin = "space-filling"
         if proposals is not None:
             is_new = proposals.values > -np.inf
+            origin = "method" if is_new.any() and not suggestion.fills_space else origin
             improvement = _number(proposals.improvement) if suggestion.fills_space or is_new.any() else 0.0
             past_weight = _number(proposals.past_weight)
             is_drawn = self.config.pending_strategy == "draw"  # the values are those of a model drawn for one trial
@@ -275,7 +283,7 @@ class Engine:
                 further = tuple(filter(self.space.allows, map(self.space.params, proposals.points[is_new][1:])))
         if (information.is_plateau and information.is_long) or not suggestion.is_new:
             improvement = 0.0
-        return Suggestion(self.space.params(suggestion.point), improvement, past_weight, further)
+        return Suggestion(self.space.params(suggestion.point), improvement, past_weight, further, origin)
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:

@@ -23,7 +23,7 @@ def propose_with(
     if fixed is None:
         return engine.propose(trials, **options)
     with contextlib.suppress(DataError):  # a part of a configuration
-        return Suggestion(engine.space.check(fixed))
+        return Suggestion(engine.space.check(fixed), origin="given")
     suggestion = engine.propose(trials, fixed=fixed, **options)
     own_values = {name: value for name, value in fixed.items() if name in suggestion.params}
     return suggestion._replace(params=suggestion.params | own_values)

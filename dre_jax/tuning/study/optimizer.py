@@ -18,6 +18,7 @@ from dre_jax.space.completion import complete_part
 from dre_jax.space.space import Params, Space
 from dre_jax.tuning.engine.engine import Engine, Suggestion
 from dre_jax.tuning.engine.engine_config import EngineConfig
+from dre_jax.tuning.engine.explanation import Explanation, explain_trial
 from dre_jax.tuning.engine.fixed_values import propose_with
 from dre_jax.tuning.engine.predictions import Prediction, check_configurations, check_quantiles
 from dre_jax.tuning.engine.stopping import PATIENCE, gains_little
@@ -36,7 +37,7 @@ from dre_jax.tuning.trials.objectives import (
     find_objective,
     objectives_of,
 )
-from dre_jax.tuning.trials.trial import VALUE, Trial
+from dre_jax.tuning.trials.trial import VALUE, Trial, find_trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -251,6 +252,32 @@ class Optimizer(SavedStudy):
     def _observations(self) -> Sequence[Trial]:
         """Returns the trials as the method reads them: of a training, the latest one with a forecast of its value."""
         return self.trials if self._fidelity_search is None else self._fidelity_search.observations(self.trials)
+
+    def explain(self, trial: Trial | int) -> Explanation:
+        """Returns why a trial has its configuration: what decided on it, and what the method expected of it.
+
+        The study does not record its suggestions. The method suggests again, from the trials before this one as they
+        are now: if other trials have ended since the suggestion, the explanation may differ, or have the origin
+        "given".
+
+        Args:
+          trial: as `ask` returned it, or its number.
+
+        Raises:
+          DataError: if the trial is of another study, and for a study with a fidelity.
+
+        Example:
+          >>> from dre_jax.tuning import Float
+          >>> optimizer = Optimizer(Space({"x": Float(-1.0, 1.0)}), seed=0)
+          >>> optimizer.optimize(lambda trial: trial["x"] ** 2, 8)
+          >>> optimizer.explain(0).origin, optimizer.explain(7).origin
+          ('initial', 'method')
+        """
+        if self.fidelity is not None:
+            raise DataError("a study with a fidelity has no explanations of its trials")
+        trials = self.trials
+        with self._turn:
+            return explain_trial(self._engine, trials, find_trial(trials, trial))
 
     def best_by_prediction(self) -> Trial:
         """Returns the complete, feasible trial of the best predicted value, for objectives with noise.

@@ -124,7 +124,7 @@ def write_study(path: Path, study: Study, known_stamp: Stamp | None = None) -> S
         "direction": value_or_mapping(dict(study.objectives)),
         "seed": study.seed,
         "space": to_json(study.space),
-        "trials": [_trial(trial) for trial in study.trials],
+        "trials": [trial_record(trial) for trial in study.trials],
     }
     content |= {"fidelity": study.fidelity.to_json()} if study.fidelity is not None else {}
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
@@ -151,7 +151,7 @@ def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
         raise DataError(f"{path} must hold an earlier state of the study, but holds another study: {advice}")
     for before, now in zip_longest(old.trials, new.trials[: len(old.trials)]):
         # Records, as in the file: NaN, which a report may be, differs from itself in a trial that was read again.
-        is_kept = now is not None and _trial(before) == _trial(now)
+        is_kept = now is not None and trial_record(before) == trial_record(now)
         if not is_kept and (now is None or before.state != "running" or before.params != now.params):
             other = f"has another trial {before.number}, written by another session"
             raise DataError(f"{path} must hold an earlier state of the study, but {other}: {advice}")
@@ -234,7 +234,7 @@ def _read_trial(
 def _plain_values(params: Any, space: Space | None = None) -> Params:
     """Returns values by name that a space, if one is given, need not have. Raises `ConfigError` for anything else."""
     if not isinstance(params, dict):
-        raise ConfigError(f"values outside of the space are a mapping of names, but got {params!r}")
+        raise ConfigError(f"values outside of the space are texts and numbers by name, but got {params!r}")
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
     for value in params.values():
         if not all(map(is_choice, value if isinstance(value, tuple) else (value,))):
@@ -280,7 +280,8 @@ def _plain_number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
+def trial_record(trial: Trial) -> dict[str, Any]:
+    """Returns a trial as JSON, with infinite numbers as text."""
     record: dict[str, Any] = {"params": trial.params, "state": trial.state}
     record |= {} if trial.in_space else {"in_space": False}
     record |= {"former": dict(trial._former)} if trial._former else {}

@@ -1,0 +1,1 @@
+"""Sweeps of Hydra: what the sweeper ``dre`` runs. Hydra finds the sweeper itself in ``hydra_plugins``."""
