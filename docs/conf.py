@@ -51,6 +51,8 @@ executed_pages = [
     "how-to/objectives",
     "how-to/curves",
     "how-to/fidelity",
+    "how-to/trainers",
+    "how-to/trackers",
     "how-to/pretrained",
     "how-to/tuning-optuna",
     "how-to/changed-spaces",

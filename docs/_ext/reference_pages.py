@@ -15,7 +15,15 @@ import dre_jax
 
 FOLDER = "reference/api"
 FILES = "reference/files.rst"
-MORE = ("data.bundled", "errors", "methods.dre", "tuning.optuna", "tuning.sklearn")
+MORE = (
+    "data.bundled",
+    "errors",
+    "methods.dre",
+    "tuning.optuna",
+    "tuning.sklearn",
+    "tuning.trackers",
+    "tuning.trainers",
+)
 
 
 def documented_modules():

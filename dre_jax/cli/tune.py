@@ -188,6 +188,14 @@ class Tune:
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the study as one HTML page at the end.")
     ] = None
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TRACKER",
+            help="Write the trials to a tracker: mlflow[=ADDRESS], tensorboard[=DIR] or wandb[=PROJECT]. Repeat it for "
+            "several.",
+        ),
+    ] = None
     seed: Annotated[int | None, typer.Option(help="Seed of a new study. Default: 0.", min=0, max=2**32 - 1)] = None
     quiet: options.Quiet = False
 
@@ -225,6 +233,7 @@ class Tune:
     def _check(self) -> None:
         """Raises `ConfigError` for options that do not go together, and for invalid values."""
         from dre_jax.tuning.command.printed_value import curve_pattern
+        from dre_jax.tuning.trackers.by_name import check_tracker
         from dre_jax.tuning.trials.objectives import objectives_by_name
 
         if self.storage is not None:
@@ -244,6 +253,8 @@ class Tune:
             raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
         if self.space is None and self.pretrained is None:
             raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
+        for text in self.track or ():
+            check_tracker(text)
         check_positive(timeout=self.timeout, total_timeout=self.timeout_total, silence=self.silence)
         check_positive(total_budget=self.total_budget)
         options.parse_fidelity(self.fidelity)
@@ -263,6 +274,8 @@ class Tune:
             raise ConfigError(f"{rule} cannot change its space: pass --change-space with a study file")
         if self.curve is not None or self.past_curves is not None:
             raise ConfigError(f"{rule} cannot stop a trial by its curve: pass --curve without --storage")
+        if self.track:
+            raise ConfigError(f"{rule} is in Optuna's storage alone: pass --track without --storage")
 
     def _check_outputs(self) -> None:
         """Raises `DataError` for outputs that cannot be written: before the trials rather than after them."""
@@ -361,6 +374,7 @@ class Tune:
         from dre_jax.cli.trial_progress import TrialsDisplay, signals_as_interrupts
         from dre_jax.tuning.command.printed_value import PrintedNames
         from dre_jax.tuning.command.runner import run_trials
+        from dre_jax.tuning.trackers.by_name import tracking
 
         progress = run_trials(
             optimizer,
@@ -382,11 +396,14 @@ class Tune:
         with (
             signals_as_interrupts(),
             listening(lambda _: None) if self.quiet else contextlib.nullcontext(),
+            tracking(self.track or (), self.study.stem, optimizer) as track,
             display,
             contextlib.closing(progress),
         ):
             for state in progress:
                 display.show(state)
+                for trial, _ in state.ended_trials:
+                    track(trial)
         return display.best
 
     def _print_checkpoint(self, best: Trial, optimizer: FileOptimizer | SharedStudy) -> None:

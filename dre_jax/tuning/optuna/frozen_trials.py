@@ -47,12 +47,14 @@ def _step_factor(steps: Collection[float]) -> int:
 
 def _to_frozen_trial(trial: Trial, translation: Translation, step_factor: int) -> FrozenTrial:
     values = list(trial.values.values()) or ([] if trial.value is None else [trial.value])
+    # Optuna has no NaN: a trial with an unknown constraint is not feasible.
+    constraints = {name: math.inf if math.isnan(value) else value for name, value in trial.constraints.items()}
     return create_trial(
         state=_STATES[trial.state],
         values=values or None,
         params=translation.to_optuna_values(trial.params),
         distributions={name: translation.distributions[name] for name in trial.params},
         user_attrs={name: value for name, value in ((STDERR, trial.stderr), (COST, trial.cost)) if value is not None},
-        constraints=trial.constraints or None,
+        constraints=constraints or None,
         intermediate_values={round(step * step_factor): value for step, value in trial.reports.items()},
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from dre_jax.checks import check_counts, check_positive, check_seed
-from dre_jax.errors import ConfigError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.space.completion import complete_part
 from dre_jax.space.space import Params, Space

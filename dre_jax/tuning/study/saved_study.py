@@ -54,7 +54,7 @@ class SavedStudy(StudyRecord):
     def _study(self) -> Study:
         origins = {name: origin_of(surrogate) for name, surrogate in self.named_surrogates.items()}
         state = (list(self._trials), self._enqueued, self._engine.config, origins, self.features, self.fidelity)
-        return Study(self.space, self.objectives, self._engine.seed, *state)
+        return Study(self.space, self.objectives, self._engine.seed, *state, self.study_id)
 
     def with_space(
         self,
@@ -166,6 +166,7 @@ class SavedStudy(StudyRecord):
         options |= {"features": study.features or None, "fidelity": study.fidelity, "past_curves": past_curves}
         optimizer: Self = make(study.space, surrogates, **options)
         optimizer._trials = list(study.trials)
+        optimizer.study_id = study.study_id or optimizer.study_id
         for values in study.enqueued:
             try:
                 optimizer._enqueued.append(complete_part(study.space, values))

@@ -67,6 +67,8 @@ class Study(NamedTuple):
     """Features of the task, by name."""
     fidelity: Fidelity | None = None
     """The budgets of trials; None without one."""
+    study_id: str | None = None
+    """Identifies the study to trackers of experiments; None in files of earlier versions."""
 
 
 def origin_of(surrogate: Surrogate | None) -> Origin | None:
@@ -121,6 +123,7 @@ def write_study(path: Path, study: Study, known_stamp: Stamp | None = None) -> S
     """
     content = {
         "dre_jax_study": FORMAT,
+        "id": study.study_id,
         "direction": value_or_mapping(dict(study.objectives)),
         "seed": study.seed,
         "space": to_json(study.space),
@@ -185,7 +188,8 @@ def read_study(path: Path) -> Study:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
         raise DataError(f"{path} must hold a whole study, but: {reason}") from error
-    return Study(space, objectives, seed, trials, queue, config, origins, features, fidelity)
+    study_id = content.get("id") if isinstance(content.get("id"), str) else None
+    return Study(space, objectives, seed, trials, queue, config, origins, features, fidelity, study_id)
 
 
 def _read_trial(

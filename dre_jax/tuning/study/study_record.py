@@ -3,6 +3,7 @@
 import math
 import os
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -62,6 +63,8 @@ class StudyRecord:
           features: features of the task.
           fidelity: the budgets of trials.
         """
+        self.study_id = uuid.uuid4().hex[:16]
+        """Identifies the study to trackers of experiments; its file keeps it."""
         self.space = engine.space
         self._engine = engine
         self.objectives = engine.objectives

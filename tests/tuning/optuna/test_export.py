@@ -1,5 +1,7 @@
 """Trials of an optimizer as a study of Optuna."""
 
+import math
+
 import matplotlib.pyplot as plt
 import optuna
 import pytest
@@ -34,6 +36,13 @@ def test_trials_of_the_study(tmp_path):
     assert study.trials[0].intermediate_values == {3: optimizer.trials[0].value}
     assert [trial.constraints for trial in study.trials] == [trial.constraints for trial in optimizer.trials]
     assert study.trials[0].constraints.keys() == {"size"}
+
+
+@pytest.mark.usefixtures("quiet_optuna")
+def test_an_unknown_constraint_is_violated():
+    optimizer = small_study()
+    optimizer.tell(3, 0.0, constraints={"size": None})
+    assert to_study(optimizer).trials[3].constraints == {"size": math.inf}
 
 
 @pytest.mark.usefixtures("quiet_optuna")
