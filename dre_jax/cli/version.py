@@ -18,11 +18,11 @@ from dre_jax.runtime.setup import prepare
 
 CORE = (
     *("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy", "scipy"),
-    *("filelock", "jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
+    *("filelock", "jaxtyping", "jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
 )
 OPTIONAL = (
-    *("ConfigSpace", "hydra-core", "mcp", "optuna", "pandas", "pooch", "scikit-learn", "smac", "torch", "xgboost"),
-    "xgboost-cpu",
+    *("ConfigSpace", "hydra-core", "mcp", "mlflow-skinny", "optuna", "pandas", "pooch", "scikit-learn", "smac"),
+    *("tensorboardX", "torch", "wandb", "xgboost", "xgboost-cpu"),
     *("jax-cuda12-plugin", "jax-cuda13-plugin", "libtpu", "nvidia-cuda-nvrtc"),
 )
 _VARIABLES = ("DRE_JAX_", "JAX_", "XLA_", "CUDA_VISIBLE_DEVICES", "CXX", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")

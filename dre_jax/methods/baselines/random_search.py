@@ -15,7 +15,8 @@ class RandomSearch(NoMetaLearning):
     """Random search: equal values for all candidates, among which the loop draws by key.
 
     Example:
-      >>> RandomSearch().fit(meta=None, key=None) is None
+      >>> import jax
+      >>> RandomSearch().fit(meta=None, key=jax.random.key(0)) is None
       True
     """
 

@@ -237,17 +237,17 @@ def _read_trial(
 
 def _plain_values(params: Any, space: Space | None = None) -> Params:
     """Returns values by name that a space, if one is given, need not have. Raises `ConfigError` for anything else."""
-    if not isinstance(params, dict):
-        raise ConfigError(f"values outside of the space are texts and numbers by name, but got {params!r}")
+    if not isinstance(params, dict) or not all(map(_is_value, params.values())):
+        rule = "values outside of the space are texts and numbers by name, or lists of them"
+        raise ConfigError(f"{rule}, but got {params!r}")
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-    for value in params.values():
-        if not all(map(is_choice, value if isinstance(value, tuple) else (value,))):
-            raise ConfigError(
-                f"values outside of the space are texts and numbers, or lists of them, but got {params!r}"
-            )
     if space is not None:
         space.check_names(params)
     return params
+
+
+def _is_value(value: Any) -> bool:
+    return all(map(is_choice, value)) if isinstance(value, list) else is_choice(value)
 
 
 def _with_budget(trial: Trial, record: Mapping[str, Any], fidelity: Fidelity, earlier: Sequence[Trial]) -> Trial:

@@ -9,6 +9,7 @@ import numpy as np
 from dre_jax.errors import DataError
 from dre_jax.space.space import Space
 from dre_jax.space.values import number_of
+from dre_jax.tuning.trials.replicates import merge_repeats
 from dre_jax.tuning.trials.trial import Trial
 
 _MAX_ENCODINGS = 100_000
@@ -97,8 +98,8 @@ class EncodedTrials(NamedTuple):
 
 
 def with_value(trials: Iterable[Trial]) -> list[Trial]:
-    """Returns the trials that have a value."""
-    return [trial for trial in trials if trial.state in ("complete", "stopped")]
+    """Returns the trials that have a value; those that repeat an earlier one are merged into it."""
+    return merge_repeats(trial for trial in trials if trial.state in ("complete", "stopped"))
 
 
 def encode_trials(

@@ -91,7 +91,8 @@ def _measurements(trial: Trial) -> tuple[float, ...]:
 def measurement_errors(trials: Sequence[Trial]) -> npt.NDArray[np.float64]:
     """Returns the standard errors f64[n] of the values of complete trials, as replicates estimate them.
 
-    They are 0 where the replicates do not allow an estimate. A trial with an error that the user knows keeps it.
+    They are 0 where the replicates do not allow an estimate. A trial with an error that the user knows keeps it. Merge
+    repeats first.
 
     Example:
       >>> trials = [Trial(0, {}, "complete", 2.0, measurements=(1.0, 3.0)), Trial(1, {}, "complete", 5.0)]
@@ -99,7 +100,7 @@ def measurement_errors(trials: Sequence[Trial]) -> npt.NDArray[np.float64]:
       [1.0, 1.414]
     """
     squares, freedom = 0.0, 0
-    for trial in merge_repeats(trials):
+    for trial in trials:
         numbers = np.array(_measurements(trial))
         if len(numbers) > 1 and np.isfinite(numbers).all():
             squares, freedom = squares + float(np.sum((numbers - numbers.mean()) ** 2)), freedom + len(numbers) - 1

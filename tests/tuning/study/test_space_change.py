@@ -407,7 +407,7 @@ test_settings = error_table(
 @pytest.mark.parametrize(
     ("field", "value", "rule"),
     [
-        ("params", {"x": [1]}, "texts and numbers by name"),
+        ("params", {"x": [[1]]}, "texts and numbers by name"),
         ("params", {"w": 1.0}, "hyperparameters are x, but got 'w'"),
         ("params", None, "texts and numbers by name"),
         ("former", {"w": {}}, "texts and numbers by name"),

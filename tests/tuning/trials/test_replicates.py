@@ -44,15 +44,14 @@ class TestNumbers:
         expected = [deviation / math.sqrt(n) for n in (3, 2, 4, 1)]
         np.testing.assert_allclose(measurement_errors(trials), expected)
 
-    def test_repeats_and_lists_estimate_alike(self):
+    def test_repeats_are_merged(self):
         values = [0.3, 0.7, 0.8]
         first = Trial(0, {"x": 0.5}, "complete", values[0])
         repeats = [Trial(n, {"x": 0.5}, "complete", value, repeats=0) for n, value in enumerate(values) if n]
         listed = Trial(0, {"x": 0.5}, "complete", statistics.fmean(values), measurements=tuple(values))
-        separate = measurement_errors([first, *repeats])
-        assert separate / math.sqrt(3) == pytest.approx(np.repeat(measurement_errors([listed]), 3))
         (merged,) = merge_repeats([first, *repeats])
         assert (merged.value, merged.measurements) == (pytest.approx(listed.value), listed.measurements)
+        assert merged.stderr == pytest.approx(statistics.stdev(values) / math.sqrt(3))
 
     def test_known_errors_stay(self):
         trials = [Trial(0, {}, "complete", 1.0, 0.5), Trial(1, {}, "complete", 2.0, measurements=(1.0, 3.0))]
@@ -112,6 +111,16 @@ class TestStudy:
         trial = several.tell(several.ask(), [1.0, 2.0])
         with raises_line(DataError, "repeat needs a study of one objective"):
             several.repeat(trial)
+
+    def test_repeats_are_a_list_to_the_engine(self):
+        listed, repeated = Optimizer(SPACE, seed=0), Optimizer(SPACE, seed=0)
+        for x, values in ((0.1, [0.3, 0.1]), (0.5, [0.2, 0.2]), (0.9, [0.6, 0.8])):
+            listed.tell(listed.add_running({"x": x}), values)
+            first = repeated.tell(repeated.add_running({"x": x}), values[0])
+            repeated.tell(repeated.repeat(first), values[1])
+        configurations = [{"x": 0.3}, {"x": 0.7}]
+        for one, other in zip(listed.predict(configurations), repeated.predict(configurations), strict=True):
+            np.testing.assert_array_equal(one, other)
 
     def test_a_repeated_value_counts_more(self):
         """The lucky value at .9 loses its weight once measurements elsewhere show the noise."""
