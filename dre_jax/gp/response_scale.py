@@ -15,6 +15,8 @@ from dre_jax.runtime.jit import jit_eager_calls
 
 ResponseScale = Literal["standardised", "compressed"]
 """Linear, or logarithmic below the median of the responses; see `scale_responses`."""
+_LARGE = 1.5
+"""Multiple of the mean variance of known errors above which an error is large."""
 
 
 class StandardisedResponses(NamedTuple):
@@ -198,3 +200,14 @@ def masked_median(values: Float[Array, " n"], where: Bool[Array, " n"]) -> Float
 def best_response(y: Float[Array, " n"], where: Bool[Array, " n"]) -> Float[Array, ""]:
     """Returns the highest of the responses ``y`` in the slots ``where``; -inf if no slot is filled."""
     return jnp.max(jnp.where(where, y, -jnp.inf))
+
+
+def without_uncertain(
+    y: Float[Array, " n"], mean: Float[Array, " n"], noise_var: Float[Array, " n"], where: Bool[Array, " n"]
+) -> Float[Array, " n"]:
+    """Returns responses, with predicted means in place of those whose known error is larger than that of most.
+
+    A response with a large error is no incumbent. If all errors are alike, the means of all would be lower incumbents:
+    searches of functions with noise then repeat good configurations, and leave more regret.
+    """
+    return jnp.where(noise_var > _LARGE * masked_mean(noise_var, where), mean, y)

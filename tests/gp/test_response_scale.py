@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import zscore
 
-from dre_jax.gp.response_scale import scale_responses
+from dre_jax.gp.response_scale import scale_responses, without_uncertain
 from tests.oracles import compressed_scores, in_slots
 
 ORACLES = {"standardised": zscore, "compressed": compressed_scores}
@@ -62,3 +62,13 @@ def test_diverged_trials_do_not_decide_the_scale_of_the_others():
         gaps.append({scale: np.ptp(scaled(scale, y, jnp.ones(7, bool)).y[2:4]) for scale in ORACLES})
     assert gaps[1]["standardised"] < 1e-6
     assert 0.25 < gaps[1]["compressed"] / gaps[0]["compressed"] < 1.0
+
+
+def test_only_responses_with_large_errors_are_replaced():
+    y, mean, where = jnp.array([1.0, 5.0, 2.0, 9.0]), jnp.array([0.5, 1.0, 1.5, 0.0]), jnp.array([1, 1, 1, 0], bool)
+    for noise_var, expected in (
+        ([0.3, 0.3, 0.3, 0.0], [1.0, 5.0, 2.0]),
+        ([0.0, 0.4, 0.0, 0.0], [1.0, 1.0, 2.0]),
+        ([0.1, 0.3, 0.1, 9.0], [1.0, 1.0, 2.0]),
+    ):
+        assert without_uncertain(y, mean, jnp.array(noise_var), where)[:3].tolist() == expected

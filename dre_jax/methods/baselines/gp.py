@@ -18,7 +18,13 @@ from jax import Array
 from dre_jax.checks import Checked
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_in_blocks
-from dre_jax.gp.response_scale import ResponseScale, ResponseTransform, best_response, scale_responses
+from dre_jax.gp.response_scale import (
+    ResponseScale,
+    ResponseTransform,
+    best_response,
+    scale_responses,
+    without_uncertain,
+)
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, Components, History
@@ -66,7 +72,8 @@ class GaussianProcess(NoMetaLearning, Checked):
         process = fit_gp(self.fitting, history.x, y, history.where, noise_var)
         prepared_gp = condition_on_history(process, history.x, y, history.where, noise_var)
         if noise_var is not None:
-            y, _ = predict_in_blocks(process, history.x, prepared_gp, history.x)
+            mean, _ = predict_in_blocks(process, history.x, prepared_gp, history.x)
+            y = without_uncertain(y, mean, noise_var, history.where)
         return FittedProcess(process, prepared_gp, best_response(y, history.where), transform)
 
     def score_candidates(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Array:

@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import Float, Key
 
 from dre_jax.checks import Checked
-from dre_jax.gp.response_scale import ResponseTransform, best_response
+from dre_jax.gp.response_scale import ResponseTransform, best_response, without_uncertain
 from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise, select_leading
 from dre_jax.methods.hedged_prior.mixture import MixturePosterior
@@ -25,7 +25,7 @@ class ConditionedMixture(NamedTuple):
 
     posterior: MixturePosterior
     incumbent: Float[Array, ""]
-    """The best response, scaled; with known errors the best posterior mean of a trial. Minus infinity without any."""
+    """The best response, scaled, or the posterior mean of one with a large error. Minus infinity without any."""
     log_weight: Float[Array, " components"]
     """Weights of the components in the expected improvement; see `improvement_weights`."""
     transform: ResponseTransform
@@ -60,8 +60,9 @@ class MixtureMethod(Checked):
         """Returns the mixture conditioned on the history."""
         posterior, transform = self.condition(params, history)
         y = posterior.trials.y
-        if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
-            y, _ = posterior.predict(posterior.trials.x)
+        if history.noise_var is not None:
+            mean, _ = posterior.predict(posterior.trials.x)
+            y = without_uncertain(y, mean, history.noise_var, history.where)
         log_weight = self.improvement_log_weights(posterior)
         log_weight = interpolate_noise(self.processes, log_weight, posterior.noise_deviations(), posterior.n_past)
         if posterior.past:

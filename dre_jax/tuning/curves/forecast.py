@@ -47,8 +47,8 @@ _PAST_COUNT, _GENERIC_LOSS = 7.5, 0.5
 """Number of surprises that past studies are worth, and the share of its worth that the generic prior then loses."""
 _RISE_COUNT, _RISE, _RISE_SHAPE = 5.0, 0.15, 4.0
 """Number and mean of the rises of ranks that the prior is worth, and the shape of their gamma distribution."""
-_LEAST_RISE, _GREATEST_RISE, _LEAST_WEIGHT = 0.25, 0.4, 0.1
-"""Least rise of the best trial; rise from which ranks do not count; weight of the past below which they count less."""
+_LEAST_WEIGHT = 0.1
+"""Weight of the past below which ranks count less."""
 _CHANCE, _MARGIN = 4.0, 1
 """Multiple of any trial's probability to be the best below which a lagging trial stops; extra curves allowed ahead."""
 
@@ -113,7 +113,7 @@ class CurveModel:
         self.surprise_posterior = count, total
         self.bound = math.exp(-_quantile(count, total, _SHAPE, error))
         rises = [_quantile(_RISE_COUNT + n, _RISE_COUNT * _RISE + total, _RISE_SHAPE, error) for n, total in past.rises]
-        rise = max([_LEAST_RISE, *rises]) if rises and max(rises) < _GREATEST_RISE else 1.0
+        rise = min(max(rises, default=1.0), 1.0)
         self.share_ahead = 1.0 - min(1.0, float(self._weights[1:].sum()) / _LEAST_WEIGHT) * (1.0 - rise)
 
     def forecast(self, curve: Curve, n_trials: int = 1, ended_curves: Sequence[Curve] = ()) -> Forecast | None:

@@ -38,7 +38,7 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     rows = xp.minimum(rows, len(state.points) - 1)
     where, pending = numbers < n, (numbers >= n) & (numbers < n + state.n_pending)
     points, responses = state.points[rows], xp.where(where, state.responses[rows], 0.0)
-    errors = None if state.errors is None else state.errors[rows]
+    errors = None if state.errors is None else excess_errors(state.errors[rows], where)
     columns = known_columns(config.encoding, points, None if state.outside is None else state.outside[rows])
     scaled = clip_responses(responses, where)
     history = study_history(columns, responses, scaled, errors, where)
@@ -78,6 +78,17 @@ def study_history(
     columns = xp.where(where[:, None], columns, 0.0)
     noise_var = None if errors is None else relative_errors(errors, scaled, where) ** 2
     return History(columns, min_max_scale(scaled, None, level, where), level, where, noise_var)
+
+
+def excess_errors(errors: Float[AnyArray, " C"], where: Bool[AnyArray, " C"]) -> Float[AnyArray, " C"]:
+    """Returns standard errors without the part that all trials have in common, the least variance.
+
+    The method estimates the noise that all responses have. Searches that were told the common part, too, explored more
+    and left more regret in the first trials.
+    """
+    xp = namespace(errors)
+    least = xp.min(xp.where(where, errors, xp.inf))
+    return xp.sqrt(xp.maximum(errors**2 - xp.where(xp.any(where), least, 0.0) ** 2, 0.0))
 
 
 def known_columns(

@@ -156,7 +156,7 @@ class TestRanks:
             PastCurves({str(i): as_dicts(t) for i, t in enumerate(tasks)}, same_kind)
             for tasks, same_kind in ((parallel, True), (rng.normal(size=(3, 20, 20)), True), (parallel, False))
         ]
-        assert CurveModel(own, past[0]).share_ahead == pytest.approx(0.25)
+        assert 0.0 < CurveModel(own, past[0]).share_ahead < 0.25
         assert [CurveModel(own, one).share_ahead for one in (*past[1:], None)] == [1.0] * 3
 
 
