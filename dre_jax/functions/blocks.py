@@ -16,9 +16,9 @@ from dre_jax.functions.program import ProgramConfig, Progress, Searches, advance
 from dre_jax.functions.search_file import FinishedSearch, SearchId
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.search.acquisition import undefined_values
+from dre_jax.search.execution import put, run_blocks
 from dre_jax.suggest.precision import precision_of, with_precision
 from dre_jax.tuning.compiled.designs import StudyDesigns, history_capacity, stack
-from dre_jax.tuning.compiled.parallel import put, run_blocks
 from dre_jax.tuning.compiled.study import SharedArrays
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.suggestion.space_filling import SEQUENCE

@@ -22,7 +22,7 @@ from dre_jax.functions.program import ProgramConfig
 from dre_jax.functions.search_file import FinishedSearch, SearchFile
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.progress import Bar
-from dre_jax.search.execution import ExecutionConfig
+from dre_jax.search.execution import ExecutionConfig, mesh_of
 from dre_jax.search.method import Method
 from dre_jax.space.json_format import to_json
 from dre_jax.space.parameters import Float, Parameter
@@ -32,7 +32,6 @@ from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import supports_double
 from dre_jax.summaries import summary
 from dre_jax.tuning.compiled.designs import program_config, program_engine
-from dre_jax.tuning.compiled.parallel import mesh_of
 from dre_jax.tuning.objectives.criterion import Surrogates
 from dre_jax.tuning.objectives.single import DEFAULT_METHOD
 from dre_jax.tuning.trials.objectives import Objectives, objectives_of, value_or_mapping

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 
 from dre_jax.functions.objective import Objective
 from dre_jax.runtime.jit import less_effort_options
-from dre_jax.tuning.compiled.parallel import map_studies
+from dre_jax.search.execution import map_runs
 from dre_jax.tuning.compiled.study import DesignPoints, NextPoint, SharedArrays, StudyDesign, next_point
 from dre_jax.tuning.suggestion.state import (
     OutcomeShape,
@@ -37,7 +37,7 @@ class ProgramConfig:
     batch: int
     """q: trials that are suggested before any of them is evaluated."""
     mesh: Mesh | None = None
-    """See `dre_jax.tuning.compiled.parallel.mesh_of`."""
+    """See `dre_jax.search.execution.mesh_of`."""
 
 
 class Searches(NamedTuple):
@@ -108,7 +108,7 @@ def _advance(
     def advance_search(shared: SharedArrays, search: Searches, progress: Progress) -> Progress:
         return lax.fori_loop(start, stop, partial(_take_batch, config, shared, search, capacity), progress)
 
-    result: Progress = map_studies(advance_search, config.mesh, shared, searches, progress, count)
+    result: Progress = map_runs(advance_search, config.mesh, shared, searches, progress, count)
     return result
 
 

@@ -9,7 +9,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from dre_jax.runtime.jit import jit_with_less_effort
-from dre_jax.tuning.compiled.parallel import map_studies
+from dre_jax.search.execution import map_runs
 from dre_jax.tuning.compiled.study import DesignPoints, NextPoint, SharedArrays, StudyDesign, next_point
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 
@@ -40,5 +40,5 @@ def suggest_points(
         return next_point(config, shared, state, design, candidates, number, capacity)
 
     empty = NextPoint(jnp.zeros((n, n_parts), studies.state.points.dtype), jnp.zeros(n, bool), jnp.zeros(n, bool))
-    result: NextPoint = map_studies(suggest_point, mesh, shared, studies, empty, count)
+    result: NextPoint = map_runs(suggest_point, mesh, shared, studies, empty, count)
     return result

@@ -20,14 +20,13 @@ from dre_jax.methods.registry import entry_of
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.search.acquisition import undefined_values
-from dre_jax.search.execution import ExecutionConfig
+from dre_jax.search.execution import ExecutionConfig, mesh_of, put, run_blocks
 from dre_jax.search.method import Method
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.pending import PendingStrategy
 from dre_jax.suggest.precision import precision_of, supports_double, with_precision
 from dre_jax.summaries import summary
 from dre_jax.tuning.compiled.designs import StudyDesigns, program_config, program_engine, stack
-from dre_jax.tuning.compiled.parallel import mesh_of, put, run_blocks
 from dre_jax.tuning.compiled.study import SharedArrays
 from dre_jax.tuning.compiled.suggestions import StudySuggestion, suggest_points
 from dre_jax.tuning.objectives.criterion import Surrogates
