@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 from dre_jax.errors import ConfigError
@@ -37,8 +37,9 @@ _FUNCTIONS = {"abs": 1, "ceil": 1, "exp": 1, "floor": 1, "log": 1, "log2": 1, "l
 _ARRAY_NAMES = {"max": "maximum", "min": "minimum"}
 
 
+@lru_cache(maxsize=256)
 def parse(text: str) -> ast.expr:
-    """Returns the tree of a formula.
+    """Returns the tree of a formula, the same one at each call: every check of a configuration reads it.
 
     Raises:
       ConfigError: if the text is no formula; the message names the part that is not.

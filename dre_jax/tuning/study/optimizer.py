@@ -178,10 +178,8 @@ class Optimizer(SavedStudy):
                 del self._enqueued[: min(len(enqueued), len(steps))]
                 improvements = [step.improvement for step in steps if step.resumes is None]
                 self._improvements = [*self._improvements, *improvements][-PATIENCE:]
-                return [self._start(step).with_fields(study=self) for step in steps]
-
-    def _start(self, step: NextTrial) -> Trial:
-        return self._append(step.params, budget=step.budget, resumes=step.resumes)
+                trials = [self._append(step.params, budget=step.budget, resumes=step.resumes) for step in steps]
+                return [trial.with_fields(study=self) for trial in trials]
 
     def _next_trials(self, enqueued: Sequence[Params], n: int | None) -> list[NextTrial]:
         """Returns the next trials, of which the first ones have enqueued values."""

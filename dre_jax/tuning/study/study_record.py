@@ -478,10 +478,13 @@ class StudyRecord:
             raise DataError(f"{rule}, but trial {current_trial.number} {outcome} already")
         return current_trial
 
-    def _append(self, params: Params, **fields: Any) -> Trial:
-        earlier = next((fields[name] for name in ("resumes", "repeats") if fields.get(name) is not None), None)
+    def _append(
+        self, params: Params, *, budget: float | None = None, resumes: int | None = None, repeats: int | None = None
+    ) -> Trial:
+        earlier = repeats if resumes is None else resumes
         former = None if earlier is None else self._trials[earlier]._former
-        self._trials.append(Trial(len(self._trials), params, former=former, **fields))
+        fields: dict[str, Any] = {"budget": budget, "resumes": resumes, "repeats": repeats, "former": former}
+        self._trials.append(Trial(len(self._trials), params, **fields))
         return self._trials[-1]
 
     @property
