@@ -60,7 +60,7 @@ class Formula:
         except (TypeError, ValueError):
             return ()
         kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        return tuple(one.name for one in arguments if one.kind in kinds and one.default is inspect.Parameter.empty)
+        return tuple(a.name for a in arguments if a.kind in kinds and a.default is inspect.Parameter.empty)
 
     def __str__(self) -> str:
         if isinstance(self.formula, str):

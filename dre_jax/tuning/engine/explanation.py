@@ -96,7 +96,7 @@ def explain_trial(engine: Engine, trials: Sequence[Trial], trial: Trial) -> Expl
 def _expected_values(engine: Engine, earlier: Sequence[Trial], trial: Trial) -> dict[str, ExpectedValue]:
     values, point = dict[str, ExpectedValue](), engine.space.point(trial.params)[None]
     for name, _ in engine.objectives:
-        observations = [one.with_objective(name) for one in earlier]
+        observations = [other.with_objective(name) for other in earlier]
         with contextlib.suppress(ConfigError, DataError):  # no predictions: of this method, or yet
             prediction = engine.of_objective(name).predict(observations, point, np.array(_QUANTILES), noise=True)
             values[name] = ExpectedValue(*prediction.quantiles[:, 0].tolist())
@@ -105,7 +105,7 @@ def _expected_values(engine: Engine, earlier: Sequence[Trial], trial: Trial) -> 
 
 def _sources(engine: Engine, earlier: Sequence[Trial]) -> dict[str, Sources]:
     return {
-        name: surrogate.sources([one.with_objective(name) for one in earlier], direction=direction)
+        name: surrogate.sources([other.with_objective(name) for other in earlier], direction=direction)
         for name, direction in engine.objectives
         if (surrogate := engine.surrogates[name]) is not None and surrogate.studies is not None
     }

@@ -117,9 +117,9 @@ class StudyFolder:
         Raises:
           DataError: as `surrogate_from_files`.
         """
-        paths = {one: self.path(one) for one in past}
+        paths = {source: self.path(source) for source in past}
         if not paths[past[0]].exists():  # the name of a study
-            paths = {one: self._study_path(one) for one in past}
+            paths = {source: self._study_path(source) for source in past}
         for path in paths.values():
             self._check_links(path)
         return surrogate_from_files(paths, space, direction, self.path(f"{name}.past.npz"))

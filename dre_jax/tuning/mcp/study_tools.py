@@ -103,7 +103,7 @@ class StudyTools:
             else:
                 ended = optimizer.tell(trial, outcome, stderr=stderr, cost=cost)
             best = best_trials(optimizer.trials, optimizer.objectives)
-        return {"told": _describe(ended), "best": [_describe(one) for one in best]}
+        return {"told": _describe(ended), "best": list(map(_describe, best))}
 
     def explain(self, study: str, trial: int | None = None) -> dict[str, Any]:
         """Explain why a trial has its configuration, and what was expected of it.
@@ -192,7 +192,7 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
     if explanation.expected_values:
         facts["expected_values"] = {name: value._asdict() for name, value in explanation.expected_values.items()}
     for sources in explanation.sources.values():
-        rows = ((one.name, one.weight, one.agreement, _ANSWERS[one.helped]) for one in sources.studies)
+        rows = ((past.name, past.weight, past.agreement, _ANSWERS[past.helped]) for past in sources.studies)
         facts["past_studies"] = [
             dict(zip(("study", "weight", "agreement", "helped"), row, strict=True)) for row in rows
         ]
