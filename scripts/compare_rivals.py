@@ -1,10 +1,12 @@
 """Rivals side by side: tuners of other libraries, and ours, with the same past studies, designs and numbers of trials.
 
 ``python scripts/compare_rivals.py --out rivals.jsonl [--data DIR ...] [--yahpo DIR --spaces rbv2_rpart iaml_glmnet]
+[--wide levy-50 digits-66]
 [--rivals hedged-prior baybe random] [--trials 18] [--seeds 1] [--tasks 5] [--workers 1]``
 
 ``--data`` names folders in HPO-B's layout; tasks and past studies are those of ``compare_random.py``. ``--yahpo`` is a
-checkout of the public repository `slds-lmu/yahpo_data`; the past studies are random trials of other tasks. Each task
+checkout of the public repository `slds-lmu/yahpo_data`; the past studies are random trials of other tasks. ``--wide``
+names tasks of many hyperparameters without past studies (`rivals/wide_tasks.py`). Each task
 begins with a design of two random trials, which ``--trials`` does not count. Regret is 0 at the best known value of a
 task and 1 at the median random configuration. Finished searches are in the file: rerun the command to resume.
 
@@ -30,15 +32,17 @@ from rivals.outcomes import frame_of, mean_curves, table
 from rivals.registry import RIVALS
 from rivals.search import Search
 from rivals.table_tasks import TableFamily
+from rivals.wide_tasks import WIDE, WideFamily
 
 from dre_jax.data.files import write_json
 from dre_jax.data.hpob import list_spaces
 from dre_jax.errors import ConfigError
 from dre_jax.runtime.setup import prepare
 
-AT = (3, 8, 18, 38)
+AT = (3, 8, 18, 38, 58, 98)
 """Numbers of trials after the design that the table shows."""
 _N_DESIGNS = 5
+AnyFamily = TableFamily | LiveFamily | WideFamily
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", nargs="+", default=[], help="folders in HPO-B's layout, or `bundled`")
     parser.add_argument("--yahpo", type=Path, help="a checkout of yahpo_data")
     parser.add_argument("--spaces", nargs="+", default=["rbv2_rpart", "iaml_glmnet"], help="live spaces")
+    parser.add_argument("--wide", nargs="+", choices=WIDE, default=[], help="tasks of many hyperparameters")
     parser.add_argument("--rivals", nargs="+", choices=list(RIVALS), default=list(RIVALS))
     parser.add_argument("--trials", type=int, default=18, help="number after the design")
     parser.add_argument("--seeds", type=int, default=1, help=f"designs of each task, at most {_N_DESIGNS}")
@@ -82,10 +87,10 @@ def main(arguments: list[str] | None = None) -> int:
     return int(has_failed)
 
 
-def families_of(args: argparse.Namespace) -> list[TableFamily | LiveFamily]:
+def families_of(args: argparse.Namespace) -> list[AnyFamily]:
     """Returns the families that are asked for. Raises `ConfigError` for none, or too many designs."""
-    if not args.data and args.yahpo is None:
-        raise ConfigError("rivals are compared on --data, --yahpo or both, but got neither")
+    if not (args.data or args.wide) and args.yahpo is None:
+        raise ConfigError("rivals are compared on --data, --yahpo or --wide, but got none of them")
     if not 1 <= args.seeds <= _N_DESIGNS:
         raise ConfigError(f"--seeds must be 1 to {_N_DESIGNS}, but got {args.seeds}")
     tables = [
@@ -94,11 +99,12 @@ def families_of(args: argparse.Namespace) -> list[TableFamily | LiveFamily]:
         for name in list_spaces(folder(data))
     ]
     spaces = args.spaces if args.yahpo is not None else []
-    return [*tables, *(LiveFamily(name, args.yahpo, args.tasks, args.studies, args.past_trials) for name in spaces)]
+    live = (LiveFamily(name, args.yahpo, args.tasks, args.studies, args.past_trials) for name in spaces)
+    return [*tables, *live, *(WideFamily(name, args.tasks) for name in args.wide)]
 
 
 @cache
-def samples_of(family: TableFamily | LiveFamily) -> dict[str, np.ndarray]:
+def samples_of(family: AnyFamily) -> dict[str, np.ndarray]:
     """Returns values of all or many configurations of each task of a family, which take seconds to compute."""
     return family.samples()
 
@@ -113,9 +119,7 @@ def installed(rivals: Sequence[str]) -> Iterator[str]:
             yield name
 
 
-def read_families(
-    families: Sequence[TableFamily | LiveFamily], args: argparse.Namespace
-) -> tuple[dict[Study, Search], pd.DataFrame]:
+def read_families(families: Sequence[AnyFamily], args: argparse.Namespace) -> tuple[dict[Study, Search], pd.DataFrame]:
     """Returns the searches of all tasks of the families, and their regrets after the design and after each trial.
 
     Families that count as one have its name, and the names of their tasks begin with their own.

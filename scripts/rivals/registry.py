@@ -64,6 +64,8 @@ RIVALS = {
     "gp-sampler-best": Entry(
         "Optuna, GP, past's best enqueued", *_GP_SAMPLER, True, {"sampler": "gp-sampler", "enqueue": True}
     ),
+    "turbo": Entry("BoTorch, TuRBO", "trust_region", "TrustRegion", ("botorch",), False),
+    "saas": Entry("BoTorch, SAAS", "sparse_axes", "SparseAxes", ("botorch", "numpyro"), False),
     "smac": Entry("SMAC", "smac_facade", "SmacFacade", ("smac", "ConfigSpace"), False),
     "random": Entry("Random search", "random_search", "RandomSearch", (), False),
 }

@@ -28,11 +28,13 @@ PACKAGES = {
     "baybe": ("baybe",),
     "ax": ("ax",),
     "botorch": ("botorch",),
+    "turbo": ("botorch",),
+    "saas": ("botorch", "numpyro"),
     "syne-quantiles": ("syne_tune", "huggingface_hub"),
     "syne-box": ("syne_tune", "huggingface_hub"),
     "syne-box-cqr": ("syne_tune", "huggingface_hub"),
 }
-SLOW = ("hedged-prior", "smac", "baybe", "ax", "botorch")
+SLOW = ("hedged-prior", "smac", "baybe", "ax", "botorch", "saas")
 ONE_KIND = {"hedged-prior": "", "gp-mixture": "table", "smac": "live"}
 """Rivals that take seconds, with the one kind of task, if any, that is not left to the thorough tests."""
 
