@@ -18,7 +18,6 @@ import numpy.typing as npt
 from dre_jax.data.checks import show
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.space import scalar_functions
 from dre_jax.space.conditions import describe_conditions
 from dre_jax.space.encoding import Code, check_code, columns_of, default_code, layout_part
 from dre_jax.space.layout import SpaceLayout
@@ -240,7 +239,7 @@ class Space(Mapping[str, Parameter]):
         parts = self.layout.parts
         for rule, layout_rule in zip(self.rules, self.layout.rules, strict=True):
             is_complete = not partial or params.keys() >= set(rule.names)
-            if is_complete and not layout_rule.allows(parts, values, active, scalar_functions):
+            if is_complete and not layout_rule.allows(parts, values, active):
                 yield rule
 
     def _numbers(self, params: Params) -> tuple[list[float], list[bool]]:

@@ -58,7 +58,7 @@ from dre_jax.methods.hedged_prior.priors import (
 from dre_jax.optim.adam import Moments
 from dre_jax.optim.descent import Descent, descend
 from dre_jax.optim.schedule import portion_length
-from dre_jax.runtime.arrays import AnyArray
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.runtime.jit import compile_ahead, few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 from dre_jax.runtime.threads import side_by_side
@@ -193,7 +193,7 @@ class _Training:
         vectors = np.concatenate([np.asarray(state.average) for state in states])
         n, shapes = self.config.members, prior_shapes(self.config, self.folds.table.n_columns)
         members, of_folds = vectors[:n], vectors[n : n + self.training.folds]
-        return _unravel(shapes, members, np), _unravel(shapes, of_folds, np)
+        return _unravel(shapes, members), _unravel(shapes, of_folds)
 
     def _spans(self, group: Group) -> TaskSpans:
         members_and_folds = self.folds.all_tasks, self.folds.train
@@ -297,11 +297,11 @@ def _ravel(priors: LearnedPrior) -> Float[Array, "K P"]:
     return jnp.concatenate([a.reshape(len(a), -1) for a in jax.tree.leaves(priors)], axis=1)
 
 
-def _unravel(shapes: LearnedPrior, vectors: Float[AnyArray, "K P"], xp: Any = jnp) -> LearnedPrior:
-    """Returns priors, K in front of each array, from vectors; NumPy or JAX as ``xp``."""
+def _unravel(shapes: LearnedPrior, vectors: Float[AnyArray, "K P"]) -> LearnedPrior:
+    """Returns priors, K in front of each array, from vectors of NumPy or JAX."""
     leaves, structure = jax.tree.flatten(shapes)
     ends = np.cumsum([math.prod(a.shape) for a in leaves])
-    parts = xp.split(vectors, ends[:-1].tolist(), axis=1)
+    parts = namespace(vectors).split(vectors, ends[:-1].tolist(), axis=1)
     return jax.tree.unflatten(structure, [part.reshape(-1, *a.shape) for part, a in zip(parts, leaves, strict=True)])
 
 
