@@ -23,7 +23,7 @@ from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.source_processes import SourceTasks
-from dre_jax.gp.task_process import TaskProcess, Trials
+from dre_jax.gp.task_process import TaskProcess
 from dre_jax.gp.task_processes import TaskProcessConfig, fixed_processes
 from dre_jax.methods.baselines.source_processes import draw_task_rows, gather_rows, misranked_share
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
@@ -175,7 +175,8 @@ def _compare(
     prior = generic_prior(x.shape[1])
     processes = fixed_processes(TaskProcessConfig(), prior)
     normal = jax.random.normal(jax.random.key(0), (_SAMPLES, x.shape[0]), x.dtype)
-    without = _log_density(processes, Trials(x, y, where))
+    history = History(x, y, level, where)
+    without = _log_density(processes, history)
 
     def compare(study: tuple[SourceTasks, GPParams]) -> tuple[Array, Array, Array]:
         task, params = study
@@ -185,7 +186,7 @@ def _compare(
         lower, _ = safe_cholesky(signal_covariance(params, x, x), jnp.exp(params.log_scale))
         unrelated_agreement = _kendall(matmul(normal, lower.T), level, where)
         error = jnp.sqrt(jnp.mean(unrelated_agreement**2))
-        densities = [_log_density(processes, Trials(x, y - s * mean, where)) for s in _SLOPES]
+        densities = [_log_density(processes, history.with_response(y - s * mean)) for s in _SLOPES]
         gain = jax.nn.logsumexp(jnp.stack(densities)) - jnp.log(len(_SLOPES)) - without
         return _kendall(mean, level, where), error, gain
 
@@ -198,7 +199,7 @@ def _kendall(predictions: Array, level: Array, where: Array) -> Array:
     return 1.0 - 2.0 * misranked_share(predictions, level, where)
 
 
-def _log_density(processes: TaskProcess, trials: Trials) -> Array:
+def _log_density(processes: TaskProcess, trials: History) -> Array:
     """Returns the log of the mean density of the trials over processes, a scalar."""
 
     def log_density(process: TaskProcess) -> Array:
