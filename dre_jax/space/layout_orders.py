@@ -87,9 +87,9 @@ class Order(Discrete):
         way = xp.where((start + way < 0.0) | (start + way > n - 1.0), -way, way)
         target = xp.clip(start + way * xp.maximum(xp.round(xp.abs(distance) * n), 1.0), 0.0, n - 1.0)
         # The item goes behind the one at its target if it moves there from the front, otherwise before it.
-        place = xp.broadcast_to(xp.arange(n, dtype=u.dtype), items.shape)
-        place = xp.where(place == start[..., None], (target + 0.5 * way)[..., None], place)
-        moved = xp.take_along_axis(items, xp.argsort(place, axis=-1), axis=-1)
+        position = xp.broadcast_to(xp.arange(n, dtype=u.dtype), items.shape)
+        position = xp.where(position == start[..., None], (target + 0.5 * way)[..., None], position)
+        moved = xp.take_along_axis(items, xp.argsort(position, axis=-1), axis=-1)
         return self.coordinates(self.level(moved).astype(u.dtype))
 
     @property

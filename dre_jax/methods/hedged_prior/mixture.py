@@ -228,8 +228,8 @@ class MixturePosterior(NamedTuple):
             return jnp.exp(self.log_weight)
         totals = jnp.stack([jnp.sum(weights) for weights in self.past_weights])
         is_leading = [jnp.full(group.log_weight.size, i == jnp.argmax(totals)) for i, group in enumerate(self.past)]
-        others = jnp.zeros(len(self.log_weight) - self.n_past, bool)
-        return jnp.where(jnp.concatenate([*is_leading, others]), jnp.exp(self.log_weight), 0.0)
+        is_leading.append(jnp.zeros(len(self.log_weight) - self.n_past, bool))  # the processes of the task
+        return jnp.where(jnp.concatenate(is_leading), jnp.exp(self.log_weight), 0.0)
 
     def mean_and_improvement(
         self, new: Float[Array, "m D"], incumbent: Float[Array, ""], log_weight: Float[Array, " components"]

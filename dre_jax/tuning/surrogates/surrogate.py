@@ -315,7 +315,7 @@ class Surrogate:
           >>> studies = {"same": study(1), "reversed": study(-1)}
           >>> past = past_of(Space({"x": Float(0.0, 1.0)}), studies, direction="minimize")
           >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
-          >>> [(one.name, one.helped) for one in surrogate.sources(study(1)[::3]).studies]
+          >>> [(source.name, source.helped) for source in surrogate.sources(study(1)[::3]).studies]
           [('same', True), ('reversed', False)]
         """
         return compare_sources(self, trials, self.direction if direction is None else direction)
