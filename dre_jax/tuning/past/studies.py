@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from dre_jax.data.features import FeatureSpace
 from dre_jax.data.spaces import SearchSpace
 from dre_jax.data.tasks import spaced_rows, tie_levels, unit_scale
 from dre_jax.gp.cholesky import safe_cholesky
@@ -30,7 +31,7 @@ from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import History
 from dre_jax.search.method import PastWeighingMethod
 from dre_jax.space.space import Space
-from dre_jax.tuning.past.tasks import Evaluated
+from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
 
 MAX_STUDIES, MAX_ROWS = 50, 100
 """Maximum numbers of studies that a surrogate keeps, and of rows of each."""
@@ -72,6 +73,29 @@ class PastStudies(NamedTuple):
             return Evaluated(params, float(y[row]), None if np.isnan(costs[row]) else float(costs[row]))
 
         return {name: [evaluation((s, i)) for i in np.flatnonzero(where[s])] for s, name in enumerate(self.names)}
+
+    def past_in(
+        self,
+        space: Space,
+        encoding: Space,
+        features: FeatureSpace | None,
+        *,
+        absent: Mapping[str, Any] | None = None,
+        renamed: Mapping[str, str] | None = None,
+    ) -> Past:
+        """Returns the rows as past tasks of another space than the one that encodes them; see `Surrogate.past_in`."""
+        values, types = None, None
+        if features is not None and self.features is not None:
+            values, types = dict(zip(self.names, map(features.decode, self.features), strict=True)), features.types
+        return past_of(
+            space,
+            self.evaluations(encoding),
+            direction="maximize",
+            absent=absent,
+            renamed=renamed,
+            features=values,
+            feature_types=types,
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, for a checkpoint."""
