@@ -77,7 +77,7 @@ def improvement(past: SourceTasks, x: np.ndarray, y: np.ndarray, candidates: np.
     with torch.no_grad():
         posterior = model.posterior(torch.tensor(candidates, dtype=torch.float64))
         mean, variance = posterior.mean.squeeze(-1).numpy(), posterior.variance.squeeze(-1).numpy()
-    return np.array(log_expected_improvement(-mean, np.sqrt(np.maximum(variance, 1e-12)), np.float64(-y.max()), np))
+    return np.array(log_expected_improvement(-mean, np.sqrt(np.maximum(variance, 1e-12)), np.float64(-y.max())))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from dre_jax.search.acquisition import RESOLUTION
+from dre_jax.search.history import History
 
 
 def in_slots(capacity, *arrays, fill=7.0, dtype=np.float32):
@@ -19,6 +20,12 @@ def in_slots(capacity, *arrays, fill=7.0, dtype=np.float32):
         for a, number in zip(arrays, fills, strict=True)
     ]
     return *(jnp.asarray(a, dtype) for a in padded), jnp.arange(capacity) < n
+
+
+def history_of(x, y, where, noise_var=None):
+    """Returns trials in slots, with responses of any scale, as a history."""
+    level = jnp.sum(where[None, :] & (y[None, :] > y[:, None]), axis=1, dtype=jnp.int32)
+    return History(x, y, level, where, noise_var)
 
 
 def compressed_scores(y):

@@ -251,7 +251,7 @@ def expected_improvement(ranks: np.ndarray, logarithm: bool) -> np.ndarray:
     mean, deviation = ranks.mean(axis=0), np.maximum(ranks.std(axis=0), _SMALLEST_DEVIATION)
     gain, deviation = mean[-1] - mean[:-1], deviation[:-1]
     if logarithm:
-        return log_expected_improvement(-gain, deviation, 0.0, np)
+        return log_expected_improvement(-gain, deviation, 0.0)
     z = gain / deviation
     return gain * stats.norm.cdf(z) + deviation * stats.norm.pdf(z)
 

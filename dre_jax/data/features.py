@@ -297,12 +297,14 @@ def infer_type(name: str, values: Mapping[str, Any]) -> FeatureType:
       (Log(), Choice(choices=()), Linear())
     """
     numbers = {task: number_of(value) for task, value in values.items()}
-    others = [task for task, number in numbers.items() if number is None]
-    if len(others) == len(numbers):
+    without_number = [task for task, number in numbers.items() if number is None]
+    if len(without_number) == len(numbers):
         return Choice()
-    if others:
+    if without_number:
         task = next(task for task, number in numbers.items() if number is not None)
-        kinds = f"{show(values[task])} of task {task!r} and {show(values[others[0]])} of task {others[0]!r}"
+        kinds = (
+            f"{show(values[task])} of task {task!r} and {show(values[without_number[0]])} of task {without_number[0]!r}"
+        )
         remedy = f"feature_types={{{name!r}: Choice()}} reads it as names"
         raise DataError(f"{name} must be numbers of all tasks or of none, but is {kinds}: {remedy}")
     known = [number for number in numbers.values() if number is not None]

@@ -1,9 +1,9 @@
-"""The scale of a number: a line, or a logarithm, onto [0, 1]."""
+"""The scale of a number: a line, or a logarithm, onto [0, 1], for numbers and for arrays of NumPy and JAX."""
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from dre_jax.runtime.arrays import namespace
 
 
 @dataclass(frozen=True)
@@ -15,21 +15,22 @@ class Scale:
     log: bool = False
     offset: float = 0.0
 
-    def transform(self, x: Any, xp: Any = np) -> Any:
+    def transform(self, x: Any) -> Any:
         """Returns t(x)."""
-        return xp.log(x + self.offset) if self.log else x
+        return namespace(x).log(x + self.offset) if self.log else x
 
-    def to_unit(self, x: Any, xp: Any = np) -> Any:
+    def to_unit(self, x: Any) -> Any:
         """Returns the coordinates of numbers; 0 throughout for a scale of one number."""
         low, high = float(self.transform(self.low)), float(self.transform(self.high))
-        return (self.transform(x, xp) - low) / (high - low) if high > low else 0.0 * x
+        return (self.transform(x) - low) / (high - low) if high > low else 0.0 * x
 
-    def from_unit(self, u: Any, xp: Any = np) -> Any:
+    def from_unit(self, u: Any) -> Any:
         """Returns the numbers at coordinates."""
         low, high = float(self.transform(self.low)), float(self.transform(self.high))
         # The sum of two products: the ends are met exactly, and their difference never overflows.
         t = low * (1.0 - u) + high * u
         if not self.log:
             return t
+        xp = namespace(u)
         value = xp.exp(t) - self.offset
         return xp.where(u <= 0.0, self.low, xp.where(u >= 1.0, self.high, value))

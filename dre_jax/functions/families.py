@@ -147,7 +147,7 @@ class Family:
             return at
         dtype = at["x0"].dtype  # of a number
         parts = zip(self.space.sequence, self.space.layout.parts, strict=True)
-        point = jnp.stack([part.coordinates(at[name].astype(dtype), jnp) for name, part in parts])
+        point = jnp.stack([part.coordinates(at[name].astype(dtype)) for name, part in parts])
         return canonicalize(self.space.layout, point)
 
     def _column(self, value: float | tuple[float, ...]) -> Floats:

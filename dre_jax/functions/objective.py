@@ -101,7 +101,7 @@ class Objective:
         values = dict(zip(self.space.sequence, layout.values(point), strict=True))
         for name, part in zip(self.space.sequence, layout.parts, strict=True):
             if isinstance(part, Order):
-                values[name] = part.items(values[name], jnp)
+                values[name] = part.items(values[name])
         kinds = {
             name: jnp.int32 if isinstance(parameter, (Categorical, Int, Permutation)) else dtype
             for name, parameter in self.space.items()

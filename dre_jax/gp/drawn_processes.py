@@ -16,7 +16,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float
 
 from dre_jax.gp.length_scale_prior import LengthScalePrior
-from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, TaskProcess, Trials
+from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, TaskProcess
+from dre_jax.search.history import History
 
 _COMMON_DEVIATION = 0.7  # of a log factor of all length scales
 _SIMILAR = 0.3  # share of the deviation of columns in every second group of draws
@@ -49,7 +50,7 @@ def draw_processes(count: int, prior: LengthScalePrior) -> TaskProcess:
 
 
 def select_processes(
-    processes: TaskProcess, size: int, trials: Trials, has_spread: Bool[Array, ""], degrees_of_freedom: float
+    processes: TaskProcess, size: int, trials: History, has_spread: Bool[Array, ""], degrees_of_freedom: float
 ) -> tuple[TaskProcess, Float[Array, " {size}"]]:
     """Returns the S of R processes with most evidence, and the logarithms of their weights; S is ``size``.
 
@@ -58,7 +59,7 @@ def select_processes(
     of evaluation, therefore select 2 S draws, and all trials weigh these.
     """
 
-    def evidence_of(processes: TaskProcess, trials: Trials) -> Array:
+    def evidence_of(processes: TaskProcess, trials: History) -> Array:
         def log_evidence(process: TaskProcess) -> Array:
             return jnp.where(has_spread, process.log_density(trials, degrees_of_freedom), 0.0)
 

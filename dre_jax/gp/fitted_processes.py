@@ -22,8 +22,9 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from dre_jax.gp.length_scale_prior import LengthScalePrior, log_length_scale_prior
-from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, TaskProcess, Trials
+from dre_jax.gp.task_process import LOG_LENGTHSCALE_BOUNDS, TaskProcess
 from dre_jax.optim.quasi_newton import maximise_in_box
+from dre_jax.search.history import History
 
 _NOISES = (-18.0, 0.0)
 _FIRST_FIT, _GROWTH, _LATE, _LATE_GROWTH = 4, 1.3, 64, 1.5
@@ -42,20 +43,20 @@ class Fits(NamedTuple):
 
 
 def fit_sequence(
-    steps: int, start: TaskProcess, prior: LengthScalePrior, trials: Trials, degrees_of_freedom: float
+    steps: int, start: TaskProcess, prior: LengthScalePrior, trials: History, degrees_of_freedom: float
 ) -> Fits:
     """Fits K processes, in front of each array of ``start``, to growing parts of the history.
 
     Its trials are in the order of their evaluation, and empty slots are last. A fit evaluates ``steps`` points after
     its start; with 0 there are no fits, and the prequential log-density is that of all trials.
     """
-    count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.log_noise_var.shape, trials.y.dtype))
+    count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.log_noise_var.shape, trials.response.dtype))
     if steps == 0:
         return fits
 
-    def fit(i: Array, fits: Fits, stage: Trials, sizes: Array) -> Fits:
+    def fit(i: Array, fits: Fits, stage: History, sizes: Array) -> Fits:
         where = stage.where & (jnp.arange(stage.where.shape[0]) < sizes[i])
-        first = stage._replace(where=where, y=jnp.where(where, stage.y, 0.0))
+        first = stage._replace(where=where, response=jnp.where(where, stage.response, 0.0))
         process, before, after = _fit(steps, prior, fits.process, first, degrees_of_freedom)
         return Fits(process, fits.gain + before - after)
 
@@ -80,7 +81,7 @@ def refit_sizes(capacity: int) -> Iterator[tuple[int, list[int]]]:
 
 
 def _fit(
-    steps: int, prior: LengthScalePrior, start: TaskProcess, trials: Trials, degrees_of_freedom: float
+    steps: int, prior: LengthScalePrior, start: TaskProcess, trials: History, degrees_of_freedom: float
 ) -> tuple[TaskProcess, Float[Array, " K"], Float[Array, " K"]]:
     """Returns fitted processes, and the log marginal likelihoods of the initial and of the fitted ones; K in front."""
 

@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Key
 
 from dre_jax.gp.cholesky import cholesky_solve, invert_factor, safe_cholesky, triangular_solve
 from dre_jax.gp.regression import ConditionedGP, PreparedGP, condition_gp, matmul, predict_signal, prepare_gp
+from dre_jax.runtime.arrays import namespace
 
 
 class ConditionedStudentT(NamedTuple):
@@ -79,23 +80,22 @@ def condition_student_t(
     return ConditionedStudentT(gp, prepare_gp(gp), *variance_scale_and_density)
 
 
-def log_t_density(
-    squares: Any, half_log_determinant: Any, count: Any, degrees_of_freedom: Any = None, xp: Any = jnp
-) -> Any:
+def log_t_density(squares: Any, half_log_determinant: Any, count: Any, degrees_of_freedom: Any = None) -> Any:
     """Returns the log-density of n observations y, up to a term that depends on n and nu alone.
+
+    Works with numbers, and with arrays of NumPy or JAX.
 
     Args:
       squares: y' K^-1 y.
       half_log_determinant: log |K| / 2, the sum of the logarithms on the diagonal of the Cholesky factor.
       count: n.
       degrees_of_freedom: nu; None for its limit to 0, where the prior of the variance is improper.
-      xp: NumPy or JAX.
 
     Example:
-      >>> import numpy as np
-      >>> float(log_t_density(3.0, 0.0, 2, 1.0, np).round(2)), float(log_t_density(1.0, 0.5, 2, None, np))
+      >>> float(log_t_density(3.0, 0.0, 2, 1.0).round(2)), float(log_t_density(1.0, 0.5, 2))
       (-2.08, -0.5)
     """
+    xp = namespace(squares)
     if degrees_of_freedom is None:
         return -0.5 * count * xp.log(squares) - half_log_determinant
     return -0.5 * (degrees_of_freedom + count) * xp.log1p(squares / degrees_of_freedom) - half_log_determinant

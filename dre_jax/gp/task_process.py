@@ -18,13 +18,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Key
+from jaxtyping import Float, Key
 
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances
 from dre_jax.gp.length_scale_prior import GENERIC_LENGTHSCALE, LengthScalePrior
 from dre_jax.gp.regression import add_noise, observation_noise
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t, log_student_t_density
+from dre_jax.search.history import History
 
 OFFSET_VAR = 1.0
 """Variance of b."""
@@ -32,33 +33,25 @@ LOG_LENGTHSCALE_BOUNDS = (-4.0, 4.0)
 _EDGE = 1e-6  # of [0, 1], where a warp's derivative may be infinite
 
 
-class Trials(NamedTuple):
-    """A history of n slots, on the scale of the process."""
-
-    x: Float[Array, "n D"]
-    """Configurations."""
-    y: Float[Array, " n"]
-    """Standardised responses, 0 in empty slots."""
-    where: Bool[Array, " n"]
-    """The filled slots."""
-    noise_var: Float[Array, " n"] | None = None
-    """Known error variances of single responses, on the scale of ``y``; None for none."""
-
-    def observe(
-        self, signal: Float[Array, "n n"], mean: Float[Array, " n"], log_noise_var: Float[Array, ""]
-    ) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
-        """Returns the covariance of the observations, and the observations minus their prior mean."""
-        matrix = add_noise(signal, observation_noise(log_noise_var, self.noise_var), self.where)
-        return matrix, jnp.where(self.where, self.y - mean, 0.0)
+def observe(
+    trials: History, signal: Float[Array, "n n"], mean: Float[Array, " n"], log_noise_var: Float[Array, ""]
+) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+    """Returns the covariance of the observations, and the observations minus their prior mean."""
+    matrix = add_noise(signal, observation_noise(log_noise_var, trials.noise_var), trials.where)
+    return matrix, jnp.where(trials.where, trials.response - mean, 0.0)
 
 
 class TaskProcess(NamedTuple):
     """Hyperparameters of a process.
 
+    Its trials have standardised responses, 0 in empty slots (`History.with_response`).
+
     Example:
+      >>> import numpy as np
       >>> from dre_jax.gp.length_scale_prior import generic_prior
+      >>> from dre_jax.search.history import make_history
       >>> process = make_process(generic_prior(1), 0.3, 1e-3)
-      >>> trials = Trials(jnp.zeros((1, 1)), jnp.ones(1), jnp.ones(1, bool))
+      >>> trials = make_history(np.zeros((1, 1)), np.ones(1)).with_response(jnp.ones(1))
       >>> posterior = process.condition(trials, 5.0)
       >>> mean, variance = posterior.predict(trials, jnp.array([[0.0], [9.0]]))
       >>> mean.round(2).tolist(), variance.round(1).tolist()
@@ -83,27 +76,27 @@ class TaskProcess(NamedTuple):
         """Returns the covariance of b + f at two sets of points."""
         return OFFSET_VAR + matern52(squared_distances(self.scale_columns(a), self.scale_columns(b)))
 
-    def observe(self, trials: Trials) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+    def observe(self, trials: History) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
         """Returns the covariance of the observations, and the observations."""
-        return trials.observe(self.covariance(trials.x, trials.x), jnp.zeros_like(trials.y), self.log_noise_var)
+        return observe(trials, self.covariance(trials.x, trials.x), jnp.zeros_like(trials.response), self.log_noise_var)
 
-    def log_density(self, trials: Trials, degrees_of_freedom: float) -> Float[Array, ""]:
+    def log_density(self, trials: History, degrees_of_freedom: float) -> Float[Array, ""]:
         """Returns the log-density of the observations up to a term in their number (`log_student_t_density`)."""
-        freedom = jnp.asarray(degrees_of_freedom, trials.y.dtype)
+        freedom = jnp.asarray(degrees_of_freedom, trials.response.dtype)
         return log_student_t_density(*self.observe(trials), trials.where, freedom)
 
-    def condition(self, trials: Trials, degrees_of_freedom: float) -> TaskPosterior:
+    def condition(self, trials: History, degrees_of_freedom: float) -> TaskPosterior:
         """Returns the process given the trials."""
         return TaskPosterior(self, condition_student_t(*self.observe(trials), trials.where, degrees_of_freedom))
 
-    def sample_prior(self, trials: Trials, key: Key[Array, ""]) -> Callable[[Float[Array, "n D"]], Float[Array, " n"]]:
+    def sample_prior(self, trials: History, key: Key[Array, ""]) -> Callable[[Float[Array, "n D"]], Float[Array, " n"]]:
         """Samples a function of points, with mean zero and the covariance of the process.
 
         Only the number of columns and the dtype of the trials are read.
         """
-        offset_key, signal_key = jax.random.split(key)
-        offset, _ = jax.random.normal(offset_key, (2,), trials.y.dtype)  # two, so that draws of earlier versions stay
-        signal = sample_matern52(trials.x.shape[-1], jnp.ones((), trials.y.dtype), signal_key)
+        dtype, (offset_key, signal_key) = trials.response.dtype, jax.random.split(key)
+        offset, _ = jax.random.normal(offset_key, (2,), dtype)  # two, so that draws of earlier versions stay
+        signal = sample_matern52(trials.x.shape[-1], jnp.ones((), dtype), signal_key)
         return lambda x: math.sqrt(OFFSET_VAR) * offset + signal(self.scale_columns(x))
 
 
@@ -113,7 +106,7 @@ class TaskPosterior(NamedTuple):
     process: TaskProcess
     student_t: ConditionedStudentT
 
-    def predict(self, trials: Trials, new: Float[Array, "m D"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    def predict(self, trials: History, new: Float[Array, "m D"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         """Returns the mean and variance at new configurations."""
         variance = jnp.full(len(new), OFFSET_VAR + 1.0, new.dtype)
         return self.student_t.predict(self.process.covariance(trials.x, new), variance)
@@ -122,7 +115,7 @@ class TaskPosterior(NamedTuple):
         """Returns the noise variances of K processes, K in front of each array; a known one is added."""
         return (jnp.exp(self.process.log_noise_var) + known) * self.student_t.variance_scale
 
-    def sample(self, trials: Trials, key: Key[Array, ""]) -> Callable[[Float[Array, "m D"]], Float[Array, " m"]]:
+    def sample(self, trials: History, key: Key[Array, ""]) -> Callable[[Float[Array, "m D"]], Float[Array, " m"]]:
         """Samples a function of configurations given the trials."""
         prior_key, noise_key = jax.random.split(key)
         function = self.process.sample_prior(trials, prior_key)

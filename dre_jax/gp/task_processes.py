@@ -19,7 +19,8 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.drawn_processes import draw_processes, select_processes
 from dre_jax.gp.fitted_processes import fit_sequence
 from dre_jax.gp.length_scale_prior import LengthScalePrior
-from dre_jax.gp.task_process import TaskPosterior, TaskProcess, Trials, make_process
+from dre_jax.gp.task_process import TaskPosterior, TaskProcess, make_process
+from dre_jax.search.history import History
 
 UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR = (0.1, 0.25, 0.6), 1e-3
 """Length scales, in units of the square root of the number of columns, and E of processes without past tasks."""
@@ -84,11 +85,11 @@ def fixed_processes(config: TaskProcessConfig, prior: LengthScalePrior) -> TaskP
 
 
 def condition_processes(
-    config: TaskProcessConfig, prior: LengthScalePrior, trials: Trials, degrees_of_freedom: float
+    config: TaskProcessConfig, prior: LengthScalePrior, trials: History, degrees_of_freedom: float
 ) -> TaskPosteriors:
     """Returns all processes given the trials, in the order of their evaluation, under the prior without past tasks."""
     # Equal responses do not identify the variance scale, so they must not change the weights.
-    has_spread = jnp.any(trials.where & (trials.y != 0.0))
+    has_spread = jnp.any(trials.where & (trials.response != 0.0))
     fixed, starts = fixed_processes(config, prior), make_processes(config.initial_lengthscales, config, prior)
     fits = fit_sequence(config.steps, starts, prior, trials, degrees_of_freedom)
     drawn, drawn_weight = select_processes(

@@ -91,13 +91,13 @@ def fix_columns(params: MLPParams, is_fixed: Bool[Array, " D"], values: Float[Ar
     return {**params, kernel_name: jnp.where(is_fixed[:, None], 0.0, kernel), bias_name: params[bias_name] + shift}
 
 
-def standard_columns(x: Float[Array, "n D"], where: Bool[Array, " n"] | None = None) -> Float[Array, "n D"]:
-    """Standardises columns as if they were uniform in [0, 1]; empty slots become 0.
+def standard_columns(x: Float[Array, "*n D"], where: Bool[Array, "*n"] | None = None) -> Float[Array, "*n D"]:
+    """Standardises columns of rows, or of a row, as if they were uniform in [0, 1]; empty slots become 0.
 
     The transformation is the same for every history, because a column may be constant in a short history.
     """
     standard = (x - 0.5) / _UNIFORM_DEVIATION
-    return standard if where is None else jnp.where(where[:, None], standard, 0.0)
+    return standard if where is None else jnp.where(where[..., None], standard, 0.0)
 
 
 def features(

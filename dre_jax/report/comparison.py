@@ -222,9 +222,9 @@ def compare(results: Mapping[str, Results]) -> Comparison:
 
     Example:
       >>> from dre_jax.data import add_trace
-      >>> one = add_trace(Results(), "svm", "wine", "test0", [0.5, 1.0])
-      >>> other = add_trace(Results(), "svm", "wine", "test0", [0.5, 0.7])
-      >>> compare({"one": one, "other": other}).average_rank()[:, 1].tolist()
+      >>> first = add_trace(Results(), "svm", "wine", "test0", [0.5, 1.0])
+      >>> second = add_trace(Results(), "svm", "wine", "test0", [0.5, 0.7])
+      >>> compare({"first": first, "second": second}).average_rank()[:, 1].tolist()
       [1.0, 2.0]
     """
     if not results:

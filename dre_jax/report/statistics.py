@@ -69,11 +69,11 @@ def significance(comparison: Comparison, trial: int, *, unit: Unit = "tasks", al
     Example:
       >>> from dre_jax.data import Results, add_trace
       >>> from dre_jax.report import compare
-      >>> one, other = Results(), Results()
+      >>> first, second = Results(), Results()
       >>> for i in range(6):
-      ...     one = add_trace(one, "svm", f"task {i}", "test0", [0.5, 0.9])
-      ...     other = add_trace(other, "svm", f"task {i}", "test0", [0.5, 0.7])
-      >>> float(significance(compare({"one": one, "other": other}), 1).wilcoxon_p[0, 1])
+      ...     first = add_trace(first, "svm", f"task {i}", "test0", [0.5, 0.9])
+      ...     second = add_trace(second, "svm", f"task {i}", "test0", [0.5, 0.7])
+      >>> float(significance(compare({"first": first, "second": second}), 1).wilcoxon_p[0, 1])
       0.03125
     """
     if unit not in ("tasks", "runs"):

@@ -19,18 +19,18 @@ AnyArray: TypeAlias = Any
 
 
 def namespace(array: Any) -> Any:
-    """Returns `numpy` for an array of NumPy and `jax.numpy` for one of JAX.
+    """Returns `numpy` for an array of NumPy or a number of Python, and `jax.numpy` for an array of JAX.
 
     Example:
-      >>> namespace(np.zeros(2)).__name__, namespace(jax.numpy.zeros(2)).__name__
-      ('numpy', 'jax.numpy')
+      >>> namespace(np.zeros(2)).__name__, namespace(0.5).__name__, namespace(jax.numpy.zeros(2)).__name__
+      ('numpy', 'numpy', 'jax.numpy')
     """
-    return array.__array_namespace__()
+    return np if isinstance(array, (int, float)) else array.__array_namespace__()
 
 
-def special(xp: Any) -> Any:
-    """Returns the special functions of NumPy's or JAX's arrays, those of SciPy or JAX."""
-    if xp is not np:
+def special(array: Any) -> Any:
+    """Returns the special functions for an array: SciPy's or JAX's, as `namespace` has the others."""
+    if namespace(array) is not np:
         return jax.scipy.special
     import scipy.special  # importing it takes a tenth of a second
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Bool, Float, Int, Key
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
-from dre_jax.runtime.arrays import AnyArray
+from dre_jax.runtime.arrays import AnyArray, namespace, special
 from dre_jax.runtime.jit import jit_eager_calls
 from dre_jax.runtime.kept_programs import keep_while
 from dre_jax.runtime.plug_ins import load_plug_in, plug_ins
@@ -58,40 +58,34 @@ def log_expected_improvement(
     mean: Float[AnyArray, " *#shape"],
     deviation: Float[AnyArray, " *#shape"],
     incumbent: Float[AnyArray, " *#shape"] | float,
-    xp: Any = jnp,
 ) -> Float[AnyArray, " *#shape"]:
     """Returns the log expected improvement of a rank on the incumbent's, E[max(0, incumbent - r)], r Gaussian.
 
     In logarithms, because in float32 the improvement itself is zero as soon as the members agree on the incumbent
-    (Ament et al. 2023).
+    (Ament et al. 2023). Arrays are of NumPy or JAX.
 
     Args:
       mean: mean ranks, lower is better.
       deviation: of the ranks; less than 1e-9 counts as 1e-9.
       incumbent: mean rank of the incumbent.
-      xp: NumPy or JAX, as in `dre_jax.space.layout`.
     """
+    xp = namespace(mean)
     deviation = xp.maximum(deviation, _SMALLEST_DEVIATION)
     z = (incumbent - mean) / deviation
-    return xp.log(deviation) + _log_h(z, xp)
+    return xp.log(deviation) + _log_h(z)
 
 
-def _log_h(z: Float[AnyArray, " *shape"], xp: Any) -> Float[AnyArray, " *shape"]:
+def _log_h(z: Float[AnyArray, " *shape"]) -> Float[AnyArray, " *shape"]:
     """Returns log(pdf(z) + z cdf(z)), on the left by its series.
 
     The series begins where its truncation loses as many digits as the difference does.
     """
-    if xp is jnp:
-        erfc: Any = lax.erfc
-    else:
-        import scipy.special  # which takes a tenth of a second
-
-        erfc = scipy.special.erfc
+    xp = namespace(z)
     seam = -18.0 if z.dtype == jnp.float64 else -8.0
     # Choices, not maxima: the gradient of a maximum is halved where both are equal.
     right = xp.where(z > seam, z, seam)
     pdf = xp.exp(-0.5 * right**2 - _LOG_SQRT_2PI)
-    direct = xp.log(pdf + right * 0.5 * erfc(-math.sqrt(0.5) * right))
+    direct = xp.log(pdf + right * 0.5 * special(z).erfc(-math.sqrt(0.5) * right))
     left = xp.where(z > seam, seam, z)
     u = 1.0 / left**2
     series = u * (1.0 - u * (3.0 - u * (15.0 - u * (105.0 - 945.0 * u))))

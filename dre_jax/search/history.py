@@ -14,13 +14,19 @@ from dre_jax.runtime.jit import jit_eager_calls
 
 
 class History(NamedTuple):
-    """The trials so far, in C slots, some of which are filled."""
+    """The trials so far, in C slots, some of which are filled.
+
+    Example:
+      >>> history = make_history(np.array([[0.1], [0.7]]), np.array([0.5, 0.9]))
+      >>> history.response.tolist(), history.with_response(jnp.array([-1.0, 1.0])).response.tolist()
+      ([0.0, 1.0], [-1.0, 1.0])
+    """
 
     x: Float[Array, "C D"]
     """Configurations."""
     response: Float[Array, " C"]
     """Higher is better, on the history's own scale: 1 for its best trial, 0 for its worst, 0.5 where all are equal. The
-    range of the whole table would reveal the distance to the optimum."""
+    range of the whole table would reveal the distance to the optimum. `with_response` has them on another scale."""
     level: Int[Array, " C"]
     """Smaller is better, equal exactly where responses are tied (float32 may have merged them)."""
     where: Bool[Array, " C"]
@@ -28,6 +34,10 @@ class History(NamedTuple):
     noise_var: Float[Array, " C"] | None = None
     """Variances of the responses' known errors, on the scale of the responses. None without known errors, and for all
     methods that are not `heteroscedastic`."""
+
+    def with_response(self, response: Float[Array, " C"], noise_var: Float[Array, " C"] | None = None) -> "History":
+        """Returns the same trials with responses, and known error variances, on the scale of a model."""
+        return self._replace(response=response, noise_var=noise_var)
 
 
 class Candidates(NamedTuple):

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dre_jax.data.columns import Column, level_column, missing_column, order_column
@@ -104,6 +104,23 @@ def columns_of(name: str, parameter: Parameter, code: Code) -> Iterator[Column]:
         yield Column(name, kind, name, code.scale.log)
     if code.missing:
         yield Column(missing_column(name), "missing", name)
+
+
+def ordered_columns(
+    parameters: Mapping[str, Parameter], codes: Mapping[str, Code], order: Sequence[str] | None
+) -> tuple[Column, ...]:
+    """Returns the columns of all hyperparameters: one hyperparameter after the other, or by the names of an order.
+
+    Raises `ConfigError` if two columns have the same name, or the order names other columns.
+    """
+    columns = [column for name in parameters for column in columns_of(name, parameters[name], codes[name])]
+    names = [column.name for column in columns] if order is None else list(order)
+    by_name = {column.name: column for column in columns}
+    if len(by_name) < len(columns):
+        raise ConfigError(f"columns must have different names, but got {[c.name for c in columns]}")
+    if sorted(by_name) != sorted(names):
+        raise ConfigError(f"the order must name the columns {', '.join(by_name)}, but got {', '.join(names)}")
+    return tuple(by_name[name] for name in names)
 
 
 def layout_part(

@@ -12,6 +12,7 @@ from functools import lru_cache, reduce
 from typing import Any
 
 from dre_jax.errors import ConfigError
+from dre_jax.runtime.arrays import namespace
 
 _MOST_CHARACTERS = 1000
 
@@ -68,11 +69,12 @@ def names_in(tree: ast.expr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for *_, name in sorted(names)))
 
 
-def evaluate(node: ast.expr, values: Mapping[str, Any], xp: Any) -> Any:
-    """Returns the result of a formula for values by name, with NumPy or JAX as `xp`."""
+def evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    """Returns the result of a formula for at least one value by name: numbers, or arrays of NumPy or JAX."""
+    xp = namespace(next(iter(values.values())))
 
     def result(child: ast.expr) -> Any:
-        return evaluate(child, values, xp)
+        return evaluate(child, values)
 
     match node:
         case ast.Name(id=name):

@@ -78,10 +78,10 @@ class Formula:
         predicate = self.in_layout(parameters, {name: i for i, name in enumerate(self.names)})
         samples = [_samples(parameters[name], number) for number, name in enumerate(self.names)]
         try:
-            mask = predicate.holds(samples, np)
-            alone = [predicate.holds([values[k] for values in samples], np) for k in range(_N_SAMPLES)]
+            mask = predicate.holds(samples)
+            alone = [predicate.holds([values[k] for values in samples]) for k in range(_N_SAMPLES)]
             arrays = [jax.ShapeDtypeStruct(values.shape, jnp.float32) for values in samples]
-            traced = jax.eval_shape(lambda *values: predicate.holds(values, jnp), *arrays)
+            traced = jax.eval_shape(lambda *values: predicate.holds(values), *arrays)
         except Exception as error:  # of the user's code
             reason = str(error).strip().partition("\n")[0]
             raise ConfigError(f"{str(self)!r} must be computable, but {type(error).__name__}: {reason}") from error

@@ -69,7 +69,7 @@ class SpaceLayout:
         """Returns masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
         xp, shape, masks = namespace(points), points.shape[:-1], list[Any]()
         parents = {parent for part in self.parts for parent in part.parents}
-        values = {i: self.parts[i].values(points[..., i], xp) for i in parents}
+        values = {i: self.parts[i].values(points[..., i]) for i in parents}
         for i, part in enumerate(self.parts):
             masks.append(self.conditions_hold(i, values, masks) if part.alternatives else xp.ones(shape, bool))
         return masks
@@ -93,24 +93,22 @@ class SpaceLayout:
 
     def is_allowed(self, points: Any) -> Any:
         """Returns the mask bool[...] of points f[..., P] that satisfy all rules."""
-        xp, active, values = namespace(points), self.active(points), self.values(points)
-        masks = (rule.allows(self.parts, values, active, xp) for rule in self.rules)
-        return reduce(and_, masks, xp.ones(points.shape[:-1], bool))
+        active, values = self.active(points), self.values(points)
+        masks = (rule.allows(self.parts, values, active) for rule in self.rules)
+        return reduce(and_, masks, namespace(points).ones(points.shape[:-1], bool))
 
     def values(self, points: Any) -> list[Any]:
         """Returns the values at points f[..., P], by hyperparameter f[...]."""
-        xp = namespace(points)
-        return [part.values(points[..., i], xp) for i, part in enumerate(self.parts)]
+        return [part.values(points[..., i]) for i, part in enumerate(self.parts)]
 
     def middles(self, points: Any) -> list[Any]:
         """Returns the coordinates of the values at points f[..., P], by hyperparameter f[...]."""
-        xp = namespace(points)
-        return [part.middle(points[..., i], xp) for i, part in enumerate(self.parts)]
+        return [part.middle(points[..., i]) for i, part in enumerate(self.parts)]
 
     def round_to_values(self, points: Any) -> Any:
         """Returns the points f[..., P] of the configurations at points: those of their values, 0.5 where inactive."""
         xp, parts = namespace(points), zip(self.parts, self.values(points), self.active(points), strict=True)
-        coordinates = [xp.where(active, part.coordinates(values, xp), 0.5) for part, values, active in parts]
+        coordinates = [xp.where(active, part.coordinates(values), 0.5) for part, values, active in parts]
         return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
 
     @property
@@ -148,10 +146,10 @@ class SpaceLayout:
 
     def columns(self, points: Any, active: Sequence[Any] | None = None) -> Any:
         """Returns the columns f[..., D] of points f[..., P]; by default, `active` decides which are active."""
-        xp, columns = namespace(points), dict[int, Any]()
+        columns = dict[int, Any]()
         for i, (part, mask) in enumerate(zip(self.parts, active or self.active(points), strict=True)):
-            columns |= part.encode(points[..., i], mask, xp)
-        return xp.stack([columns[i] for i in range(self.n_columns)], axis=-1)
+            columns |= part.encode(points[..., i], mask)
+        return namespace(points).stack([columns[i] for i in range(self.n_columns)], axis=-1)
 
 
 def unit_cube(n_columns: int) -> SpaceLayout:

@@ -1,6 +1,6 @@
 """The rule on how many hyperparameters are in use, in terms of positions of hyperparameters.
 
-The functions take NumPy or JAX as `xp`, or `scalar_functions` for one configuration.
+The functions take arrays of NumPy or JAX, or the numbers and truth values of one configuration.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.runtime.arrays import namespace
 from dre_jax.space.layout_parts import Level
-from dre_jax.space.layout_rules import Parts
+from dre_jax.space.layout_rules import Parts, functions_of
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,17 @@ class Cardinality:
         """Positions of the hyperparameters."""
         return tuple(i for i, _ in self.unused)
 
-    def in_use(self, parts: Parts, values: Any, active: Any, xp: Any = np) -> dict[int, Any]:
+    def in_use(self, parts: Parts, values: Any, active: Any) -> dict[int, Any]:
         """Returns masks bool[...] by position: which hyperparameters count."""
-        return {i: active[i] & xp.logical_not(_is_unused(parts[i], values[i], x)) for i, x in self.unused}
+        return {
+            i: active[i] & functions_of(values[i]).logical_not(_is_unused(parts[i], values[i], x))
+            for i, x in self.unused
+        }
 
-    def allows(self, parts: Parts, values: Any, active: Any, xp: Any = np) -> Any:
+    def allows(self, parts: Parts, values: Any, active: Any) -> Any:
         """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
-        number = sum(xp.where(mask, 1, 0) for mask in self.in_use(parts, values, active, xp).values())
+        in_use = self.in_use(parts, values, active)
+        number = sum(functions_of(mask).where(mask, 1, 0) for mask in in_use.values())
         return (number >= self.low) & (number <= self.high)
 
     def exact(self, parts: Parts, values: Any, active: Any) -> dict[int, float]:
@@ -46,17 +51,18 @@ class Cardinality:
         real = [(i, x) for i, x in self.unused if active[i] and not parts[i].levels]
         return {i: x for i, x in real if values[i] != x and _is_unused(parts[i], values[i], x)}
 
-    def nearest(self, parts: Parts, columns: Sequence[Any], active: Any, is_fixed: Sequence[Any], xp: Any) -> Any:
+    def nearest(self, parts: Parts, columns: Sequence[Any], active: Any, is_fixed: Sequence[Any]) -> Any:
         """Returns coordinates f[...] by position, of which the right number is in use, and masks of those in use.
 
         If too many are in use, those with the largest distance from the unused value stay. Fixed ones all stay.
         """
-        values = {i: parts[i].values(columns[i], xp) for i in self.positions}
-        in_use = self.in_use(parts, values, active, xp)
+        values = {i: parts[i].values(columns[i]) for i in self.positions}
+        in_use = self.in_use(parts, values, active)
         distances = [abs(columns[i] - parts[i].coordinates(x)) for i, x in self.unused]
-        scores = [xp.where(in_use[i], d, -1.0) for (i, _), d in zip(self.unused, distances, strict=True)]
-        kept = self._keep(scores, list(in_use.values()), active, is_fixed, xp)
-        return self._switch(parts, columns, active, is_fixed, kept, xp), kept
+        where = namespace(columns[self.positions[0]]).where
+        scores = [where(in_use[i], d, -1.0) for (i, _), d in zip(self.unused, distances, strict=True)]
+        kept = self._keep(scores, list(in_use.values()), active, is_fixed)
+        return self._switch(parts, columns, active, is_fixed, kept), kept
 
     def draw(
         self, parts: Parts, points: np.ndarray, active: Any, is_fixed: Sequence[np.bool_]
@@ -71,7 +77,7 @@ class Cardinality:
         values = {i: parts[i].values(columns[i]) for i in self.positions}
         scores = [_score(parts[i], columns[i], x) for i, x in self.unused]
         in_use = self.in_use(parts, values, active) | {i: active[i] & (columns[i] >= 0.5) for i in numbers}
-        kept = self._keep(scores, [in_use[i] for i in self.positions], active, is_fixed, np)
+        kept = self._keep(scores, [in_use[i] for i in self.positions], active, is_fixed)
         left_out = [
             np.where(active[i] & ~kept[i] & ~is_fixed[i], score, 0.0)
             for i, score in zip(self.positions, scores, strict=True)
@@ -80,11 +86,11 @@ class Cardinality:
         threshold = np.maximum(np.max(left_out, axis=0), np.where(is_least, 0.0, 0.5))
         for i in numbers:
             columns[i] = ((columns[i] - threshold) / (1.0 - threshold)).clip(0.0, 1.0)
-        return self._switch(parts, columns, active, is_fixed, kept, np)
+        return self._switch(parts, columns, active, is_fixed, kept)
 
-    def _keep(self, scores: Any, in_use: Any, active: Any, is_fixed: Sequence[Any], xp: Any) -> dict[int, Any]:
+    def _keep(self, scores: Any, in_use: Any, active: Any, is_fixed: Sequence[Any]) -> dict[int, Any]:
         """Returns masks by position of those that shall be in use: the ones of highest score, and all fixed ones."""
-        may_change = [active[i] & ~is_fixed[i] for i in self.positions]
+        xp, may_change = namespace(scores[0]), [active[i] & ~is_fixed[i] for i in self.positions]
         scores = [
             xp.where(may, score, xp.where(mask, 2.0, -2.0))
             for may, score, mask in zip(may_change, scores, in_use, strict=True)
@@ -98,13 +104,13 @@ class Cardinality:
         return kept
 
     def _switch(
-        self, parts: Parts, columns: Sequence[Any], active: Any, is_fixed: Sequence[Any], kept: dict[int, Any], xp: Any
+        self, parts: Parts, columns: Sequence[Any], active: Any, is_fixed: Sequence[Any], kept: dict[int, Any]
     ) -> dict[int, Any]:
         """Returns the coordinates f[...] by position, with those in use that are kept, and no others."""
         switched = {}
         for i, x in self.unused:
-            u = columns[i]
-            is_unused = _is_unused(parts[i], parts[i].values(u, xp), x)
+            u, xp = columns[i], namespace(columns[i])
+            is_unused = _is_unused(parts[i], parts[i].values(u), x)
             on = xp.where(is_unused, _other_coordinate(parts[i], x), u)
             off = xp.where(is_unused, u, xp.asarray(parts[i].coordinates(x), u.dtype))
             switched[i] = xp.where(active[i] & ~is_fixed[i], xp.where(kept[i], on, off), u)

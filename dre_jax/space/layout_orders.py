@@ -1,7 +1,7 @@
 """Coordinates of permutations: the levels of one are all orders of its items, sorted.
 
-Orders are arrays of items, by their positions among the items of the hyperparameter. The functions take NumPy or JAX as
-`xp`.
+Orders are arrays of items, by their positions among the items of the hyperparameter. The functions take arrays
+of NumPy or JAX.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dre_jax.runtime.arrays import namespace
 from dre_jax.space.layout_parts import Conditions, Discrete
 
 
@@ -33,26 +34,29 @@ class Order(Discrete):
         """Number of orders."""
         return math.factorial(self.n_items)
 
-    def items(self, level: Any, xp: Any = np) -> Any:
+    def items(self, level: Any) -> Any:
         """Returns the items i32[..., n] of levels f[...] in their order."""
-        n, rest = self.n_items, level.astype(xp.int32)
+        xp, n = namespace(level), self.n_items
+        rest = level.astype(xp.int32)
         # Among the items that are left, which is next (Lehmer 1960)?
         items = [rest // math.factorial(n - 1 - i) % (n - i) for i in range(n)]
         for i in range(n - 2, -1, -1):
             items[i + 1 :] = [item + (item >= items[i]).astype(xp.int32) for item in items[i + 1 :]]
         return xp.stack(items, axis=-1)
 
-    def level(self, items: Any, xp: Any = np) -> Any:
+    def level(self, items: Any) -> Any:
         """Returns the levels i32[...] of items i32[..., n]; inverts `items`."""
-        n, level = self.n_items, xp.zeros((), xp.int32)
+        xp, n = namespace(items), self.n_items
+        level = xp.zeros((), xp.int32)
         for i in range(n - 1):
             n_smaller = xp.sum(items[..., i + 1 :] < items[..., i : i + 1], axis=-1, dtype=xp.int32)
             level = level + n_smaller * math.factorial(n - 1 - i)
         return level
 
-    def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
+    def encode(self, u: Any, active: Any) -> dict[int, Any]:
         """Returns the columns at coordinates f[...]; 0.5 for every pair where inactive."""
-        places = _inverse(self.items(self.values(u, xp), xp), xp)
+        xp = namespace(u)
+        places = xp.argsort(self.items(self.values(u)), axis=-1)  # of all items
         columns = {
             column: xp.where(active, (places[..., i] < places[..., j]).astype(u.dtype), 0.5)
             for column, (i, j) in zip(self.columns, self._pairs, strict=True)
@@ -71,28 +75,23 @@ class Order(Discrete):
             scores[j] += 1.0 - row[column].clip(0.0, 1.0)
         return int(self.level(np.argsort(-scores, kind="stable")))
 
-    def step(self, u: Any, distance: Any, anywhere: Any, xp: Any = np) -> Any:
+    def step(self, u: Any, distance: Any, anywhere: Any) -> Any:
         """Returns the coordinates after one item has moved to another place, from coordinates f[...].
 
         The distances f[...] are shares of all places; an item moves at least to the next place. The uniform numbers
         ``anywhere`` f[...] decide on the item.
         """
-        n, items = self.n_items, self.items(self.values(u, xp), xp)
+        xp, n, items = namespace(u), self.n_items, self.items(self.values(u))
         start = xp.clip(xp.floor(anywhere * n), 0, n - 1)
         way = xp.where(distance < 0.0, -1.0, 1.0)
         way = xp.where((start + way < 0.0) | (start + way > n - 1.0), -way, way)
         target = xp.clip(start + way * xp.maximum(xp.round(xp.abs(distance) * n), 1.0), 0.0, n - 1.0)
         # The item goes behind the one at its target if it moves there from the front, otherwise before it.
-        place = xp.broadcast_to(xp.arange(n, dtype=u.dtype), items.shape)
-        place = xp.where(place == start[..., None], (target + 0.5 * way)[..., None], place)
-        moved = xp.take_along_axis(items, xp.argsort(place, axis=-1), axis=-1)
-        return self.coordinates(self.level(moved, xp).astype(u.dtype), xp)
+        position = xp.broadcast_to(xp.arange(n, dtype=u.dtype), items.shape)
+        position = xp.where(position == start[..., None], (target + 0.5 * way)[..., None], position)
+        moved = xp.take_along_axis(items, xp.argsort(position, axis=-1), axis=-1)
+        return self.coordinates(self.level(moved).astype(u.dtype))
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:
         return list(itertools.combinations(range(self.n_items), 2))
-
-
-def _inverse(items: Any, xp: Any) -> Any:
-    """Returns the places i32[..., n] of all items in orders i32[..., n]."""
-    return xp.argsort(items, axis=-1)

@@ -1,6 +1,6 @@
 """Coordinates of the unit cube: one hyperparameter each, by its values, its columns, and the conditions that it has.
 
-The functions take NumPy or JAX as `xp`.
+The functions take arrays of NumPy or JAX; for single values, numbers of Python, too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dre_jax.data.scale import Scale
+from dre_jax.runtime.arrays import namespace
 
 _SAME = 1e-6
 """Relative distance of real numbers that count as equal: numbers in float32 do."""
@@ -72,12 +73,11 @@ class Number:
     alternatives: tuple[Conditions, ...] = ()
     """Alternative conditions, one of which must hold for the number to be active; empty if it always is."""
 
-    def values(self, u: Any, xp: Any = np) -> Any:
+    def values(self, u: Any) -> Any:
         """Returns the values at coordinates f[...]."""
         if not self.levels:
-            x = self.search.from_unit(u, xp)
-            return xp.clip(x, self.search.low, self.search.high)
-        return self.low + self._steps(u, xp) * self.step
+            return namespace(u).clip(self.search.from_unit(u), self.search.low, self.search.high)
+        return self.low + self._steps(u) * self.step
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -86,11 +86,11 @@ class Number:
             (self.low, self.low + (self.levels - 1) * self.step) if self.levels else (self.search.low, self.search.high)
         )
 
-    def neighbour(self, x: Any, sign: float, xp: Any = np, *, or_equal: bool) -> Any:
+    def neighbour(self, x: Any, sign: float, *, or_equal: bool) -> Any:
         """Returns the values next to numbers f[...], on the side of the sign; real numbers are their own if equal."""
         if not self.levels:
             return x if or_equal else x + sign * self.rounding(x)
-        low, high = self.ends
+        xp, (low, high) = namespace(x), self.ends
         steps = sign * (xp.clip(x, low - self.step, high + self.step) - low) / self.step
         nearest = xp.round(steps)
         steps = xp.where(xp.abs(steps - nearest) < 1e-6, nearest + float(not or_equal), xp.ceil(steps))
@@ -121,37 +121,39 @@ class Number:
         """Returns all values, in increasing order; none of a real number."""
         return self.low + np.arange(self.levels) * self.step
 
-    def _steps(self, u: Any, xp: Any) -> Any:
+    def _steps(self, u: Any) -> Any:
         """Returns the number of steps between the least value and the values at coordinates f[...]."""
+        xp = namespace(u)
         # As floats: there may be more levels than a whole number of 32 bits holds.
         if self.search.log:
-            return xp.clip(xp.round((self.search.from_unit(u, xp) - self.low) / self.step), 0.0, float(self.levels - 1))
+            return xp.clip(xp.round((self.search.from_unit(u) - self.low) / self.step), 0.0, float(self.levels - 1))
         return xp.clip(xp.floor(u * float(self.levels)), 0.0, float(self.levels - 1))
 
-    def middle(self, u: Any, xp: Any = np) -> Any:
+    def middle(self, u: Any) -> Any:
         """Returns the coordinates of the values at coordinates f[...]: equal where the values are."""
         if not self.levels:
             return u
         if self.search.log:
-            return self.coordinates(self.values(u, xp), xp)
-        return (self._steps(u, xp) + 0.5) / float(self.levels)
+            return self.coordinates(self.values(u))
+        return (self._steps(u) + 0.5) / float(self.levels)
 
-    def coordinates(self, x: Any, xp: Any = np) -> Any:
+    def coordinates(self, x: Any) -> Any:
         """Returns the coordinates of values, the middle of their part."""
         if not self.levels or self.search.log:
-            return self.search.to_unit(x, xp)
-        return (xp.round((x - self.low) / self.step) + 0.5) / float(self.levels)
+            return self.search.to_unit(x)
+        return (namespace(x).round((x - self.low) / self.step) + 0.5) / float(self.levels)
 
-    def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
+    def encode(self, u: Any, active: Any) -> dict[int, Any]:
         """Returns the columns at coordinates f[...]; where inactive, as not set."""
+        xp = namespace(u)
         if not self.levels and self.search == self.encoding:
             value = u  # through the value, float32 would lose numbers that are large beside their range
         elif self.levels > 1 and self.encoding == Scale(self.low, self.low + (self.levels - 1) * self.step):
-            value = self._steps(u, xp) / float(self.levels - 1)
+            value = self._steps(u) / float(self.levels - 1)
         else:
-            value = xp.clip(self.encoding.to_unit(self.values(u, xp), xp), 0.0, 1.0)
+            value = xp.clip(self.encoding.to_unit(self.values(u)), 0.0, 1.0)
         if self.unset is not None:
-            active = active & (xp.abs(self.values(u, xp) - self.unset) > 1e-6 * max(1.0, abs(self.unset)))
+            active = active & (xp.abs(self.values(u) - self.unset) > 1e-6 * max(1.0, abs(self.unset)))
         columns = {self.column: xp.where(active, value, self.empty)}
         if self.missing is not None:
             columns[self.missing] = xp.where(active, 0.0, 1.0)
@@ -172,8 +174,9 @@ class Discrete:
     alternatives: tuple[Conditions, ...]
     """Alternative conditions, one of which must hold for the hyperparameter to be active; empty if it always is."""
 
-    def values(self, u: Any, xp: Any = np) -> Any:
+    def values(self, u: Any) -> Any:
         """Returns the levels at coordinates f[...], as whole numbers."""
+        xp = namespace(u)
         return xp.clip(xp.floor(u * self.levels), 0, self.levels - 1)
 
     @cached_property
@@ -189,13 +192,13 @@ class Discrete:
         """Returns all levels."""
         return np.arange(self.levels)
 
-    def coordinates(self, level: Any, xp: Any = np) -> Any:
+    def coordinates(self, level: Any) -> Any:
         """Returns the coordinates of levels, the middle of their part."""
         return (level + 0.5) / self.levels
 
-    def middle(self, u: Any, xp: Any = np) -> Any:
+    def middle(self, u: Any) -> Any:
         """Returns the coordinates of the levels at coordinates f[...]: equal where the levels are."""
-        return self.coordinates(self.values(u, xp), xp)
+        return self.coordinates(self.values(u))
 
 
 @dataclass(frozen=True)
@@ -211,9 +214,10 @@ class Level(Discrete):
     """True if neighbouring levels are alike."""
     alternatives: tuple[Conditions, ...] = ()
 
-    def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
+    def encode(self, u: Any, active: Any) -> dict[int, Any]:
         """Returns the columns at coordinates f[...]; where inactive, the last row's."""
-        row = xp.where(active, self.values(u, xp), self.levels).astype(xp.int32)
+        xp = namespace(u)
+        row = xp.where(active, self.values(u), self.levels).astype(xp.int32)
         table = xp.asarray(self.rows, u.dtype)[row]
         return {column: table[..., i] for i, column in enumerate(self.columns)}
 

@@ -1,6 +1,6 @@
 """Rules that points of the unit cube must satisfy, in terms of positions of hyperparameters.
 
-The functions take NumPy or JAX as `xp`, or `scalar_functions` for one configuration.
+The functions take arrays of NumPy or JAX, or the numbers and truth values of one configuration.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.runtime.arrays import namespace
 from dre_jax.space import scalar_functions
 
 _SAME = 1e-6
@@ -26,16 +27,22 @@ Parts = Sequence[Any]
 """The hyperparameters of a layout, by position: `Number`, `Level`."""
 
 
+def functions_of(value: Any) -> Any:
+    """Returns the functions that compute with a value: NumPy's or JAX's, or `scalar_functions` for one of Python."""
+    return namespace(value) if hasattr(value, "__array_namespace__") else scalar_functions
+
+
 @dataclass(frozen=True)
 class Combination:
     """Values that are forbidden together: positions of hyperparameters, and levels or numbers of each."""
 
     values: tuple[tuple[int, tuple[float, ...]], ...]
 
-    def allows(self, parts: Parts, values: Any, active: Any, xp: Any = np) -> Any:
+    def allows(self, parts: Parts, values: Any, active: Any) -> Any:
         """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
         matches = (active[i] & reduce(or_, (parts[i].is_same(values[i], x) for x in xs)) for i, xs in self.values)
-        return xp.logical_not(reduce(and_, matches))
+        is_match = reduce(and_, matches)
+        return functions_of(is_match).logical_not(is_match)
 
     def exact(self, parts: Parts, values: Any, active: Any) -> dict[int, float]:
         """Returns no numbers, by position: a value is forbidden or is not."""
@@ -69,24 +76,29 @@ class Linear:
         """Returns the mask bool[...] of points that the rule is about, for masks of active hyperparameters."""
         return reduce(and_ if self.is_order else or_, (active[i] for i in self.positions))
 
-    def total(self, values: Any, active: Any, xp: Any = np) -> Any:
-        """Returns the sums f[...] of values, by hyperparameter f[...], with masks of active ones."""
-        return sum(self._terms(values, active, xp))
+    def _is_exempt(self, active: Any) -> Any:
+        """Returns the mask bool[...] of points that the rule is not about."""
+        applies = self.applies(active)
+        return functions_of(applies).logical_not(applies)
 
-    def allows(self, parts: Parts, values: Any, active: Any, xp: Any = np) -> Any:
+    def total(self, values: Any, active: Any) -> Any:
+        """Returns the sums f[...] of values, by hyperparameter f[...], with masks of active ones."""
+        return sum(self._terms(values, active))
+
+    def allows(self, parts: Parts, values: Any, active: Any) -> Any:
         """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
         if self.strict:
-            return (self.total(values, active, xp) < self.high) | xp.logical_not(self.applies(active))
-        excess, size = self._excess(values, active, xp)
+            return (self.total(values, active) < self.high) | self._is_exempt(active)
+        excess, size = self._excess(values, active)
         room = self._rounding(parts, values) + (0.0 if self.is_order else _SAME * size)
-        return (abs(excess) <= room) | xp.logical_not(self.applies(active))
+        return (abs(excess) <= room) | self._is_exempt(active)
 
     def exact(self, parts: Parts, values: Any, active: Any) -> dict[int, float]:
         """Returns the real number with the largest term, by position, with which a sum that is nearly right is right.
 
         ``values`` are those of one configuration, as numbers of Python.
         """
-        excess, size = self._excess(values, active, scalar_functions)
+        excess, size = self._excess(values, active)
         if not excess or not self.applies(active):
             return {}
         in_float32 = self._rounding(parts, {i: np.float32(values[i]) for i in self.positions})
@@ -99,9 +111,9 @@ class Linear:
         low, high = parts[i].ends
         return {i: float(min(max(values[i] - excess / weight, low), high))}
 
-    def _excess(self, values: Any, active: Any, xp: Any) -> tuple[Any, Any]:
+    def _excess(self, values: Any, active: Any) -> tuple[Any, Any]:
         """Returns how far sums f[...] are outside of their bounds, and the size f[...] of their terms and bounds."""
-        terms = self._terms(values, active, xp)
+        xp, terms = functions_of(values[self.positions[0]]), self._terms(values, active)
         total = sum(terms)
         excess = xp.maximum(total - self.high, 0.0) + xp.minimum(total - self.low, 0.0)
         return excess, reduce(xp.maximum, map(abs, terms), self._largest_bound)
@@ -114,14 +126,15 @@ class Linear:
     def _largest_bound(self) -> float:
         return max((abs(bound) for bound in (self.low, self.high) if math.isfinite(bound)), default=0.0)
 
-    def _terms(self, values: Any, active: Any, xp: Any) -> list[Any]:
-        return [xp.where(active[i], weight * values[i], 0.0) for i, weight in self.weights]
+    def _terms(self, values: Any, active: Any) -> list[Any]:
+        return [functions_of(values[i]).where(active[i], weight * values[i], 0.0) for i, weight in self.weights]
 
-    def limits(self, i: int, part: Any, ends: Mapping[int, tuple[Any, Any]], active: Any, xp: Any = np) -> Any:
+    def limits(self, i: int, part: Any, ends: Mapping[int, tuple[Any, Any]], active: Any) -> Any:
         """Returns the least and the greatest value f[...] of number ``i`` that leave room for the other numbers.
 
         ``ends`` are the bounds f[...] of all numbers of the rule, by position, and ``active`` the masks of active ones.
         """
+        xp = namespace(active[i])
         least: Any = 0.0
         most: Any = 0.0
         coefficient = dict(self.weights)[i]
@@ -132,8 +145,8 @@ class Linear:
                 most = most + (from_high if weight > 0 else from_low)
         bounds = (self.low - most) / coefficient, (self.high - least) / coefficient
         lower, upper = bounds if coefficient > 0 else bounds[::-1]
-        lower = part.neighbour(lower, 1.0, xp, or_equal=not (self.strict and coefficient < 0))
-        upper = part.neighbour(upper, -1.0, xp, or_equal=not (self.strict and coefficient > 0))
+        lower = part.neighbour(xp.asarray(lower), 1.0, or_equal=not (self.strict and coefficient < 0))
+        upper = part.neighbour(xp.asarray(upper), -1.0, or_equal=not (self.strict and coefficient > 0))
         applies = self.applies(active)
         return xp.where(applies, lower, -np.inf), xp.where(applies, upper, np.inf)
 
@@ -155,12 +168,12 @@ class Table:
         """Returns the coordinates f64[n, k] of the rows in a space's parts."""
         return np.stack([parts[i].coordinates(x) for i, x in zip(self.positions, self._columns, strict=True)], axis=1)
 
-    def allows(self, parts: Parts, values: Any, active: Any, xp: Any = np) -> Any:
+    def allows(self, parts: Parts, values: Any, active: Any) -> Any:
         """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
-        matches = []
+        xp, matches = functions_of(values[self.positions[0]]), []
         for i, column in zip(self.positions, self._columns, strict=True):
             value, is_active = xp.expand_dims(values[i], -1), xp.expand_dims(active[i], -1)
-            is_same = parts[i].is_same(value, _along_last_axis(column, value, xp))
+            is_same = parts[i].is_same(value, _along_last_axis(column, value))
             matches.append(xp.where(is_active, is_same, True))
         return xp.any(reduce(and_, matches), axis=-1)
 
@@ -182,19 +195,21 @@ class Table:
         row = self.rows[int(np.argmin(np.where(is_near, distances, np.inf)))]
         return {i: x for i, x in zip(self.positions, row, strict=True) if i in real}
 
-    def nearest(self, parts: Parts, middles: Any, active: Any, is_fixed: Sequence[Any], xp: Any = np) -> Any:
+    def nearest(self, parts: Parts, middles: Any, active: Any, is_fixed: Sequence[Any]) -> Any:
         """Returns the coordinates f[...] of the nearest rows by position; fixed coordinates decide first."""
-        row = xp.argmin(self._distances(parts, middles, active, is_fixed, xp), axis=-1)
-        table = xp.asarray(self.coordinates(parts), middles[self.positions[0]].dtype)[row]
+        first = middles[self.positions[0]]
+        xp = namespace(first)
+        row = xp.argmin(self._distances(parts, middles, active, is_fixed), axis=-1)
+        table = xp.asarray(self.coordinates(parts), first.dtype)[row]
         columns = {i: table[..., k] for k, i in enumerate(self.positions)}
         return {i: xp.where(xp.isnan(column) | is_fixed[i], middles[i], column) for i, column in columns.items()}
 
-    def _distances(self, parts: Parts, middles: Any, active: Any, is_fixed: Sequence[Any], xp: Any) -> Any:
+    def _distances(self, parts: Parts, middles: Any, active: Any, is_fixed: Sequence[Any]) -> Any:
         """Returns the distances f[..., n] of coordinates from all rows: sums over the active hyperparameters."""
         total: Any = 0.0
         for i, column in zip(self.positions, self.coordinates(parts).T, strict=True):
-            middle = middles[i][..., None]
-            distance = xp.abs(middle - _along_last_axis(np.where(np.isnan(column), 1e3, column), middle, xp))
+            middle, xp = middles[i][..., None], namespace(middles[i])
+            distance = xp.abs(middle - _along_last_axis(np.where(np.isnan(column), 1e3, column), middle))
             if getattr(parts[i], "ordered", True) is False:
                 distance = xp.where(distance > _SAME, xp.maximum(distance, 1.0), distance)
             distance = distance * xp.where(is_fixed[i], 1e4, 1.0)
@@ -202,8 +217,9 @@ class Table:
         return total
 
 
-def _along_last_axis(column: np.ndarray, like: Any, xp: Any) -> Any:
+def _along_last_axis(column: np.ndarray, like: Any) -> Any:
     """Returns numbers f64[n] as f[..., n], with the dtype and the number of dimensions of an array f[..., 1]."""
+    xp = functions_of(like)
     if xp is scalar_functions:
         return column
     return xp.asarray(column, like.dtype).reshape((1,) * (like.ndim - 1) + (-1,))

@@ -275,21 +275,21 @@ class Permutation(_Parameter):
         texts = dict(zip(map(_typed, self.items), remaining, strict=True))
         for item in order:
             try:
-                place = remaining.index(texts[_typed(scalars.plain_value(item))])
+                position = remaining.index(texts[_typed(scalars.plain_value(item))])
             except (KeyError, TypeError):
                 raise ValueError(order) from None
-            index = index * len(remaining) + place
-            del remaining[place]
+            index = index * len(remaining) + position
+            del remaining[position]
         return index
 
     def at(self, index: int) -> tuple[scalars.Choice, ...]:
         """Returns the order at a position; see `index`."""
-        places = []
+        positions = []
         for n in range(1, len(self.items) + 1):
-            index, place = divmod(index, n)
-            places.append(place)
+            index, position = divmod(index, n)
+            positions.append(position)
         remaining = list(self.items)
-        return tuple(remaining.pop(place) for place in reversed(places))
+        return tuple(remaining.pop(position) for position in reversed(positions))
 
 
 def _typed(item: Any) -> tuple[type, Any]:

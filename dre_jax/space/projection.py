@@ -108,17 +108,17 @@ def move(layout: SpaceLayout, points: Any, fixed: Any = None, *, spread: bool = 
     columns, active = [points[..., i] for i in range(layout.n_parts)], layout.active(points)
     for table in layout.rules:
         if isinstance(table, Table):
-            for i, column in table.nearest(layout.parts, layout.middles(points), active, is_fixed, xp).items():
+            for i, column in table.nearest(layout.parts, layout.middles(points), active, is_fixed).items():
                 columns[i], is_fixed[i] = column, xp.ones((), bool)
     for count in layout.rules:
         if isinstance(count, Cardinality):
             active = layout.active(xp.stack(columns, axis=-1))
-            switched, in_use = count.nearest(layout.parts, columns, active, is_fixed, xp)
+            switched, in_use = count.nearest(layout.parts, columns, active, is_fixed)
             for i, column in switched.items():
                 columns[i], is_fixed[i] = column, is_fixed[i] | (active[i] & ~in_use[i])
     sequence, rules = _sequence(layout), [rule for rule in layout.rules if isinstance(rule, Linear)]
     parts: dict[int, Number] = {i: cast(Number, layout.parts[i]) for i in sequence}
-    values = {i: part.values(columns[i], xp) for i, part in parts.items()}
+    values = {i: part.values(columns[i]) for i, part in parts.items()}
     ends = {i: tuple(xp.where(is_fixed[i], values[i], end) for end in part.ends) for i, part in parts.items()}
 
     def limits(i: int) -> tuple[Any, Any]:
@@ -126,7 +126,7 @@ def move(layout: SpaceLayout, points: Any, fixed: Any = None, *, spread: bool = 
         lower, upper = ends[i]
         for rule in rules:
             if i in rule.positions:
-                least, greatest = rule.limits(i, parts[i], ends, active, xp)
+                least, greatest = rule.limits(i, parts[i], ends, active)
                 lower, upper = xp.maximum(lower, least), xp.minimum(upper, greatest)
         return xp.clip(lower, low, high), xp.clip(upper, low, high)
 
@@ -137,28 +137,28 @@ def move(layout: SpaceLayout, points: Any, fixed: Any = None, *, spread: bool = 
         part, value = parts[i], values[i]
         if spread:
             half = 0.5 / part.levels if part.levels and not part.search.log else 0.0
-            low, high = part.coordinates(lower, xp) - half, part.coordinates(upper, xp) + half
-            n = _n_sharing(rules, parts, sequence, i, is_fixed, xp)
+            low, high = part.coordinates(lower) - half, part.coordinates(upper) + half
+            n = _n_sharing(rules, parts, sequence, i, is_fixed)
             share = xp.where(n > 0, 1.0 - (1.0 - columns[i]) ** (1.0 / abs(n)), columns[i] ** (1.0 / abs(n)))
-            value = part.values(low + (high - low) * share, xp)
+            value = part.values(low + (high - low) * share)
         value = xp.where(is_fixed[i], values[i], xp.clip(value, lower, xp.maximum(lower, upper)))
         is_moved = active[i] & (value != values[i])
-        columns[i] = xp.where(is_moved, xp.clip(part.coordinates(value, xp), 0.0, 1.0), columns[i])
+        columns[i] = xp.where(is_moved, xp.clip(part.coordinates(value), 0.0, 1.0), columns[i])
         ends[i] = value, value
     return xp.stack(columns, axis=-1)
 
 
 def _n_sharing(
-    rules: list[Linear], parts: dict[int, Number], sequence: list[int], i: int, is_fixed: Sequence[Any], xp: Any
+    rules: list[Linear], parts: dict[int, Number], sequence: list[int], i: int, is_fixed: Sequence[Any]
 ) -> Any:
     """Returns how many numbers, itself included, share the room above a number; negative if the room is below."""
-    most_sharing: Any = 1
+    xp, most_sharing = namespace(is_fixed[i]), cast(Any, 1)
     for rule in rules:
         later = [j for j in rule.positions if sequence.index(j) > sequence.index(i)]
         if i not in rule.positions or not later:
             continue
         if rule.is_order:
-            n = 1 + abs(_n_sharing(rules, parts, sequence, later[0], is_fixed, xp))
+            n = 1 + abs(_n_sharing(rules, parts, sequence, later[0], is_fixed))
         else:
             terms = [[weight * end for end in parts[j].ends] for j, weight in rule.weights]
             is_above = rule.high - sum(map(min, terms)) <= sum(map(max, terms)) - rule.low

@@ -1,6 +1,6 @@
 """NumPy's functions that rules call, for numbers and truth values of Python: NumPy takes a microsecond for each.
 
-The module is the `xp` of rules that are asked about one configuration, as in `dre_jax.space.layout_rules`.
+Rules call them where they are asked about one configuration; see `dre_jax.space.layout_rules.functions_of`.
 """
 
 from typing import Any, TypeVar

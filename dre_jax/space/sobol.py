@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.errors import ConfigError
+from dre_jax.runtime.arrays import namespace
 
 _BITS = 30
 _TABLE = "stats/_sobol_direction_numbers.npz"
@@ -61,8 +62,9 @@ def scrambled_words(n: int, n_parts: int, seed: int) -> ScrambledWords:
     return ScrambledWords(shift, np.einsum("djk,j->dk", scrambled, powers[::-1]))
 
 
-def expand_points(words: ScrambledWords, n: int, xp: Any = np) -> Any:
-    """Returns the n points f32[n, P] of words, with NumPy or JAX as `xp`."""
+def expand_points(words: ScrambledWords, n: int) -> Any:
+    """Returns the n points f32[n, P] of words of NumPy or JAX."""
+    xp = namespace(words.shift)
     numbers = xp.arange(n, dtype=xp.uint32)
     gray = numbers ^ (numbers >> xp.uint32(1))
     points = xp.broadcast_to(words.shift[None, :], (n, len(words.shift)))

@@ -18,9 +18,8 @@ import numpy.typing as npt
 from dre_jax.data.checks import show
 from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.space import scalar_functions
 from dre_jax.space.conditions import describe_conditions
-from dre_jax.space.encoding import Code, check_code, columns_of, default_code, layout_part
+from dre_jax.space.encoding import Code, check_code, default_code, layout_part, ordered_columns
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permutation
 from dre_jax.space.projection import allowed_points
@@ -99,19 +98,10 @@ class Space(Mapping[str, Parameter]):
             raise ConfigError(f"the rules of a space must be a list of them, but got {rules!r}")
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
         """What configurations must satisfy, beside bounds and conditions."""
-        columns = [
-            column
-            for name, parameter in self._parameters.items()
-            for column in columns_of(name, parameter, self.code(name))
-        ]
-        self._order = tuple(column.name for column in columns) if order is None else tuple(order)
-        by_name = {column.name: column for column in columns}
-        if len(by_name) < len(columns):
-            raise ConfigError(f"columns must have different names, but got {[c.name for c in columns]}")
-        if sorted(by_name) != sorted(self._order):
-            raise ConfigError(f"the order must name the columns {', '.join(by_name)}, but got {', '.join(self._order)}")
-        self.columns: tuple[Column, ...] = tuple(by_name[name] for name in self._order)
+        code_of = {name: self.code(name) for name in self._parameters}
+        self.columns: tuple[Column, ...] = ordered_columns(self._parameters, code_of, order)
         """Descriptions of the D columns."""
+        self._order = tuple(column.name for column in self.columns)
         self._check_defaults()
         if self.rules:  # raises where none is allowed
             allowed_points(self.layout, lambda n: sobol_points(n, len(self), 0), _POINTS)
@@ -240,7 +230,7 @@ class Space(Mapping[str, Parameter]):
         parts = self.layout.parts
         for rule, layout_rule in zip(self.rules, self.layout.rules, strict=True):
             is_complete = not partial or params.keys() >= set(rule.names)
-            if is_complete and not layout_rule.allows(parts, values, active, scalar_functions):
+            if is_complete and not layout_rule.allows(parts, values, active):
                 yield rule
 
     def _numbers(self, params: Params) -> tuple[list[float], list[bool]]:

@@ -107,7 +107,7 @@ def canonicalize(layout: SpaceLayout, points: Float[AnyArray, "*batch P"]) -> Fl
     for i, (part, active) in enumerate(zip(layout.parts, layout.active(points), strict=True)):
         u = points[..., i]
         if part.levels:
-            u = part.middle(u, xp)
+            u = part.middle(u)
         coordinates.append(xp.where(active, u, 0.5))
     return xp.stack(coordinates, axis=-1)
 
@@ -167,7 +167,7 @@ def steps_from(
     for i, part in enumerate(layout.parts):
         if isinstance(part, Order):
             distance = numbers.width[:, 0] * numbers.step[:, i]
-            new = new.at[:, i].set(part.step(start[:, i], distance, numbers.anywhere[:, i], jnp))
+            new = new.at[:, i].set(part.step(start[:, i], distance, numbers.anywhere[:, i]))
     active = jnp.stack(layout.active(start), axis=-1)
     coin = jnp.where(active, numbers.coin, -1.0)
     has_largest_coin = coin == jnp.max(coin, axis=1, keepdims=True)

@@ -183,8 +183,8 @@ def check_vmap(method: Method, params: Any, n_columns: int = 2) -> None:
     keys = jax.random.split(jax.random.key(_SEED), 2)
     acquire = partial(value, method, params)
     values = jax.jit(jax.vmap(acquire, in_axes=(0, None, 0)))(histories, candidates, keys)
-    for i, one in enumerate((history, other)):
-        expected = np.asarray(_compiled_value(method, params, one, candidates, keys[i]))
+    for i, single in enumerate((history, other)):
+        expected = np.asarray(_compiled_value(method, params, single, candidates, keys[i]))
         where = np.asarray(candidates.where)
         _require_near(
             np.asarray(values[i])[where], expected[where], method, "vmap must give the values of single calls"

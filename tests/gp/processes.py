@@ -4,9 +4,8 @@ import numpy as np
 from scipy.stats import multivariate_t, zscore
 
 from dre_jax.gp.length_scale_prior import generic_prior
-from dre_jax.gp.task_process import Trials
 from dre_jax.gp.task_processes import TaskProcessConfig
-from tests.oracles import in_slots, kumaraswamy, matern52
+from tests.oracles import history_of, in_slots, kumaraswamy, matern52
 
 COLUMNS, CAPACITY, FREEDOM = 2, 24, 5.0
 CONFIG = TaskProcessConfig()
@@ -23,7 +22,7 @@ def waves(n, seed=0):
 
 def trials_of(x, y):
     x, y, where = in_slots(CAPACITY, x, y, fill=(0.7, 0.0))
-    return Trials(x, y, where)
+    return history_of(x, y, where)
 
 
 def log_density(process, x, y):

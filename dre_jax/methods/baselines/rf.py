@@ -49,7 +49,7 @@ class RandomForest:
         mean, variance = predict(forest, np.asarray(X_pen))
         # In thousandths: deviations count as at least 1e-9, and those of a forest may be smaller.
         cost, deviation = 1e3 * (target - mean), 1e3 * np.sqrt(variance)
-        return best_row(log_expected_improvement(cost, deviation, 0.0, np))
+        return best_row(log_expected_improvement(cost, deviation, 0.0))
 
     def grow(self, x: np.ndarray, y: np.ndarray) -> Any:
         """Fits scikit-learn's forest to f64[n, D] and f64[n]."""

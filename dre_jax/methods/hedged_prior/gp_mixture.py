@@ -16,7 +16,6 @@ from jax import Array
 from dre_jax.checks import AboveTwo
 from dre_jax.gp.length_scale_prior import generic_prior_like
 from dre_jax.gp.response_scale import ResponseTransform, ScaledResponses, scale_by_evidence
-from dre_jax.gp.task_process import Trials
 from dre_jax.gp.task_processes import fixed_processes
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.mixture import MixturePosterior, condition_mixture
@@ -46,12 +45,12 @@ class GaussianProcessMixture(NoMetaLearning, MixtureMethod):
     def condition(self, params: None, history: History) -> tuple[MixturePosterior, ResponseTransform]:
         """Returns the processes given the history, on the response scale of higher evidence, and this scale."""
         where = history.where
-        x = jnp.where(where[:, None], history.x, 0.0)
-        fixed = fixed_processes(self.processes, generic_prior_like(x))
+        history = history._replace(x=jnp.where(where[:, None], history.x, 0.0))
+        fixed = fixed_processes(self.processes, generic_prior_like(history.x))
 
-        def trials_of(scaled: ScaledResponses) -> Trials:
+        def trials_of(scaled: ScaledResponses) -> History:
             noise_var = scaled.transform.noise_var(history.noise_var, history.response)
-            return Trials(x, scaled.y, where, noise_var)
+            return history.with_response(scaled.y, noise_var)
 
         def log_density(scaled: ScaledResponses) -> Array:
             trials = trials_of(scaled)

@@ -27,7 +27,6 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.gp.multi_task import FeatureParams, MultiTaskParams, MultiTaskTrials
 from dre_jax.gp.response_scale import ResponseTransform, scale_responses
-from dre_jax.gp.task_process import Trials
 from dre_jax.methods.entries.entry import Entry
 from dre_jax.methods.hedged_prior.common_process import (
     CommonFit,
@@ -146,7 +145,7 @@ class HedgedPrior(MixtureMethod):
         """Returns the mixture given a history, whose responses are scaled here, and their scale."""
         y, transform = scale_responses(self.prior.response_scale, history.response, history.where)
         noise_var = transform.noise_var(history.noise_var, history.response)
-        trials = Trials(history.x, y, history.where, noise_var)
+        trials = history.with_response(y, noise_var)
         return condition_mixture(self.processes, params, trials, self.prior.degrees_of_freedom), transform
 
     def improvement_log_weights(self, posterior: MixturePosterior) -> Float[Array, " components"]:

@@ -16,7 +16,6 @@ from dre_jax.data.folds import Folds, HeldOut, group_by_task
 from dre_jax.data.tasks import TaskTable
 from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import condition_student_t
-from dre_jax.gp.task_process import Trials
 from dre_jax.gp.task_processes import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.methods.hedged_prior.priors import (
     LearnedPrior,
@@ -28,6 +27,7 @@ from dre_jax.methods.hedged_prior.priors import (
 )
 from dre_jax.optim.mixture_weights import fit_mixture_weights
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
+from dre_jax.search.history import History
 
 
 class HeldOutEvidence(NamedTuple):
@@ -61,7 +61,7 @@ def held_out_evidence(
 
     def history_evidence(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
         y = scale_responses(config.response_scale, table.response[rows], where).y
-        trials = Trials(table.x[rows], y, where)
+        trials = History(table.x[rows], y, table.level[rows], where)
         features, _ = history_features(prior, trials)
 
         def density(where: Array) -> Array:
@@ -69,7 +69,7 @@ def held_out_evidence(
             return condition_student_t(*moments, where, config.degrees_of_freedom).log_density
 
         all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
-        return jnp.where(jnp.any(trials.y != 0.0), all_trials - known_trials, 0.0)
+        return jnp.where(jnp.any(trials.response != 0.0), all_trials - known_trials, 0.0)
 
     def fold_evidence(prior: Prior, held_out: HeldOut, features: Array | None) -> Array:
         def evidence(args: tuple[HeldOut, Array | None]) -> Array:

@@ -25,7 +25,7 @@ from jaxtyping import Float, Int, Key
 from dre_jax.gp.length_scale_prior import LengthScalePrior, generic_prior_like
 from dre_jax.gp.regression import observation_noise
 from dre_jax.gp.student import ConditionedStudentT, condition_student_t
-from dre_jax.gp.task_process import TaskPosterior, Trials
+from dre_jax.gp.task_process import TaskPosterior
 from dre_jax.gp.task_processes import TaskProcessConfig, condition_processes
 from dre_jax.methods.hedged_prior.common_process import CommonPrior
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
@@ -43,6 +43,7 @@ from dre_jax.methods.hedged_prior.priors import (
 from dre_jax.methods.hedged_prior.task_features import FeatureScale
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import log_mixture_improvement, mixture_moments
+from dre_jax.search.history import History
 
 
 class HedgedPriorParams(NamedTuple):
@@ -104,7 +105,7 @@ class PriorPosterior(NamedTuple):
         return (jnp.exp(log_noise_var) + known) * self.student_t.variance_scale
 
     def sample(
-        self, trials: Trials, component: Int[Array, ""], key: Key[Array, ""]
+        self, trials: History, component: Int[Array, ""], key: Key[Array, ""]
     ) -> Callable[[Float[Array, "m D"]], Float[Array, " m"]]:
         """Samples a function of component j H + h of J members, J in front of each array."""
         member_number, number = jnp.divmod(component, self.log_weight.shape[1])
@@ -125,11 +126,11 @@ class PriorPosterior(NamedTuple):
 
 
 def condition_prior(
-    hypotheses: HypothesisArrays, prior: Prior, trials: Trials, degrees_of_freedom: float
+    hypotheses: HypothesisArrays, prior: Prior, trials: History, degrees_of_freedom: float
 ) -> PriorPosterior:
     """Returns one member's posterior given a history, under each of H hypotheses."""
     features, trend_mean = history_features(prior, trials)
-    has_spread = jnp.any(trials.where & (trials.y != 0.0))
+    has_spread = jnp.any(trials.where & (trials.response != 0.0))
 
     def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedStudentT, Array]:
         moments = covariance_and_residuals(scale_variances(prior, hypothesis), features, trials, hypothesis.slope_mean)
@@ -149,8 +150,8 @@ class MixturePosterior(NamedTuple):
     past: tuple[PriorPosterior, ...]
     """What past tasks taught: the learned priors, with J in front of each array, and the common process if any, with 1
     in front. Empty without past tasks."""
-    trials: Trials
-    """The history."""
+    trials: History
+    """The history, with scaled responses."""
     task_posteriors: TaskPosterior
     """Posteriors of the processes of the task; K in front."""
     log_weight: Float[Array, " components"]
@@ -227,8 +228,8 @@ class MixturePosterior(NamedTuple):
             return jnp.exp(self.log_weight)
         totals = jnp.stack([jnp.sum(weights) for weights in self.past_weights])
         is_leading = [jnp.full(group.log_weight.size, i == jnp.argmax(totals)) for i, group in enumerate(self.past)]
-        others = jnp.zeros(len(self.log_weight) - self.n_past, bool)
-        return jnp.where(jnp.concatenate([*is_leading, others]), jnp.exp(self.log_weight), 0.0)
+        is_leading.append(jnp.zeros(len(self.log_weight) - self.n_past, bool))  # the processes of the task
+        return jnp.where(jnp.concatenate(is_leading), jnp.exp(self.log_weight), 0.0)
 
     def mean_and_improvement(
         self, new: Float[Array, "m D"], incumbent: Float[Array, ""], log_weight: Float[Array, " components"]
@@ -276,7 +277,7 @@ class MixturePosterior(NamedTuple):
 
 
 def condition_mixture(
-    config: TaskProcessConfig, params: HedgedPriorParams | None, trials: Trials, degrees_of_freedom: float
+    config: TaskProcessConfig, params: HedgedPriorParams | None, trials: History, degrees_of_freedom: float
 ) -> MixturePosterior:
     """Conditions the mixture on a history, trials in the order of their evaluation; any numbers in empty slots.
 
@@ -286,9 +287,9 @@ def condition_mixture(
       trials: scaled responses.
       degrees_of_freedom: of the variance scale of the task.
     """
-    x, y, where = trials.x, trials.y, trials.where
+    x, y, where = trials.x, trials.response, trials.where
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
-    trials = trials._replace(x=x, y=y)
+    trials = trials._replace(x=x, response=y)
     if params is None:
         tasks = condition_processes(config, generic_prior_like(x), trials, degrees_of_freedom)
         return MixturePosterior((), trials, tasks.posterior, jax.nn.log_softmax(tasks.log_weight))
@@ -299,7 +300,7 @@ def condition_mixture(
 
 
 def _condition_past(
-    params: HedgedPriorParams, trials: Trials, degrees_of_freedom: float
+    params: HedgedPriorParams, trials: History, degrees_of_freedom: float
 ) -> tuple[tuple[PriorPosterior, ...], list[Array]]:
     """Returns the posteriors of what past tasks taught, and their components' log weights before normalisation."""
 
@@ -307,7 +308,7 @@ def _condition_past(
         return jax.vmap(lambda prior: condition_prior(hypotheses, prior, trials, degrees_of_freedom))(priors)
 
     common = params.common
-    past, log_shares = [condition(params.hypotheses, params.priors)], [jnp.zeros((), trials.y.dtype)]
+    past, log_shares = [condition(params.hypotheses, params.priors)], [jnp.zeros((), trials.response.dtype)]
     if common is not None:
         past.append(condition(common.hypotheses, common.process))
         log_shares = [jax.nn.log_sigmoid(-common.log_odds), jax.nn.log_sigmoid(common.log_odds)]

@@ -59,7 +59,7 @@ class MixtureMethod(Checked):
     def fit_history(self, params: Any, history: History, key: Key[Array, ""]) -> ConditionedMixture:
         """Returns the mixture conditioned on the history."""
         posterior, transform = self.condition(params, history)
-        y = posterior.trials.y
+        y = posterior.trials.response
         if history.noise_var is not None:
             mean, _ = posterior.predict(posterior.trials.x)
             y = without_uncertain(y, mean, history.noise_var, history.where)

@@ -31,8 +31,9 @@ from dre_jax.checks import AboveTwo, Checked, Layers, Positive
 from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
 from dre_jax.gp.response_scale import ResponseScale, masked_mean
-from dre_jax.gp.task_process import OFFSET_VAR, Trials
+from dre_jax.gp.task_process import OFFSET_VAR, observe
 from dre_jax.nn import mlp
+from dre_jax.search.history import History
 
 _BOUNDS = {
     "log_slope_var": (-6.0, 1.0),
@@ -238,7 +239,7 @@ def clip_prior(prior: LearnedPrior) -> LearnedPrior:
     return prior._replace(**clipped_fields)
 
 
-def history_features(prior: Prior, trials: Trials) -> tuple[PriorFeatures, Float[Array, ""]]:
+def history_features(prior: Prior, trials: History) -> tuple[PriorFeatures, Float[Array, ""]]:
     """Returns the features of trials with a centred trend, and the mean of m over the trials.
 
     The trend is centred because the responses are.
@@ -267,11 +268,11 @@ def prior_variance(features: PriorFeatures, prior: Prior) -> Float[Array, " n"]:
 
 
 def covariance_and_residuals(
-    prior: Prior, features: PriorFeatures, trials: Trials, slope_mean: Float[Array, ""] | float = 1.0
+    prior: Prior, features: PriorFeatures, trials: History, slope_mean: Float[Array, ""] | float = 1.0
 ) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
-    """Returns `Trials.observe` for features with a centred trend, under a prior and a mean of its slope a."""
+    """Returns `observe` for features with a centred trend, under a prior and a mean of its slope a."""
     signal = prior_covariance(features, features, prior)
-    return trials.observe(signal, slope_mean * features.trend, prior.log_noise_var)
+    return observe(trials, signal, slope_mean * features.trend, prior.log_noise_var)
 
 
 def sample_prior(

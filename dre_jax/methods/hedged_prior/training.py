@@ -36,7 +36,6 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.response_scale import scale_responses
 from dre_jax.gp.student import log_student_t_density
-from dre_jax.gp.task_process import Trials
 from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_without_tasks
 from dre_jax.methods.hedged_prior.held_out import (
     HeldOutEvidence,
@@ -58,10 +57,11 @@ from dre_jax.methods.hedged_prior.priors import (
 from dre_jax.optim.adam import Moments
 from dre_jax.optim.descent import Descent, descend
 from dre_jax.optim.schedule import portion_length
-from dre_jax.runtime.arrays import AnyArray
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.runtime.jit import compile_ahead, few_numbers, jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
 from dre_jax.runtime.threads import side_by_side
+from dre_jax.search.history import History
 
 Floats = Float64[np.ndarray, " n"]
 Group = Int32[np.ndarray, " K"]
@@ -193,7 +193,7 @@ class _Training:
         vectors = np.concatenate([np.asarray(state.average) for state in states])
         n, shapes = self.config.members, prior_shapes(self.config, self.folds.table.n_columns)
         members, of_folds = vectors[:n], vectors[n : n + self.training.folds]
-        return _unravel(shapes, members, np), _unravel(shapes, of_folds, np)
+        return _unravel(shapes, members), _unravel(shapes, of_folds)
 
     def _spans(self, group: Group) -> TaskSpans:
         members_and_folds = self.folds.all_tasks, self.folds.train
@@ -202,17 +202,17 @@ class _Training:
         )
 
 
-def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: Trials) -> Float[Array, ""]:
+def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, trials: History) -> Float[Array, ""]:
     """Returns the negative log marginal likelihood of a history, with responses on any scale, divided by its trials.
 
     0 if all responses are equal.
     """
-    trials = trials._replace(y=scale_responses(config.response_scale, trials.y, trials.where).y)
+    trials = trials.with_response(scale_responses(config.response_scale, trials.response, trials.where).y)
     moments = covariance_and_residuals(prior, history_features(prior, trials)[0], trials)
-    degrees_of_freedom = jnp.asarray(config.degrees_of_freedom, trials.y.dtype)
+    degrees_of_freedom = jnp.asarray(config.degrees_of_freedom, trials.response.dtype)
     value = log_student_t_density(*moments, trials.where, degrees_of_freedom)
-    count = jnp.maximum(jnp.sum(trials.where, dtype=trials.y.dtype), 1.0)
-    return jnp.where(jnp.any(trials.y != 0.0), -value / count, 0.0)
+    count = jnp.maximum(jnp.sum(trials.where, dtype=trials.response.dtype), 1.0)
+    return jnp.where(jnp.any(trials.response != 0.0), -value / count, 0.0)
 
 
 def draw_histories(
@@ -261,7 +261,7 @@ def descend_priors(
         return rows[..., :slots], where[..., :slots]
 
     def prior_loss(n_trials: Array, prior: LearnedPrior, rows: Array, where: Array) -> Array:
-        histories = Trials(table.x[rows], table.response[rows], where)
+        histories = History(table.x[rows], table.response[rows], table.level[rows], where)
         losses = jax.vmap(partial(history_loss, config, prior))(histories)
         return jnp.mean(losses) - training.hyperprior / n_trials * log_hyperprior(prior)
 
@@ -297,11 +297,11 @@ def _ravel(priors: LearnedPrior) -> Float[Array, "K P"]:
     return jnp.concatenate([a.reshape(len(a), -1) for a in jax.tree.leaves(priors)], axis=1)
 
 
-def _unravel(shapes: LearnedPrior, vectors: Float[AnyArray, "K P"], xp: Any = jnp) -> LearnedPrior:
-    """Returns priors, K in front of each array, from vectors; NumPy or JAX as ``xp``."""
+def _unravel(shapes: LearnedPrior, vectors: Float[AnyArray, "K P"]) -> LearnedPrior:
+    """Returns priors, K in front of each array, from vectors of NumPy or JAX."""
     leaves, structure = jax.tree.flatten(shapes)
     ends = np.cumsum([math.prod(a.shape) for a in leaves])
-    parts = xp.split(vectors, ends[:-1].tolist(), axis=1)
+    parts = namespace(vectors).split(vectors, ends[:-1].tolist(), axis=1)
     return jax.tree.unflatten(structure, [part.reshape(-1, *a.shape) for part, a in zip(parts, leaves, strict=True)])
 
 

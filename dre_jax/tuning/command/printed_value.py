@@ -152,8 +152,8 @@ def _read_named(text: str, metric: str) -> PrintedValue:
     return _readable((exact or entries)[-1])
 
 
-def _read_unnamed(text: str, others: Collection[str]) -> PrintedValue:
-    entries = [entry for entry in _entries(text) if not any(_has_name(entry, name) for name in others)]
+def _read_unnamed(text: str, other_names: Collection[str]) -> PrintedValue:
+    entries = [entry for entry in _entries(text) if not any(_has_name(entry, name) for name in other_names)]
     if not entries:
         lines = text.strip().splitlines()
         last = f"; its last line is {_short(lines[-1])!r}" if lines else "; its output is empty"

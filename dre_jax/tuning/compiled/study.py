@@ -79,7 +79,7 @@ def next_point(
     dtype = state.points.dtype
 
     def expand(points: DesignPoints, n: int) -> Array:
-        return (expand_points(points, n, jnp) if isinstance(points, ScrambledWords) else points).astype(dtype)
+        return (expand_points(points, n) if isinstance(points, ScrambledWords) else points).astype(dtype)
 
     def propose(record: StudyRecord) -> Proposals:
         densities = shared.log_densities

@@ -165,7 +165,7 @@ def _log_density(y: Floats, factor: Floats) -> Floats:
     """Returns log-densities f64[S], up to a constant, of a Student-t process with such a factor f64[n, n]."""
     squares = np.sum(np.linalg.solve(factor, y) ** 2, axis=0)
     half_log_determinant = np.sum(np.log(np.diagonal(factor)))
-    density: Floats = log_t_density(squares, half_log_determinant, len(y), _DEGREES_OF_FREEDOM, np)
+    density: Floats = log_t_density(squares, half_log_determinant, len(y), _DEGREES_OF_FREEDOM)
     return density
 
 

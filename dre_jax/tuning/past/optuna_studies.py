@@ -97,7 +97,7 @@ def from_studies(
         exclusions=exclusions,
         absent=absent,
         renamed=renamed,
-        features={name: {one: values.get(one) for one in features} for name, values in attributes.items()},
+        features={name: {feature: values.get(feature) for feature in features} for name, values in attributes.items()},
         feature_types=feature_types,
     )
     return replace(past, direction=_only(directions), metric=_only(metrics))

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from dre_jax.data.features import FeatureSpace
 from dre_jax.data.spaces import SearchSpace
 from dre_jax.data.tasks import spaced_rows, tie_levels, unit_scale
 from dre_jax.gp.cholesky import safe_cholesky
@@ -23,14 +24,14 @@ from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.source_processes import SourceTasks
-from dre_jax.gp.task_process import TaskProcess, Trials
+from dre_jax.gp.task_process import TaskProcess
 from dre_jax.gp.task_processes import TaskProcessConfig, fixed_processes
 from dre_jax.methods.baselines.source_processes import draw_task_rows, gather_rows, misranked_share
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
 from dre_jax.search.history import History
 from dre_jax.search.method import PastWeighingMethod
 from dre_jax.space.space import Space
-from dre_jax.tuning.past.tasks import Evaluated
+from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
 
 MAX_STUDIES, MAX_ROWS = 50, 100
 """Maximum numbers of studies that a surrogate keeps, and of rows of each."""
@@ -72,6 +73,29 @@ class PastStudies(NamedTuple):
             return Evaluated(params, float(y[row]), None if np.isnan(costs[row]) else float(costs[row]))
 
         return {name: [evaluation((s, i)) for i in np.flatnonzero(where[s])] for s, name in enumerate(self.names)}
+
+    def past_in(
+        self,
+        space: Space,
+        encoding: Space,
+        features: FeatureSpace | None,
+        *,
+        absent: Mapping[str, Any] | None = None,
+        renamed: Mapping[str, str] | None = None,
+    ) -> Past:
+        """Returns the rows as past tasks of another space than the one that encodes them; see `Surrogate.past_in`."""
+        values, types = None, None
+        if features is not None and self.features is not None:
+            values, types = dict(zip(self.names, map(features.decode, self.features), strict=True)), features.types
+        return past_of(
+            space,
+            self.evaluations(encoding),
+            direction="maximize",
+            absent=absent,
+            renamed=renamed,
+            features=values,
+            feature_types=types,
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, for a checkpoint."""
@@ -175,7 +199,8 @@ def _compare(
     prior = generic_prior(x.shape[1])
     processes = fixed_processes(TaskProcessConfig(), prior)
     normal = jax.random.normal(jax.random.key(0), (_SAMPLES, x.shape[0]), x.dtype)
-    without = _log_density(processes, Trials(x, y, where))
+    history = History(x, y, level, where)
+    without = _log_density(processes, history)
 
     def compare(study: tuple[SourceTasks, GPParams]) -> tuple[Array, Array, Array]:
         task, params = study
@@ -185,7 +210,7 @@ def _compare(
         lower, _ = safe_cholesky(signal_covariance(params, x, x), jnp.exp(params.log_scale))
         unrelated_agreement = _kendall(matmul(normal, lower.T), level, where)
         error = jnp.sqrt(jnp.mean(unrelated_agreement**2))
-        densities = [_log_density(processes, Trials(x, y - s * mean, where)) for s in _SLOPES]
+        densities = [_log_density(processes, history.with_response(y - s * mean)) for s in _SLOPES]
         gain = jax.nn.logsumexp(jnp.stack(densities)) - jnp.log(len(_SLOPES)) - without
         return _kendall(mean, level, where), error, gain
 
@@ -198,7 +223,7 @@ def _kendall(predictions: Array, level: Array, where: Array) -> Array:
     return 1.0 - 2.0 * misranked_share(predictions, level, where)
 
 
-def _log_density(processes: TaskProcess, trials: Trials) -> Array:
+def _log_density(processes: TaskProcess, trials: History) -> Array:
     """Returns the log of the mean density of the trials over processes, a scalar."""
 
     def log_density(process: TaskProcess) -> Array:

@@ -214,7 +214,7 @@ def past_of(
       >>> space = Space({"x": Float(0.0, 1.0)})
       >>> trials = [Evaluated({"x": x / 4}, (x - 2) ** 2) for x in range(5)]
       >>> past = past_of(space, {"a": trials, "b": trials[:2]}, direction="minimize")
-      >>> list(past.tasks), [str(one) for one in past.exclusions]
+      >>> list(past.tasks), [str(exclusion) for exclusion in past.exclusions]
       (['a'], ['b: a task must have at least 3 different configurations with a value, but has 2'])
     """
     one_of("direction", direction, DIRECTIONS)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from dre_jax.data.files import parse_json
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.runtime.progress import say
 from dre_jax.space.json_format import from_json
 from dre_jax.space.parameters import Int
 from dre_jax.space.space import Params, Space
@@ -109,6 +110,26 @@ def pretrained_path(name: str, metric: str) -> Path:
     if not isinstance(file, Path):
         raise DataError(f"pretrained surrogates need dre_jax to be installed as a folder, but it is in {file}")
     return file
+
+
+def find_pretrained(name: str, metric: str | None) -> tuple[Path, str | None]:
+    """Returns the file of the surrogate for a score, and the direction of the score; see `Surrogate.pretrained`."""
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
+    metrics = FAMILIES[name].metrics
+    if not metrics:
+        raise ConfigError(f"{name} has a default search space, but no pretrained surrogate")
+    score = nearest = None
+    if isinstance(metric, str) and (score := find_metric(metric)) is None:
+        score = nearest = nearest_metric(metric)
+    if metric is not None and (score is None or score.name not in metrics):
+        rule = f"pretrained surrogates of {name} know the metrics {', '.join(metrics)}"
+        raise ConfigError(f"{rule}, but got {metric!r}")
+    if nearest is not None:
+        say(f"no surrogate of {name} knows {metric}: that of {nearest.name}, the nearest metric, is used")
+    if score is None:
+        return pretrained_path(name, metrics[0]), None
+    return pretrained_path(name, score.name), score.direction
 
 
 def _read() -> dict[str, Family]:

@@ -107,9 +107,11 @@ class FoldRace:
     def _variance(self, differences: np.ndarray) -> tuple[float, int]:
         """Returns the moderated variance of differences to the best configuration, and its degrees of freedom."""
         best = self._best
-        others = [scores - best[: len(scores)] for scores in (*self._finished, *self._unfinished) if scores is not best]
-        squares = sum(float(((other - other.mean()) ** 2).sum()) for other in others)
-        pooled = squares / sum(len(other) - 1 for other in others)
+        differences_of_others = [
+            scores - best[: len(scores)] for scores in (*self._finished, *self._unfinished) if scores is not best
+        ]
+        squares = sum(float(((apart - apart.mean()) ** 2).sum()) for apart in differences_of_others)
+        pooled = squares / sum(len(apart) - 1 for apart in differences_of_others)
         freedom = len(differences) - 1
         variance = (_PRIOR_FREEDOM * pooled + freedom * float(differences.var(ddof=1))) / (_PRIOR_FREEDOM + freedom)
         return variance, _PRIOR_FREEDOM + freedom

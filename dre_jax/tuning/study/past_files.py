@@ -35,8 +35,8 @@ def surrogate_from_files(paths: Mapping[str, Path], space: Space, direction: str
 
 
 def _read_past(paths: Mapping[str, Path], space: Space, direction: str) -> Past:
-    (name, path), *others = paths.items()
-    if not others and path.name.endswith((".csv", ".csv.gz")):
+    path = next(iter(paths.values()))
+    if len(paths) == 1 and path.name.endswith((".csv", ".csv.gz")):
         return from_csv(path, space, direction=direction)
     studies: dict[str, Any] = {name: read_study(path) for name, path in paths.items()}
     for name, study in studies.items():

@@ -97,8 +97,8 @@ class SavedStudy(StudyRecord):
           (3, 0.5)
         """
         space = space if isinstance(space, Space) else Space(space)
-        own = {name: fitted and (fitted.general or fitted) for name, fitted in self.named_surrogates.items()}
-        surrogate = value_or_mapping(own) if isinstance(surrogate, EllipsisType) else surrogate
+        surrogates = {name: fitted and (fitted.general or fitted) for name, fitted in self.named_surrogates.items()}
+        surrogate = value_or_mapping(surrogates) if isinstance(surrogate, EllipsisType) else surrogate
         with self._lock:
             study, stamps = changed_study(self._study(), space, absent=absent, renamed=renamed), dict(self._stamps)
         optimizer = self._of_study(study, surrogate, past_curves=self._curves.past)

@@ -126,8 +126,8 @@ def learn_past_cost(layout: SpaceLayout, studies: PastStudies, dtype: type[np.fl
     x, logs, study = (np.pad(a, [(0, capacity - n)] + [(0, 0)] * (a.ndim - 1)) for a in columns)
     slots = spaced_rows(n, FIT_TRIALS, FIT_TRIALS)
     rows = _Rows(x, logs, np.arange(capacity) < n, study.astype(np.int32), slots)
-    one, yes = np.ones(()), np.ones((), bool)
-    record = CostRecord(rows, np.zeros((capacity, layout.n_parts)), one, one, yes)
+    points = np.zeros((capacity, layout.n_parts))
+    record = CostRecord(rows, points, power=np.ones(()), own_share=np.ones(()), applies=np.ones((), bool))
     return _fit(layout, _ROUNDS, jax.device_put(with_precision(record, dtype)), None)
 
 

@@ -42,7 +42,7 @@ def has_signal(
     points, values, n = points[rows], values[rows], xp.sum(filled, dtype=points.dtype)
     less = xp.sum((values[None, :] < values[:, None]) & filled[None, :], axis=1, dtype=points.dtype)
     equal = xp.sum((values[None, :] == values[:, None]) & filled[None, :], axis=1, dtype=points.dtype)
-    scores = special(xp).ndtri(xp.where(filled, (less + 0.5 * equal) / n, 0.5))
+    scores = special(points).ndtri(xp.where(filled, (less + 0.5 * equal) / n, 0.5))
     evidence = _evidence(points, scores, filled)
     log_noise, n_lengths = evidence.of_noise(), len(evidence.length_scales[0])
 
@@ -117,7 +117,7 @@ class _Evidence(NamedTuple):
         squares, ones = xp.sum(whitened**2, axis=0)
         squared_residual = squares - xp.sum(whitened[:, 0] * whitened[:, 1]) ** 2 / ones
         half_log_determinant = xp.sum(xp.log(xp.diagonal(factor))) + 0.5 * xp.log(ones)
-        return log_t_density(squared_residual, half_log_determinant, self.n - 1, None, xp)
+        return log_t_density(squared_residual, half_log_determinant, self.n - 1)
 
 
 def _evidence(points: Float[AnyArray, "n P"], scores: Float[AnyArray, " n"], filled: Bool[AnyArray, " n"]) -> _Evidence:

@@ -89,11 +89,11 @@ def is_known_point(state: StudyState, points: Float[AnyArray, "N P"]) -> Bool[An
 
 
 def _is_near(
-    points: Float[AnyArray, "N P"], others: Float[AnyArray, "C P"], where: Bool[AnyArray, " C"]
+    points: Float[AnyArray, "N P"], trials: Float[AnyArray, "C P"], where: Bool[AnyArray, " C"]
 ) -> Bool[AnyArray, " N"]:
-    """Returns which points are among the others in filled slots."""
+    """Returns which points are among the trials in filled slots."""
     xp = namespace(points)
-    apart = xp.max(xp.abs(points[:, None] - others[None]), axis=-1)
+    apart = xp.max(xp.abs(points[:, None] - trials[None]), axis=-1)
     return xp.any((apart < _IDENTICAL) & where[None, :], axis=1)
 
 

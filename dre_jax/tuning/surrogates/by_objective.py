@@ -24,15 +24,19 @@ def surrogates_for_task(
     """
     fitted = {name: surrogate for name, surrogate in surrogates.items() if surrogate is not None}
     if features is None:
-        general = [one for one in fitted.values() if one.uses_features and one.task_features is None]
-        warn_of_missing([name for one in general for name in one.feature_names], stacklevel=4)
-        return dict(surrogates), {name: v for one in fitted.values() for name, v in (one.task_features or {}).items()}
+        general = [
+            surrogate for surrogate in fitted.values() if surrogate.uses_features and surrogate.task_features is None
+        ]
+        warn_of_missing([name for surrogate in general for name in surrogate.feature_names], stacklevel=4)
+        of_tasks = [surrogate.task_features or {} for surrogate in fitted.values()]
+        return dict(surrogates), {name: value for known in of_tasks for name, value in known.items()}
     values = plain_features(features)
-    known = dict.fromkeys(name for one in fitted.values() for name in one.feature_names)
+    known = dict.fromkeys(name for surrogate in fitted.values() for name in surrogate.feature_names)
     if known and (unknown := next((name for name in values if name not in known), None)):
         raise DataError(f"features of the task are of {', '.join(known)}, but got {unknown!r}")
     result = dict(surrogates)
     for name, surrogate in fitted.items() if values else ():
-        mine = {one: value for one, value in values.items() if not known or one in surrogate.feature_names}
-        result[name] = surrogate.for_task(mine) if mine else surrogate
+        names = surrogate.feature_names if known else values
+        known_values = {feature: value for feature, value in values.items() if feature in names}
+        result[name] = surrogate.for_task(known_values) if known_values else surrogate
     return result, values

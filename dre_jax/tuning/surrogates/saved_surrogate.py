@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from dre_jax.data.checks import show
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.data.features import FeatureSpace, FeatureValue, plain_features
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
-from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
+from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.parameters import check_storable, has_numbers
 from dre_jax.search.method import Method
 from dre_jax.space.descriptors import from_descriptor
@@ -49,6 +49,62 @@ def checkpoint_extra(
     optional["features"] = None if features is None else features.to_json()
     optional["task_features"] = None if task_features is None else dict(task_features)
     return {"tuning": content | {name: value for name, value in optional.items() if value}}
+
+
+class _Surrogate(Protocol):
+    """The part of `dre_jax.tuning.Surrogate` that this file writes; the surrogate's file imports this one."""
+
+    @property
+    def space(self) -> Space: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def method(self) -> Method: ...
+    @property
+    def params(self) -> Any: ...
+    @property
+    def start(self) -> tuple[Params, ...]: ...
+    @property
+    def facts(self) -> dict[str, Any]: ...
+    @property
+    def direction(self) -> str | None: ...
+    @property
+    def metric(self) -> str | None: ...
+    @property
+    def studies(self) -> PastStudies | None: ...
+    @property
+    def constrained(self) -> bool: ...
+    @property
+    def features(self) -> FeatureSpace | None: ...
+
+
+def write_surrogate(
+    folder: _Path, surrogate: _Surrogate, task_features: Mapping[str, FeatureValue] | None = None
+) -> None:
+    """Writes a surrogate for any task, and the features of the task that it is used for; see `Surrogate.save`."""
+    studies = surrogate.studies
+    extra = checkpoint_extra(
+        surrogate.space,
+        surrogate.start,
+        surrogate.direction,
+        surrogate.metric,
+        () if studies is None else studies.all_names,
+        constrained=surrogate.constrained,
+        features=surrogate.features,
+        task_features=task_features,
+    )
+    fitted_method = FittedMethod(
+        name=surrogate.name,
+        method=surrogate.method,
+        params=surrogate.params,
+        space=SPACE_NAME,
+        n_columns=len(surrogate.space.columns),
+        columns=surrogate.space.columns,
+        facts=surrogate.facts,
+        extra=extra,
+        extra_arrays={} if studies is None else studies.arrays(),
+    )
+    save_fitted(Path(folder), fitted_method)
 
 
 def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
@@ -124,5 +180,5 @@ def storable_params(name: str, method: Method, params: Any, n_columns: int) -> A
     try:
         check_storable(name, method, host_params, n_columns)
     except CheckpointError as error:
-        warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=3)
+        warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=4)
     return host_params

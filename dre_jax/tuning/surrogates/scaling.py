@@ -80,7 +80,7 @@ class Scaling:
     """Slopes of each numeric hyperparameter with each feature."""
 
     def __repr__(self) -> str:
-        clear = [f"{one.hyperparameter} with {one.feature.name}" for one in self.slopes if one.is_clear]
+        clear = [f"{slope.hyperparameter} with {slope.feature.name}" for slope in self.slopes if slope.is_clear]
         return summary(self, clear=clear, n_slopes=len(self.slopes))
 
     def __str__(self) -> str:
@@ -89,12 +89,12 @@ class Scaling:
 
     def lines(self) -> list[str]:
         """Returns a sentence for each slope beyond two standard errors, and a line about all others."""
-        lines = [str(one) for one in self.slopes if one.is_clear]
-        others: dict[str, list[str]] = {}
-        for one in self.slopes:
-            if not one.is_clear:
-                others.setdefault(one.hyperparameter, []).append(one.feature.name)
-        rest = "; ".join(f"{name} with {', '.join(features)}" for name, features in others.items())
+        lines = [str(slope) for slope in self.slopes if slope.is_clear]
+        unclear: dict[str, list[str]] = {}
+        for slope in self.slopes:
+            if not slope.is_clear:
+                unclear.setdefault(slope.hyperparameter, []).append(slope.feature.name)
+        rest = "; ".join(f"{name} with {', '.join(features)}" for name, features in unclear.items())
         return [*lines, f"no clear trend: {rest}"] if rest else lines
 
 

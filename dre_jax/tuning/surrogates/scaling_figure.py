@@ -58,7 +58,7 @@ def scaling_panels(
     if studies.features is None:
         return []
     rows, columns = studies.features.astype(np.float64), features.columns
-    slopes = {(one.hyperparameter, one.feature): one for one in scaling.slopes}
+    slopes = {(slope.hyperparameter, slope.feature): slope for slope in scaling.slopes}
     drawn = [column for column in columns if column.choice is None][:_MAX_FEATURES]
     panels = []
     for name in _clearest(scaling.slopes, drawn):
@@ -68,20 +68,20 @@ def scaling_panels(
         effects = np.nan_to_num((rows - np.nanmean(rows, axis=0)) * by_column)
         for column in drawn:
             p = columns.index(column)
-            kind, others = features.types[column.feature], effects.sum(axis=1) - effects[:, p]
+            kind, other_effects = features.types[column.feature], effects.sum(axis=1) - effects[:, p]
             number = checked_number(column.feature, kind, task.get(column.feature))
-            place = None if number is None else to_scale(kind, number)
-            panels.append(ScalingPanel(slopes[name, column], rows[:, p], best - others, bounds, place))
+            of_task = None if number is None else to_scale(kind, number)
+            panels.append(ScalingPanel(slopes[name, column], rows[:, p], best - other_effects, bounds, of_task))
     return [panel for panel in panels if not np.isnan(panel.features + panel.best).all()]
 
 
 def _clearest(slopes: Sequence[Slope], features: Sequence[FeatureColumn]) -> list[str]:
     """Returns the hyperparameters whose slopes are the largest in units of their errors, in their order."""
     clarity: dict[str, float] = {}
-    for one in slopes:
-        if one.feature in features:
-            ratio = abs(one.slope) / one.error if one.error > 0 else abs(one.slope) * np.inf
-            clarity[one.hyperparameter] = max(clarity.get(one.hyperparameter, 0.0), float(np.nan_to_num(ratio)))
+    for slope in slopes:
+        if slope.feature in features:
+            ratio = abs(slope.slope) / slope.error if slope.error > 0 else abs(slope.slope) * np.inf
+            clarity[slope.hyperparameter] = max(clarity.get(slope.hyperparameter, 0.0), float(np.nan_to_num(ratio)))
     kept = sorted(clarity, key=lambda name: -clarity[name])[:_MAX_HYPERPARAMETERS]
     return [name for name in clarity if name in kept]
 

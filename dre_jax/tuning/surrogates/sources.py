@@ -87,8 +87,8 @@ class Sources:
     """Past studies of a surrogate, compared with trials. `print(sources)` prints a table.
 
     Example:
-      >>> one = SourceStudy("week 1", 0.9, 0.71, 0.2, 4.2)
-      >>> print(Sources((one,), {0: 0.8, 12: 0.95}, 1))
+      >>> week_1 = SourceStudy("week 1", 0.9, 0.71, 0.2, 4.2)
+      >>> print(Sources((week_1,), {0: 0.8, 12: 0.95}, 1))
       past study  weight  agreement     helped
       week 1      0.90    +0.71 ± 0.20  yes
       weight of the past: 0.95 after 12 trials, 0.80 before the first

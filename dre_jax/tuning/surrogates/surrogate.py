@@ -9,35 +9,27 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from dre_jax.checks import check_counts, check_seed, one_of
-from dre_jax.data import SearchSpace
-from dre_jax.data.checks import show
+from dre_jax.checks import one_of
 from dre_jax.data.features import FeatureSpace, FeatureValue, plain_features
-from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.methods import find
-from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
-from dre_jax.methods.registry import entry_of, register_foreign
-from dre_jax.methods.storage.provenance import provenance
+from dre_jax.errors import DataError, DataWarning
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
-from dre_jax.runtime.progress import say, show_reports
-from dre_jax.runtime.reports import ProgressCallback, report_progress, report_result
-from dre_jax.runtime.threads import beside
-from dre_jax.search.method import FeatureMethod, Method, decisions_of
+from dre_jax.runtime.reports import ProgressCallback
+from dre_jax.search.method import FeatureMethod, Method
 from dre_jax.space.json_format import to_json
 from dre_jax.space.space import Params, Space
 from dre_jax.summaries import summary
 from dre_jax.tuning.past.readers import READERS
-from dre_jax.tuning.past.studies import PastStudies, keep_studies, studies_apart
-from dre_jax.tuning.past.tasks import Past, describe_changes, describe_exclusions, past_of, start_design
+from dre_jax.tuning.past.studies import PastStudies
+from dre_jax.tuning.past.tasks import Past
+from dre_jax.tuning.surrogates.learning import learn_surrogate
 from dre_jax.tuning.surrogates.new_task import encode_task, unused_features
-from dre_jax.tuning.surrogates.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate, storable_params
+from dre_jax.tuning.surrogates.saved_surrogate import read_surrogate, write_surrogate
 from dre_jax.tuning.surrogates.scaling import Scaling, scaling_of
 from dre_jax.tuning.surrogates.sources import Evaluation, Sources, compare_sources
 from dre_jax.tuning.trials.objectives import DIRECTIONS
@@ -241,59 +233,10 @@ class Surrogate:
             hyperparameters than the search space, or lack features; for features that are not used; if `save` cannot
             store what the method learned.
         """
-        check_seed(seed)
-        if n_start is not None:
-            check_counts(0, n_start=n_start)
-        if not isinstance(past, Past):
-            raise DataError(f"a surrogate learns from past tasks as past_of returns them, but got {show(past)}")
-        if space is not None and dict(past.space) != dict(space):
-            raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
-        if not past.tasks:
-            reason = f": {past.exclusions[0]}" if past.exclusions else ""
-            raise DataError(f"a surrogate needs at least one past task, but got none{reason}")
-        entry = find(method) if isinstance(method, str) else entry_of(method)
-        if not entry.transfer or entry.default is None:
-            raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
-        register_foreign(entry)
-        learner = entry.make(settings)
-        messages = [describe_exclusions(past), describe_changes(past)]
-        if past.features is not None and not isinstance(learner, FeatureMethod):
-            messages.append(unused_features(past.features.types, f"{entry.name} does not use any"))
-        for message in messages:
-            if message:
-                warnings.warn(message, DataWarning, stacklevel=2)
-        meta, key = past.search_space(), jax.random.key(seed)
-        # In float32 as everywhere, whatever the process has set for a model of its own.
-        with suggestion_runtime, jax.enable_x64(False), show_reports(quiet=quiet, callback=progress):
-            n_tasks = f"{len(past.tasks)} past {'task' if len(past.tasks) == 1 else 'tasks'}"
-            report_progress(f"{entry.name}: compiling, and learning from {n_tasks}")
-            with beside(_keep_and_compare, meta, jax.random.fold_in(key, 2)) as comparison:
-                params = jax.block_until_ready(learner.fit(meta, key))
-                studies, apart = comparison.result()
-            decisions = decisions_of(learner, params)
-            if apart:
-                decisions["past studies"] = (
-                    f"{len(apart)} of {len(studies.names)} agree with no other: {', '.join(apart)}"
-                )
-                report_result(f"past studies: {decisions['past studies']}")
-        if not jax.tree.leaves(params):
-            raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
-        start = start_design(past, n_start, seed)
-        facts = {**provenance(meta, key, is_fitted=True), "seed": seed, "decided": decisions}
-        host_params = storable_params(entry.name, learner, params, meta.n_columns)
-        return cls(
-            past.space,
-            entry.name,
-            learner,
-            host_params,
-            start,
-            facts,
-            past.direction,
-            past.metric,
-            studies=studies,
-            constrained=past.constrained,
-            features=past.features,
+        fields = learn_surrogate(
+            past, space, method, seed=seed, settings=settings, n_start=n_start, quiet=quiet, progress=progress
         )
+        return cls(**fields)
 
     def sources(self, trials: Iterable[Evaluation], *, direction: str | None = None) -> Sources:
         """Returns which past studies helped: their weights, their agreement with trials, and the weight of the past.
@@ -315,7 +258,7 @@ class Surrogate:
           >>> studies = {"same": study(1), "reversed": study(-1)}
           >>> past = past_of(Space({"x": Float(0.0, 1.0)}), studies, direction="minimize")
           >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
-          >>> [(one.name, one.helped) for one in surrogate.sources(study(1)[::3]).studies]
+          >>> [(source.name, source.helped) for source in surrogate.sources(study(1)[::3]).studies]
           [('same', True), ('reversed', False)]
         """
         return compare_sources(self, trials, self.direction if direction is None else direction)
@@ -338,19 +281,7 @@ class Surrogate:
         """
         if self.studies is None:
             raise DataError("the surrogate keeps no past studies: fit one to the past studies in this search space")
-        tasks, features, types = self.studies.evaluations(self.space), None, None
-        if self.features is not None and self.studies.features is not None:
-            rows = map(self.features.decode, self.studies.features)
-            features, types = dict(zip(self.studies.names, rows, strict=True)), self.features.types
-        past = past_of(
-            space,
-            tasks,
-            direction="maximize",
-            absent=absent,
-            renamed=renamed,
-            features=features,
-            feature_types=types,
-        )
+        past = self.studies.past_in(space, self.space, self.features, absent=absent, renamed=renamed)
         return replace(past, direction=self.direction, metric=self.metric, constrained=self.constrained)
 
     def for_space(
@@ -398,30 +329,7 @@ class Surrogate:
         Raises:
           CheckpointError: if it cannot be written.
         """
-        studies, params = self.studies, (self.general or self).params
-        save_fitted(
-            Path(folder),
-            FittedMethod(
-                name=self.name,
-                method=self.method,
-                params=params,
-                space=SPACE_NAME,
-                n_columns=len(self.space.columns),
-                columns=self.space.columns,
-                facts=self.facts,
-                extra=checkpoint_extra(
-                    self.space,
-                    (self.general or self).start,
-                    self.direction,
-                    self.metric,
-                    () if studies is None else studies.all_names,
-                    constrained=self.constrained,
-                    features=self.features,
-                    task_features=self.task_features,
-                ),
-                extra_arrays={} if studies is None else studies.arrays(),
-            ),
-        )
+        write_surrogate(folder, self.general or self, self.task_features)
         path = os.path.abspath(folder)
         return replace(self, path=path, general=None if self.general is None else replace(self.general, path=path))
 
@@ -462,29 +370,10 @@ class Surrogate:
           >>> Surrogate.pretrained("svc", "accuracy").direction
           'maximize'
         """
-        from dre_jax.tuning.pretrained.families import FAMILIES, find_metric, nearest_metric, pretrained_path
+        from dre_jax.tuning.pretrained.families import find_pretrained
 
-        if not isinstance(name, str) or name not in FAMILIES:
-            raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
-        metrics = FAMILIES[name].metrics
-        if not metrics:
-            raise ConfigError(f"{name} has a default search space, but no pretrained surrogate")
-        score = nearest = None
-        if isinstance(metric, str) and (score := find_metric(metric)) is None:
-            score = nearest = nearest_metric(metric)
-        if metric is not None and (score is None or score.name not in metrics):
-            rule = f"pretrained surrogates of {name} know the metrics {', '.join(metrics)}"
-            raise ConfigError(f"{rule}, but got {metric!r}")
-        if nearest is not None:
-            say(f"no surrogate of {name} knows {metric}: that of {nearest.name}, the nearest metric, is used")
-        surrogate = cls.load(pretrained_path(name, metrics[0] if score is None else score.name))
-        return replace(surrogate, direction=None if score is None else score.direction, metric=metric)
-
-
-def _keep_and_compare(meta: SearchSpace, key: jax.Array) -> tuple[PastStudies, list[str]]:
-    """Returns the past studies, and the names of those that agree with no other one."""
-    studies = keep_studies(meta, key)
-    return studies, studies_apart(studies)
+        path, direction = find_pretrained(name, metric)
+        return replace(cls.load(path), direction=direction, metric=metric)
 
 
 def _read_past(source: str, space: Space) -> Past:

@@ -46,9 +46,9 @@ def select_rows(scores: Any, where: Any, room: Any) -> tuple[Any, Any]:
     n, n_top = xp.sum(where, dtype=np.int32), xp.maximum(room // 4, 1)
     order = xp.argsort(xp.where(where, -scores, xp.inf), stable=True).astype(np.int32)
     is_top = where & (xp.argsort(order, stable=True).astype(np.int32) < n_top)
-    others, exist = spaced_slots(where & ~is_top, room - n_top, len(scores))
+    spaced, is_spaced = spaced_slots(where & ~is_top, room - n_top, len(scores))
     top = xp.where(numbers < xp.minimum(n_top, n), order, absent)
-    rows = xp.sort(xp.concatenate([top, xp.where(exist, others, absent)]))[: len(scores)]
+    rows = xp.sort(xp.concatenate([top, xp.where(is_spaced, spaced, absent)]))[: len(scores)]
     rows = xp.where(n <= room, xp.sort(xp.where(where, numbers, absent)), rows)
     return rows, xp.minimum(n, room)
 

@@ -13,7 +13,6 @@ from dre_jax.gp import fourier
 from dre_jax.gp.drawn_processes import draw_processes
 from dre_jax.gp.length_scale_prior import generic_prior
 from dre_jax.gp.multi_task import MultiTaskParams, MultiTaskTrials
-from dre_jax.gp.task_process import Trials
 from dre_jax.gp.task_processes import TaskProcessConfig
 from dre_jax.methods.hedged_prior.common_process import CommonPrior, condition_common
 from dre_jax.methods.hedged_prior.held_out import HeldOutEvidence
@@ -21,7 +20,7 @@ from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, hypothesis_array
 from dre_jax.methods.hedged_prior.improvement_weights import interpolate_noise
 from dre_jax.methods.hedged_prior.mixture import HedgedPriorParams, condition_mixture
 from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, init
-from tests.oracles import in_slots, kumaraswamy, learned_prior, log_augmented_improvement, matern52
+from tests.oracles import history_of, in_slots, kumaraswamy, learned_prior, log_augmented_improvement, matern52
 
 CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, degrees_of_freedom=3.5)
 HYPOTHESES = (
@@ -91,7 +90,7 @@ def make_params(priors, transfer=TRANSFER, common=None):
 def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None):
     """Returns weights f[J, H], f[C] and f[K]; mean, variance and log expected improvement of the mixture."""
     params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
-    posterior = condition_mixture(PROCESSES, params, Trials(x, y, where, errors), CONFIG.degrees_of_freedom)
+    posterior = condition_mixture(PROCESSES, params, history_of(x, y, where, errors), CONFIG.degrees_of_freedom)
     moments = posterior.predict(new)
     log_weight = interpolate_noise(PROCESSES, posterior.log_weight, posterior.noise_deviations(), posterior.n_past)
     improvement = posterior.mean_and_improvement(new, jnp.float32(INCUMBENT), log_weight)[1]
@@ -219,7 +218,7 @@ def test_sampled_functions_have_the_moments_of_the_mixture(has_common, priors, m
 
     @jax.jit
     def draw(keys, x, y, where):
-        posterior = condition_mixture(PROCESSES, params, Trials(x, y, where, errors), CONFIG.degrees_of_freedom)
+        posterior = condition_mixture(PROCESSES, params, history_of(x, y, where, errors), CONFIG.degrees_of_freedom)
         return jax.vmap(lambda key: posterior.sample(new, key))(keys)
 
     result = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)

@@ -17,14 +17,13 @@ from dre_jax.data.folds import Folds, make_folds
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.length_scale_prior import LengthScalePrior
 from dre_jax.gp.regression import add_noise
-from dre_jax.gp.task_process import Trials
 from dre_jax.methods.hedged_prior import training
 from dre_jax.methods.hedged_prior.hedged_prior import explain_training
 from dre_jax.methods.hedged_prior.held_out import held_out_evidence, uninformed_priors
 from dre_jax.methods.hedged_prior.priors import LearnedPriorConfig, clip_prior, history_features, init, prior_covariance
 from dre_jax.methods.hedged_prior.training import PriorTraining, draw_histories, history_loss, train_priors
 from dre_jax.runtime.reports import Progress, listening
-from tests.oracles import compressed_scores, in_slots, learned_prior, matern52
+from tests.oracles import compressed_scores, history_of, in_slots, learned_prior, matern52
 
 CONFIG = LearnedPriorConfig(trend=(8, 8), layers=(8, 4), members=2, degrees_of_freedom=3.5)
 TRAINING = PriorTraining(steps=200, tasks=4, rows=10, learning_rate=0.01)
@@ -95,7 +94,7 @@ def test_histories_are_rows_of_one_task(histories):
 
 
 def history(x, y):
-    return Trials(*in_slots(SLOTS, x, y))
+    return history_of(*in_slots(SLOTS, x, y))
 
 
 def constant(n):
@@ -146,7 +145,7 @@ def test_uninformed_priors_are_isotropic_processes():
         assert (m == 0.0).all()
         np.testing.assert_allclose(sum(parts), 1.0 + matern52(x / (share * np.sqrt(COLUMNS))), rtol=1e-5)
         assert float(jnp.exp(one.log_noise_var)) == pytest.approx(1e-3)
-        at = history_features(one, Trials(jnp.asarray(x, jnp.float32), None, jnp.ones(5, bool)))[0]
+        at = history_features(one, history_of(*in_slots(5, x, np.zeros(5))))[0]
         np.testing.assert_allclose(prior_covariance(at, at, one), sum(parts), rtol=1e-4)
 
 
@@ -163,7 +162,7 @@ def step(table, prior, key):
     """Returns the mean loss of a step's histories and its gradient by a loop, without the penalties."""
     rows, where = (np.asarray(a) for a in drawn(TRAINING, table, key))
     columns = (np.asarray(a)[rows] for a in (table.x, table.response))
-    result = [loss_and_slope(prior, Trials(*one)) for one in zip(*columns, where, strict=True)]
+    result = [loss_and_slope(prior, history_of(*one)) for one in zip(*columns, where, strict=True)]
     return jax.tree.map(lambda *a: np.mean(a, axis=0), *result)
 
 
