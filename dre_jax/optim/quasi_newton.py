@@ -51,8 +51,8 @@ class _Search(NamedTuple):
 def maximise_in_box(
     value_and_gradient: ValueAndGradient,
     start: Float[Array, "S P"],
-    low: Float[Array, " P"],
-    high: Float[Array, " P"],
+    low: Float[Array, "*#searches P"],
+    high: Float[Array, "*#searches P"],
     *,
     steps: int,
     reach: float,
@@ -67,8 +67,8 @@ def maximise_in_box(
     Args:
       value_and_gradient: values and gradients of S independent points.
       start: inside the box.
-      low: lower bounds.
-      high: upper bounds.
+      low: lower bounds, of all searches or of each.
+      high: upper bounds, as `low`.
       steps: maximum number of points evaluated after each start.
       reach: the largest change of a coordinate in a step.
       tolerance: a search ends if the predicted improvement is smaller.

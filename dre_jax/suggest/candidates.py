@@ -55,12 +55,19 @@ class CandidateConfig:
     maximised by gradient, if it has gradients; 0 for none."""
     ascent_steps: int = 30
     """Maximum number of steps of a search by gradient."""
+    radius: float = 1.0
+    """Maximum distance of a search by gradient from its start, in each coordinate."""
     pending_strategy: str = "mean"
     """How the responses of pending trials are imputed; see `dre_jax.suggest.pending`."""
 
     def __post_init__(self) -> None:
         counts = (self.steps, self.refinements, self.starts, self.ascent_steps)
-        if min(self.even, self.parents) < 1 or min(counts) < 0 or not self.widths or min(self.widths) <= 0:
+        if (
+            min(self.even, self.parents) < 1
+            or min(counts) < 0
+            or not self.widths
+            or min(*self.widths, self.radius) <= 0
+        ):
             raise ConfigError(f"points to draw need positive counts and widths, but got {self}")
         if self.even & (self.even - 1):
             raise ConfigError(f"the number of even points must be a power of two, but got even={self.even}")
@@ -81,17 +88,19 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
     In spaces of more than 12 hyperparameters, most of what a model values is its own uncertainty, which is largest in
     corners. For a `PosteriorMethod` that does not weigh past tasks, most candidates there are the best
     trials with one or two hyperparameters changed. While there are fewer trials than hyperparameters, half of them are
-    changed: no single effect is known well then, and a change of one or two gains little.
+    changed: no single effect is known well then, and a change of one or two gains little. Real numbers alone are also
+    refined by gradient, each near its start. With choices or whole numbers, this makes searches no better.
     """
     if layout.n_parts > _MANY and isinstance(method, PosteriorMethod) and not isinstance(method, PastWeighingMethod):
-        few = 1.0 / layout.n_parts
         return CandidateConfig(
             even=64,
             steps=256,
-            changed=few,
+            changed=1.0 / layout.n_parts,
             bold=layout.n_parts,
             refinements=0,
-            starts=0,
+            starts=0 if any(layout.sizes) else 6,
+            ascent_steps=12,
+            radius=0.1,
             pending_strategy=pending_strategy,
         )
     if pending_strategy == "draw" or not supports_refinement(method, layout):

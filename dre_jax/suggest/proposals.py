@@ -249,7 +249,8 @@ def _choose(
 
         incumbents = _fix_coordinates(_best_trials(trials, config.sources)[:_INCUMBENTS], fixed_values)
         starts = jnp.concatenate([choose_starts(points, values, config.starts), incumbents])
-        maxima, worth = refine(layout, rate_points, canonicalize(layout, starts), fixed_values, config.ascent_steps)
+        starts = canonicalize(layout, starts)
+        maxima, worth = refine(layout, rate_points, starts, fixed_values, config.ascent_steps, config.radius)
         maxima = _to_rules(layout, maxima, fixed_values)
         worth = jnp.where(_may_be_proposed(layout, maxima, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
         points, values = jnp.concatenate([points, maxima]), jnp.concatenate([values, worth])

@@ -53,8 +53,9 @@ def refine(
     starts: Float[Array, "S P"],
     fixed_values: Float[Array, " P"] | None,
     steps: int,
+    radius: float,
 ) -> tuple[Float[Array, "S P"], Float[Array, " S"]]:
-    """Returns the best points of searches from S starts, and their values.
+    """Returns the best points of searches from S starts, within a radius in each coordinate, and their values.
 
     ``rate`` returns values of points, each of which depends on its own point alone. ``fixed_values`` are NaN where
     coordinates are searched.
@@ -75,8 +76,8 @@ def refine(
     best = maximise_in_box(
         value_and_gradient,
         starts,
-        jnp.zeros(starts.shape[1], starts.dtype),
-        jnp.ones(starts.shape[1], starts.dtype),
+        jnp.maximum(starts - radius, 0.0),
+        jnp.minimum(starts + radius, 1.0),
         steps=steps,
         reach=_REACH,
         tolerance=_TOLERANCE,

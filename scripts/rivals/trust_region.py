@@ -26,7 +26,7 @@ class TrustRegion:
         self.space, self.sobol = problem.space, SobolEngine(len(problem.space), scramble=True, seed=seed)
         self.X: list[list[float]] = []
         self.y: list[float] = []
-        self._restart()
+        self.first, self.length, self.successes, self.failures = 0, _FIRST_LENGTH, 0, 0
 
     def ask(self) -> Params:
         if len(self.y) - self.first < _N_FIRST:
@@ -65,7 +65,4 @@ class TrustRegion:
         elif self.failures == max(4, len(self.X[0])):
             self.length, self.failures = self.length / 2.0, 0
         if self.length < _LEAST_LENGTH:
-            self._restart()
-
-    def _restart(self) -> None:
-        self.first, self.length, self.successes, self.failures = len(self.y), _FIRST_LENGTH, 0, 0
+            self.first, self.length, self.successes, self.failures = len(self.y), _FIRST_LENGTH, 0, 0

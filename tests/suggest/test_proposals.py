@@ -179,6 +179,14 @@ class TestManyHyperparameters:
         assert default_candidates(past, unit_cube(40)) == default_candidates(past, unit_cube(12))
         assert default_candidates(random, unit_cube(40)) == CandidateConfig()
 
+    def test_only_real_numbers_alone_are_refined(self):
+        """Near their starts."""
+        method, numbers = find("gp").make(), {f"x{i}": Float(0.0, 1.0) for i in range(20)}
+        refined = default_candidates(method, Space(numbers).layout)
+        assert refined.starts > 0
+        assert refined.radius < 0.2
+        assert default_candidates(method, Space({**numbers, "k": Int(1, 9)}).layout).starts == 0
+
     @pytest.mark.slow
     def test_choices_are_explored(self):
         """Of nine choices beside others, the last trials of a search have more than a few combinations."""

@@ -77,12 +77,22 @@ def test_only_active_real_numbers_move():
     layout = SPACE.layout
     starts = np.asarray(canonicalize(layout, jnp.asarray(sobol_points(16, len(SPACE), 1))))
     rate = lambda points: hill(None, layout.columns(points))  # noqa: E731
-    points, _ = jax.jit(lambda starts: refine(layout, rate, starts, None, 10))(starts)
+    points, _ = jax.jit(lambda starts: refine(layout, rate, starts, None, 10, 1.0))(starts)
     moved = np.asarray(points) != starts
     active = np.stack(layout.active(starts), axis=-1)
     real = np.isin(np.arange(len(SPACE)), REAL)
     np.testing.assert_array_equal(moved, active & real[None, :])
     assert (~active).any()
+
+
+def test_searches_end_within_a_radius_of_their_starts():
+    """The hill's top is at 0.31416: each coordinate ends there, or at the end of its way to the top."""
+    layout = CUBE.layout
+    starts = np.random.default_rng(0).random((8, 6)).astype(np.float32)
+    rate = lambda points: -jnp.sum((points - 0.31416) ** 2, axis=1)  # noqa: E731
+    points, values = jax.jit(lambda starts: refine(layout, rate, starts, None, 20, 0.1))(starts)
+    np.testing.assert_allclose(points, np.clip(0.31416, starts - 0.1, starts + 0.1), atol=1e-4)
+    np.testing.assert_allclose(values, rate(points), atol=1e-6)
 
 
 def test_starts_are_apart():
