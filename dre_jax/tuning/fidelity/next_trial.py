@@ -58,15 +58,15 @@ class FidelitySearch:
 
     def _next_trial(self, trials: Sequence[Trial], fixed: Params | None) -> NextTrial:
         trainings = trainings_of(trials)
-        promoted = None if fixed is not None else self._promoted(trainings)
+        promoted = None if fixed is not None else self.promotion(trials)
         if promoted is not None:
-            return self._resume(promoted)
+            return promoted
         options = {"number": len(trials), "spent": total_cost(trials)}
         suggestion = propose_with(self._engine, self._observe(trainings), fixed, **options)
         is_repeated = fixed is None and any(suggestion.params == training.last.params for training in trainings)
-        paused = self._best_paused(trainings) if is_repeated else None
+        paused = self.best_paused(trials) if is_repeated else None
         if paused is not None:
-            return self._resume(paused)
+            return paused
         improvement = math.inf if suggestion.improvement is None else suggestion.improvement
         return NextTrial(suggestion.params, self._fidelity.budgets[0], None, improvement)
 
@@ -99,9 +99,9 @@ class FidelitySearch:
     def _forecasts(self, trainings: Sequence[Training]) -> FinalForecasts | None:
         return forecast_final_values(trainings, self._fidelity, self._sign)
 
-    def _promoted(self, trainings: Sequence[Training]) -> Training | None:
-        """Returns the training that is to go on; None if a new one is to start."""
-        valued = [training for training in trainings if training.values and training.last.in_space]
+    def promotion(self, trials: Sequence[Trial]) -> NextTrial | None:
+        """Returns the trial that resumes the training that is to go on; None if a new one is to start."""
+        valued = [training for training in trainings_of(trials) if training.values and training.last.in_space]
         if not valued:
             return None
         responses, lengths = rung_responses(valued, self._fidelity, self._sign)
@@ -109,16 +109,18 @@ class FidelitySearch:
         # What past studies suggest is worth a whole training at once; a random configuration is not.
         n_first = _N_FIRST if self._engine.past is None else 1
         i = training_to_promote(responses, lengths, may_resume, n_first=n_first)
-        return None if i is None else valued[i]
+        return None if i is None else self._resume(valued[i])
 
-    def _best_paused(self, trainings: Sequence[Training]) -> Training | None:
-        """Returns the paused training of the best value among those of the highest budget; None without any."""
-        paused = [training for training in trainings if _may_resume(training)]
-        return max(
-            paused,
-            key=lambda training: (training.reached, self._sign * training.values[training.reached]),
-            default=None,
-        )
+    def best_paused(self, trials: Sequence[Trial]) -> NextTrial | None:
+        """Returns the trial that resumes the best paused training of the highest budget; None if none is paused.
+
+        It follows a suggestion that repeats a configuration, because the space has no other.
+        """
+        paused = [training for training in trainings_of(trials) if _may_resume(training)]
+        if not paused:
+            return None
+        best = max(paused, key=lambda training: (training.reached, self._sign * training.values[training.reached]))
+        return self._resume(best)
 
     def _resume(self, training: Training) -> NextTrial:
         budget = next(budget for budget in self._fidelity.budgets if budget > training.reached)
