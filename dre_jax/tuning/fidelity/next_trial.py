@@ -14,6 +14,7 @@ import numpy as np
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Params
 from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.explanation import Standing
 from dre_jax.tuning.engine.fixed_values import propose_with
 from dre_jax.tuning.engine.study_arrays import total_cost
 from dre_jax.tuning.fidelity.fidelity import Fidelity
@@ -121,6 +122,15 @@ class FidelitySearch:
             return None
         best = max(paused, key=lambda training: (training.reached, self._sign * training.values[training.reached]))
         return self._resume(best)
+
+    def standing(self, trials: Sequence[Trial], paused: Trial) -> Standing:
+        """Returns how the value of a paused trial compares with those of the trainings that have reached its budget."""
+        valued = [training for training in trainings_of(trials) if training.values]
+        responses, lengths = rung_responses(valued, self._fidelity, self._sign)
+        rung = max(int(np.searchsorted(self._fidelity.budgets, paused.budget or 0, side="right")) - 1, 0)
+        reached = responses[lengths > rung, rung]
+        rank = 1 + int((reached > self._sign * (paused.value or 0.0)).sum())
+        return Standing(paused.number, paused.budget or 0, rank, len(reached))
 
     def _resume(self, training: Training) -> NextTrial:
         budget = next(budget for budget in self._fidelity.budgets if budget > training.reached)
