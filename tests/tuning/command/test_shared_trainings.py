@@ -31,6 +31,12 @@ SPACE, EPOCHS = Space({"x": Float(-1.0, 1.0)}), Fidelity("epochs", 1, 4)
 DATABASE, JOURNAL = "sqlite:///{}/study.db", "{}/study.log"
 WRITES = ("create_new_trial", "set_trial_param", "set_trial_state_values")
 WRITES += ("set_trial_user_attr", "set_trial_system_attr")
+TUNE = """
+import runpy
+from dre_jax.tuning.command.shared_trainings import SharedTrainings
+SharedTrainings._grace = 0.0
+runpy.run_module("dre_jax", run_name="__main__")
+"""
 
 
 @pytest.fixture(params=[pytest.param(DATABASE, marks=pytest.mark.thorough), JOURNAL])
@@ -300,7 +306,7 @@ def test_another_process_continues_the_training_of_a_killed_one(storage, tmp_pat
     write_space(space, SPACE)
     options = ["--space", space, "--storage", storage, "--fidelity", "epochs=2:4", "--checkpoints", checkpoints]
     options += ["--trials", 9]
-    command = list(map(str, [sys.executable, "-m", "dre_jax", "tune", *options, "--seed", "0", "--", *train()]))
+    command = list(map(str, [sys.executable, "-c", TUNE, "tune", *options, "--seed", "0", "--", *train()]))
     hangs = checkpoints / "hangs"
     for number, epoch in ((0, 1), (9, 3)):  # trial 1 is the first one again
         hang = checkpoints / f"hang-{number}-{epoch}"
