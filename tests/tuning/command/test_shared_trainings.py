@@ -22,6 +22,8 @@ from dre_jax.tuning.command.shared_study import SharedStudy
 from dre_jax.tuning.command.shared_trainings import SharedTrainings
 from dre_jax.tuning.command.templates import parse
 from dre_jax.tuning.fidelity import next_trial
+from dre_jax.tuning.optuna.stopping import gain_is_below
+from dre_jax.tuning.optuna.trials import IMPROVEMENT
 from tests.error_messages import raises_line
 from tests.processes import alive_in, wait_until
 from tests.tuning.command.test_fidelity_runs import train
@@ -334,9 +336,26 @@ def check_trainings_of_two(trials):
     return sum(budget if resumes is None else 2 for _, _, resumes, budget, *_ in trials)
 
 
-def test_paused_trainings_are_not_final_values(storage):
-    study = run(shared(storage, seed=0), 12)
+def test_the_gain_is_that_of_new_configurations():
+    """Resumed trials have no expected improvement; the best value at the highest budget counts."""
+
+    def trial(number, state, value, **attributes):
+        improvement = {} if "resumes" in attributes else {IMPROVEMENT: 0.01}
+        names = {f"dre_jax:{name}": attribute for name, attribute in attributes.items()}
+        made = optuna.trial.create_trial(state=state, values=[value], user_attrs=names, system_attrs=improvement)
+        made.number = number
+        return made
+
+    new = [trial(number, TrialState.PRUNED, 1.0, budget=1) for number in range(12)]
+    best = trial(0, TrialState.COMPLETE, 0.5, budget=4)
+    resumed = trial(12, TrialState.COMPLETE, 0.45, budget=4, resumes=3)
+    assert gain_is_below([best, *new[1:], resumed], "minimize", 0.1)
+    assert not gain_is_below([best, *new[1:], resumed], "minimize", 0.01)
+
+
+def test_paused_trainings_are_no_final_values_of_the_past(storage):
+    study = run(shared(storage, seed=0), 18)
     n_complete = sum(trial.state == "complete" for trial in study.trials)
     past = from_studies(storage.removeprefix("sqlite:///"), SPACE)
-    assert 0 < n_complete < 12
-    assert sum(task.n_rows for task in past.tasks.values()) <= n_complete
+    assert 2 < n_complete < 12
+    assert past.tasks["study"].n_rows == n_complete
