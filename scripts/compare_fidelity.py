@@ -5,8 +5,8 @@
 A training has 27 steps; a search spends those of ``--trainings`` whole ones. Live spaces are those of YAHPO Gym, with
 random trials of other tasks as the past; files of curves are lists of ``{"config", "curve", "diverged"}``, without a
 past. Regret is 0 at the best known final value of a task, and 1 at the median of random configurations. Finished
-searches are in the file: rerun the command to resume. Install the others by ``pip install -r
-scripts/rivals/requirements.txt``.
+searches are in the file: rerun the command to resume; use another file for another past. Install the others by ``pip
+install -r scripts/rivals/requirements.txt``.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from command_line import errors_in_one_line
-from rivals.budget_methods import Meter, Method, optuna_search, ours, random_search, syne_tune_search
+from rivals.budget_methods import Meter, Method, after_pauses, optuna_search, ours, random_search, syne_tune_search
 from rivals.budget_tasks import STEPS, BudgetTask, live_tasks, recorded_task
 from rivals.jobs import Study, append_searches
 from rivals.outcomes import standard_error
@@ -39,9 +39,14 @@ METHODS: dict[str, Method] = {
     "syne-bohb": partial(syne_tune_search, scheduler="BOHB"),
     "random": random_search,
 }
+AFTER_PAUSES: dict[str, Method] = {
+    f"pauses-{rows}": partial(after_pauses, rows=rows) for rows in ("finished", "far", "forecast", "all")
+}
+"""Whole trainings, with a past of searches that paused."""
+ALL = METHODS | AFTER_PAUSES
 Searches = dict[Study, tuple[list[float], list[float]]]
 """See `run_search`."""
-REFERENCES = ("optuna-asha", "past-full", "alone-full")
+REFERENCES = ("optuna-asha", "past-full", "alone-full", "pauses-finished")
 AT = (1, 2, 3, 5, 7, 10, 15, 20)
 """Spent steps that the tables show, in whole trainings."""
 HEADS, RULE = "".join(f" {at} |" for at in AT), " ---: |" * len(AT)
@@ -54,21 +59,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--yahpo", type=Path, help="a checkout of yahpo_data")
     parser.add_argument("--spaces", nargs="+", default=[], help="live spaces")
     parser.add_argument("--curves", nargs="+", type=Path, default=[], help="files of recorded curves")
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=list(ALL), default=list(METHODS))
     parser.add_argument("--trainings", type=int, default=max(AT))
     parser.add_argument("--tasks", type=int, default=5, help="maximum number of tasks of a live space")
+    parser.add_argument("--past-trainings", type=int, default=8, help="spent by each past search with pauses")
+    parser.add_argument("--studies", type=int, default=10, help="maximum number of past studies")
     parser.add_argument("--seeds", type=int, default=1)
     args = parser.parse_args(arguments)
     prepare()
     warnings.simplefilter("ignore")
-    tasks = list(read_tasks(args.yahpo, args.spaces, args.curves, args.tasks))
+    tasks = list(read_tasks(args))
     done = read_searches(args.out)
     for task in tasks:
         for method in args.methods:
             for seed in range(args.seeds):
                 study = Study(method, task.family, task.name, seed)
                 if can_search(method, task) and len(done.get(study, ([],))[0]) < args.trainings * STEPS:
-                    done[study] = run_search(task, METHODS[method], seed, args.trainings)
+                    done[study] = run_search(task, ALL[method], seed, args.trainings)
                     append_searches(args.out, {study: done[study]})
                     print(*study, file=sys.stderr, flush=True)
     for i, title in enumerate(("Best value at any step", "Best value at the last step")):
@@ -77,19 +84,21 @@ def main(arguments: list[str] | None = None) -> None:
         print_differences(tasks, args.methods, done, i, args.seeds)
 
 
-def read_tasks(yahpo: Path | None, spaces: list[str], curves: list[Path], n_tasks: int) -> Iterator[BudgetTask]:
+def read_tasks(args: argparse.Namespace) -> Iterator[BudgetTask]:
     """Yields the tasks."""
-    if spaces and yahpo is None:
+    if args.spaces and args.yahpo is None:
         raise ConfigError("live spaces need --yahpo, but got none")
-    for name in spaces:
-        yield from live_tasks(Path(yahpo or ""), name, n_tasks, n_studies=10, n_trials=40)
-    for path in curves:
+    for name in args.spaces:
+        yield from live_tasks(Path(args.yahpo), name, args.tasks, args.studies, 40, args.past_trainings)
+    for path in args.curves:
         yield recorded_task(path, 300)
 
 
 def can_search(method: str, task: BudgetTask) -> bool:
     """Returns whether a method can search a task: with a past if it has one, and in its table if it is one."""
-    return not ((method.startswith("past") and not task.problem.past) or (method.startswith("syne") and task.rows))
+    if method.startswith(("past", "pauses")):
+        return bool(task.problem.past)
+    return not (method.startswith("syne") and task.rows)
 
 
 def run_search(task: BudgetTask, method: Method, seed: int, trainings: int) -> tuple[list[float], list[float]]:

@@ -18,13 +18,14 @@ from rich.text import Text
 
 from dre_jax.errors import DataError
 from dre_jax.tuning.command.commands import Outcome
-from dre_jax.tuning.command.runner import FileOptimizer, Progress
+from dre_jax.tuning.command.runner import Progress
 from dre_jax.tuning.fidelity.fidelity import budget_text
 from dre_jax.tuning.fidelity.trainings import spent_by
 from dre_jax.tuning.trials.objectives import best_trials
 from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:
+    from dre_jax.tuning.command.runner import FileOptimizer
     from dre_jax.tuning.command.shared_study import SharedStudy
 
 _MAX_ROWS = 8
@@ -87,8 +88,11 @@ class TrialsDisplay:
     def _subject(self, trial: Trial) -> str:
         """Returns the number of a trial, and the budgets that it trained from and until."""
         fidelity = self._optimizer.fidelity
-        budgets = "" if fidelity is None else f", {fidelity.name} {format_budgets(trial, self._optimizer.trials)}"
+        budgets = "" if fidelity is None else f", {fidelity.name} {self._budgets(trial)}"
         return f"trial {trial.number}{budgets}"
+
+    def _budgets(self, trial: Trial) -> str:
+        return format_budgets(trial, {other.number: other for other in self._optimizer.trials})
 
     def _result(self, trial: Trial, outcome: Outcome) -> str:
         if trial.state == "failed":
@@ -149,7 +153,7 @@ class TrialsDisplay:
             table.add_column(name, justify="right", no_wrap=True)
 
         def numbers(trial: Trial) -> list[str]:
-            return [str(trial.number), *([] if fidelity is None else [format_budgets(trial, self._optimizer.trials)])]
+            return [str(trial.number), *([] if fidelity is None else [self._budgets(trial)])]
 
         table.add_column("hyperparameters", overflow="ellipsis", no_wrap=True, ratio=1)
         for trial, outcome in self._last:
@@ -193,12 +197,12 @@ def format_value(trial: Trial) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in trial.values.items()) or f"{trial.value:g}"
 
 
-def format_budgets(trial: Trial, trials: Sequence[Trial]) -> str:
-    """Returns the budgets that a trial of a study trains from and until.
+def format_budgets(trial: Trial, trials: Mapping[int, Trial]) -> str:
+    """Returns the budgets that a trial trains from and until; the study's trials are by their numbers.
 
     Example:
       >>> first = Trial(0, {"x": 0.5}, "paused", 2.0, budget=1)
-      >>> format_budgets(first, [first]), format_budgets(Trial(1, {"x": 0.5}, budget=3, resumes=0), [first])
+      >>> format_budgets(first, {0: first}), format_budgets(Trial(1, {"x": 0.5}, budget=3, resumes=0), {0: first})
       ('0 to 1', '1 to 3')
     """
     budget = trial.budget or 0
@@ -207,7 +211,7 @@ def format_budgets(trial: Trial, trials: Sequence[Trial]) -> str:
 
 def format_spent(optimizer: FileOptimizer | SharedStudy) -> str:
     """Returns the budget that all trials of a study have trained for, after a comma; empty without a fidelity."""
-    if not isinstance(optimizer, FileOptimizer) or optimizer.fidelity is None:
+    if optimizer.fidelity is None:
         return ""
     return f", {optimizer.fidelity.name} {budget_text(optimizer.total_budget)}"
 

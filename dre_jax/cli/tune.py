@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import EllipsisType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -88,7 +88,7 @@ class Tune:
         typer.Option(
             metavar="DIR",
             help="With --fidelity: {checkpoint} stands for a folder in DIR, the same whenever a training is resumed. "
-            "Default: beside the study file.",
+            "Default: beside the study file; with --storage, name a folder that all processes have.",
         ),
     ] = None
     total_budget: Annotated[
@@ -211,6 +211,9 @@ class Tune:
         template = parse(self.command, search_space, has_fidelity=self.fidelity is not None)
         if self.checkpoints is not None and not template.has_checkpoint:
             raise ConfigError("--checkpoints needs {checkpoint} in the command, but it has none")
+        if self.storage is not None and template.has_checkpoint and self.checkpoints is None:
+            rule = "processes that share a study share its checkpoints"
+            raise ConfigError(f"{rule}: pass --checkpoints DIR, a folder that all of them have")
         check_program(template.program)
         with contextlib.ExitStack() as stack:
             optimizer = self._study(search_space, surrogates, stack)
@@ -267,9 +270,6 @@ class Tune:
         """Raises `ConfigError` for options that a study shared by several processes does not have."""
         import_extra("optuna", "optuna", "optuna")
         rule = "a study that processes share"
-        if self.fidelity is not None:
-            advice = "pass --fidelity with a study file, --study FILE without --storage"
-            raise ConfigError(f"Optuna's trials, which processes share, cannot be resumed: {advice}")
         if self.change_space:
             raise ConfigError(f"{rule} cannot change its space: pass --change-space with a study file")
         if self.curve is not None or self.past_curves is not None:
@@ -348,17 +348,16 @@ class Tune:
                 study.set_past_curves(curves[study.objectives[0].direction])
             return study
         from dre_jax.tuning.command.shared_study import SharedStudy
+        from dre_jax.tuning.command.shared_trainings import SharedTrainings
 
-        return SharedStudy(
-            self.storage,
-            self.study.stem,
-            space,
-            None if surrogates is ... else surrogates,
-            directions=self._directions,
-            seed=self.seed,
-            silence=self.silence,
-            features=features,
-        )
+        surrogates = None if surrogates is ... else surrogates
+        arguments: Any = (self.storage, self.study.stem, space, surrogates)
+        shared_options: Any = {"directions": self._directions, "seed": self.seed, "silence": self.silence}
+        shared_options["features"] = features
+        fidelity = options.parse_fidelity(self.fidelity)
+        if fidelity is None:
+            return SharedStudy(*arguments, **shared_options)
+        return SharedTrainings(*arguments, fidelity=fidelity, **shared_options)
 
     def _read_past_curves(self) -> dict[str, PastCurves]:
         """Returns past curves by direction, as the study's is not known before it is opened."""
@@ -408,9 +407,7 @@ class Tune:
 
     def _print_checkpoint(self, best: Trial, optimizer: FileOptimizer | SharedStudy) -> None:
         """Prints the folder of the best training."""
-        from dre_jax.tuning.fidelity.trainings import first_number
-
-        print(f"tune: checkpoint {self._checkpoints / str(first_number(best, optimizer.trials))}")
+        print(f"tune: checkpoint {self._checkpoints / str(optimizer.training_number(best))}")
 
     def _save_picture(self, best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
         """Draws the trials beside the study, and prints where all is saved."""

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dre_jax.space.space import Params
-from dre_jax.tuning import Allowed, Fidelity, Optimizer, Space, Surrogate, past_of
-from rivals.budget_tasks import STEPS, BudgetTask
+from dre_jax.tuning import Allowed, Evaluated, Fidelity, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning.fidelity.next_trial import FidelitySearch
+from rivals.budget_tasks import STEPS, BudgetTask, PastCurves
 from rivals.problems import Problem
 
 FIDELITY = Fidelity("steps", 1, STEPS)
@@ -68,6 +69,47 @@ def ours(meter: Meter, seed: int, *, has_past: bool, has_fidelity: bool = True, 
             if step < end and trial.should_stop():
                 break
         optimizer.tell(trial, value)
+
+
+def after_pauses(meter: Meter, seed: int, *, rows: str) -> None:
+    """Trains configurations to the end, with a past of searches that paused; see `_learn_from_pauses`."""
+    assert meter.task.past_curves is not None
+    surrogate = _learn_from_pauses(meter.task.past_curves, rows)
+    optimizer = Optimizer(meter.task.problem.space, surrogate, direction="maximize", seed=seed)
+    while not meter.is_over:
+        trial = optimizer.ask()
+        optimizer.tell(trial, meter.train(trial.params, 0, STEPS))
+
+
+@lru_cache(maxsize=4)
+def _learn_from_pauses(past: PastCurves, rows: str) -> Surrogate:
+    """Returns a surrogate of searches with pauses.
+
+    It learns from "finished" trainings, also from the "forecast" values of paused ones, from those of the ones that
+    have come "far", a half of the steps, or from the true values of "all" trainings.
+    """
+    tasks = {}
+    for name, study in _paused_searches(past).items():
+        search, values = FidelitySearch(study._engine, FIDELITY), list[Evaluated]()
+        for trial in search.observations(study.trials):
+            is_used = rows in ("forecast", "all") or (rows == "far" and (trial.budget or 0) >= STEPS // 2)
+            if trial.state == "complete" or is_used:
+                value = float(past.curves[name](trial.params)[-1]) if rows == "all" else float(trial.value or 0.0)
+                values.append(Evaluated(trial.params, value))
+        tasks[name] = values
+    return Surrogate.fit(past_of(past.problem.space, tasks, direction="maximize"), quiet=True)
+
+
+@lru_cache(maxsize=1)
+def _paused_searches(past: PastCurves) -> dict[str, Optimizer]:
+    """Returns searches of the past tasks with pauses, without a past of their own."""
+    studies = {}
+    for seed, (name, curve) in enumerate(past.curves.items()):
+        study = studies[name] = Optimizer(past.problem.space, direction="maximize", seed=seed, fidelity=FIDELITY)
+        while study.total_budget < past.trainings * STEPS:
+            trial = study.ask()
+            study.tell(trial, float(curve(trial.params)[int(trial.budget or STEPS) - 1]))
+    return studies
 
 
 @lru_cache(maxsize=1)

@@ -25,6 +25,17 @@ _LOG_RATIO = 50.0
 
 
 @dataclass(frozen=True, eq=False)
+class PastCurves:
+    """Past tasks, which several tasks share."""
+
+    problem: Problem
+    curves: Mapping[str, Callable[[Params], np.ndarray]]
+    """Values f64[STEPS] of a configuration after each step, by task."""
+    trainings: int
+    """Number of whole trainings that a search with pauses spends on each."""
+
+
+@dataclass(frozen=True, eq=False)
 class BudgetTask:
     """A task, whose values are maximised."""
 
@@ -37,6 +48,8 @@ class BudgetTask:
     """Of many random configurations, or of all rows of a table."""
     rows: Sequence[Params] | None = None
     """The configurations of a table."""
+    past_curves: PastCurves | None = None
+    """Those of the past tasks of a live space."""
 
     def regret(self, values: np.ndarray) -> np.ndarray:
         """Returns 0 at the best known final value, and 1 at the median one."""
@@ -44,14 +57,21 @@ class BudgetTask:
         return np.clip(scaled_regret(values, best, median), 0.0, 1.0)
 
 
-def live_tasks(folder: Path, name: str, n_tasks: int, n_studies: int, n_trials: int) -> Iterator[BudgetTask]:
-    """Yields tasks of a space of YAHPO, with random trials of other tasks as the past."""
+def live_tasks(
+    folder: Path, name: str, n_tasks: int, n_studies: int, n_trials: int, past_trainings: int
+) -> Iterator[BudgetTask]:
+    """Yields tasks of a space of YAHPO, with random trials of other tasks as the past, or their curves."""
     live, family = load_yahpo(folder, name), LiveFamily(name, folder, n_tasks, n_studies, n_trials)
     samples = family.samples()
     for group in family.groups():
-        for task in family.tasks(group, 0):
+        tasks = family.tasks(group, 0)
+        problem = tasks[0].problem
+        curves = {past: partial(live.curve, past, shares=SHARES) for past in problem.past}
+        past_curves = PastCurves(problem, curves, past_trainings)
+        for task in tasks:
             curve = partial(live.curve, task.name, shares=SHARES)
-            yield BudgetTask(name, task.name, task.problem, curve, samples[task.name][:_SAMPLE])
+            values = samples[task.name][:_SAMPLE]
+            yield BudgetTask(name, task.name, problem, curve, values, past_curves=past_curves)
 
 
 def recorded_task(path: Path, n_rows: int) -> BudgetTask:

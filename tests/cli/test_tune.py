@@ -144,10 +144,6 @@ REFUSED = {
     "space.json': Permission denied": {"program": "{}/space.json", "logs": "{}/new", "storage": True},
     "--silence needs --storage": {"silence": 5},
     "--past-curves needs --curve": {"past-curves": "none.csv"},
-    "which processes share, cannot be resumed: pass --fidelity with a study file": {
-        "fidelity": "epochs=1:4",
-        "storage": True,
-    },
     "--fidelity must be NAME=LOWEST:HIGHEST, such as epochs=1:50, but got 'epochs'": {"fidelity": "epochs"},
     "but got 'epochs=1:many'": {"fidelity": "epochs=1:many"},
     "the lowest budget of 'epochs' must be below": {"fidelity": "epochs=4:1"},
@@ -172,6 +168,13 @@ def test_refused_before_anything_is_written(tune, refused, tmp_path, words):
     options = {name: str(value).format(tmp_path) for name, value in REFUSED[words].items()}
     options |= {"storage": f"sqlite:///{tmp_path / 'tune.db'}"} if "storage" in options else {}
     assert words in refused(*tune(options.pop("program", "echo"), "{x}", **options))
+    assert [path.name for path in tmp_path.iterdir()] == ["space.json"]
+
+
+def test_processes_share_the_folder_of_checkpoints(tune, refused, tmp_path):
+    options = {"storage": f"sqlite:///{tmp_path / 'tune.db'}", "fidelity": "epochs=1:4"}
+    line = refused(*tune("train", "{x}", "{budget}", "{checkpoint}", **options))
+    assert "share its checkpoints: pass --checkpoints DIR" in line
     assert [path.name for path in tmp_path.iterdir()] == ["space.json"]
 
 

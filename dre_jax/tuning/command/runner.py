@@ -21,8 +21,9 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import ONE_VALUE, PrintedNames, curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.fidelity.checkpoints import is_checkpoint_lost
-from dre_jax.tuning.fidelity.fidelity import Fidelity
+from dre_jax.tuning.fidelity.checkpoints import restart_if_lost
+from dre_jax.tuning.fidelity.fidelity import Fidelity, require_fidelity
+from dre_jax.tuning.fidelity.trainings import first_number
 from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
 from dre_jax.tuning.study.optimizer import Optimizer
 from dre_jax.tuning.study.trial_loop import Limits
@@ -80,12 +81,15 @@ class FileOptimizer(Optimizer):
 
     def prepare_checkpoint(self, trial: Trial, checkpoints: Path) -> Trial:
         """Returns a running trial with the folder of its training; it starts over if its checkpoint is lost."""
-        trial = self.with_checkpoint(trial, checkpoints)
-        if is_checkpoint_lost(trial) and not trial.restarts:
-            fault = f"{trial.checkpoint} is empty, so that trial {trial.number} starts over"
-            warnings.warn(f"{fault}: it was to resume trial {trial.resumes}", DataWarning, stacklevel=2)
-            return self.restart(trial).with_fields(checkpoint=trial.checkpoint)
-        return trial
+        return restart_if_lost(self, self.with_checkpoint(trial, checkpoints))
+
+    def training_number(self, trial: Trial) -> int:
+        """Returns the number of a trial's training, which names the folder of its checkpoint."""
+        return first_number(trial, self.trials)
+
+    def is_lost(self, trial: Trial) -> bool:
+        """Returns False, as no other process runs trials."""
+        return False
 
     def write(self) -> None:
         """Saves the study in its file."""
@@ -133,10 +137,7 @@ def study_in_file(
             require_objectives(str(path), study.objectives, directions)
             if seed not in (None, study.seed):
                 raise DataError(f"{path} must hold a study of seed {seed}, but its seed is {study.seed}")
-            if fidelity != study.fidelity:
-                kind = "without a fidelity" if study.fidelity is None else f"with the fidelity {study.fidelity}"
-                rule = f"{path} is a study {kind}, and continues with it (--fidelity)"
-                raise DataError(f"{rule}, but got {fidelity or 'none'}")
+            require_fidelity(str(path), study.fidelity, fidelity)
         else:
             study = new_study()
         study.path = path
@@ -215,7 +216,7 @@ def run_trials(
         make_folder(logs)
 
     def start(trial: Trial, worker: int) -> _Job:
-        if checkpoints is not None and isinstance(study, FileOptimizer):
+        if checkpoints is not None:
             trial = study.prepare_checkpoint(trial, checkpoints)
         study.write()
         arguments = template.fill(trial, worker)
@@ -296,6 +297,8 @@ def _tell(study: FileOptimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tupl
     """Tells the outcomes of commands that have ended, and removes their jobs."""
     for job in list(jobs):
         command, number = job.command, job.trial.number
+        if study.is_lost(job.trial):
+            command.stop()
         reports = [] if command.is_stopped else command.read_reports()
         command.poll()  # right after, as the last reports may be those of the end
         outcome = command.outcome

@@ -5,8 +5,9 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
@@ -20,13 +21,15 @@ from dre_jax.space.json_format import to_json
 from dre_jax.space.space import Params, Space
 from dre_jax.tuning.command.other_workers import ALIVE, WORKER, OtherWorkers
 from dre_jax.tuning.command.worker_identity import new_worker, seconds_between_signs
+from dre_jax.tuning.fidelity.fidelity import Fidelity, require_fidelity
+from dre_jax.tuning.fidelity.trainings import best_so_far
 from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.optuna.stopping import gain_is_below
-from dre_jax.tuning.optuna.trials import RETRIED
+from dre_jax.tuning.optuna.trials import RETRIED, is_retried
 from dre_jax.tuning.past.optuna_studies import address_without_password, is_new_file, open_storage, storage_errors
-from dre_jax.tuning.past.trial_attributes import COST, STDERR, cost_of, stderr_of
+from dre_jax.tuning.past.trial_attributes import COST, FIDELITY, STDERR, cost_of, stderr_of
 from dre_jax.tuning.trials.objectives import Objective, objectives_by_name, require_objectives
 from dre_jax.tuning.trials.trial import VALUE, State, Trial
 
@@ -34,7 +37,8 @@ _REFRESH = 1.0  # seconds between two readings of the storage
 MAX_ATTEMPTS = 3
 """Maximum number of times that a configuration is started whose processes are lost."""
 _SPACE, _ATTEMPT, _FEATURES = "dre_jax:space", "dre_jax:attempt", "dre_jax:features"
-_HAS_ENDED = optuna.exceptions.UpdateFinishedTrialError
+HAS_ENDED = optuna.exceptions.UpdateFinishedTrialError
+"""Another process has ended a trial."""
 _STORAGE_ERRORS = (OSError, optuna.exceptions.StorageInternalError)
 _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.RUNNING: "running"}
 
@@ -47,8 +51,11 @@ class SharedStudy:
     these trials but the last. A trial that another process has ended is passed over.
     """
 
-    fidelity = None
-    """Optuna's trials cannot be resumed."""
+    fidelity: Fidelity | None = None
+    """None, as every trial gives the final value; see `SharedTrainings`."""
+
+    _grace: ClassVar[float] = 0.0
+    """Seconds between the loss of a process and a new start of its trial."""
 
     def __init__(
         self,
@@ -86,17 +93,15 @@ class SharedStudy:
         self.named_surrogates = surrogates_by_objective(surrogate, self.objectives)
         """Knowledge of past tasks by the name of the objective."""
         self._study.sampler = self._sampler = self._new_sampler(features, seed)
-        content = to_json(space)
-        if self._study.user_attrs.setdefault(_SPACE, content) != content:
-            raise DataError(f"{name} must be a study of this search space, but it has another space")
-        self._study.set_user_attr(_SPACE, content)
+        self._require_same(name)
         self._worker = new_worker(silence)
-        self._other_workers = OtherWorkers(self._worker)
+        self._other_workers = OtherWorkers(self._worker, self._grace)
         self._running_trials: dict[int, int] = {}  # numbers of the running trials of this process, and the storage's
+        self._lost = set[int]()  # numbers of trials of this process that another one has ended
         self._read_at = self._sign_at = -math.inf
         self._frozen_trials: list[FrozenTrial] = []
         self._trials: tuple[Trial, ...] = ()
-        self._n_again = 0
+        self._again = set[int]()  # numbers of trials whose configuration runs again
         self._awaited_trials: list[FrozenTrial] = []
 
     def _new_sampler(self, features: Mapping[str, Any] | None, seed: int | None) -> DRESampler:
@@ -105,11 +110,27 @@ class SharedStudy:
         values = stored if features is None else plain_features(features)
         if stored and values != stored:
             raise DataError(f"{self._study.study_name} must be a study of features {values}, but has {stored}")
-        sampler = DRESampler(self.space, surrogate=list(self.named_surrogates.values()), seed=seed, features=values)
+        surrogates = list(self.named_surrogates.values())
+        sampler = self._make_sampler(surrogate=surrogates, seed=seed, features=values)
         if sampler.features and not stored:
             for name, value in {_FEATURES: sampler.features, **sampler.features}.items():
                 self._study.set_user_attr(name, value)
         return sampler
+
+    def _make_sampler(self, **options: Any) -> DRESampler:
+        return DRESampler(self.space, **options)
+
+    def _require_same(self, name: str) -> None:
+        """Raises `DataError` if the study is of another space or fidelity; the storage has both from now on."""
+        attributes, space = self._study.user_attrs, to_json(self.space)
+        if _SPACE in attributes:
+            if attributes[_SPACE] != space:
+                raise DataError(f"{name} must be a study of this search space, but it has another space")
+            stored = attributes.get(FIDELITY)
+            require_fidelity(name, None if stored is None else Fidelity(**stored), self.fidelity)
+        if self.fidelity is not None:
+            self._study.set_user_attr(FIDELITY, self.fidelity.to_json())
+        self._study.set_user_attr(_SPACE, space)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -120,9 +141,8 @@ class SharedStudy:
             self._awaited_trials = [
                 trial for trial in frozen_trials if self._other_workers.may_be_lost(trial) and _has_attempts(trial)
             ]
-            self._n_again = sum(
-                trial.user_attrs.get(RETRIED, False) or self._runs_again(trial) for trial in frozen_trials
-            )
+            again = (trial for trial in frozen_trials if is_retried(trial) or self._runs_again(trial))
+            self._again = {trial.number for trial in again}
             self._read_at = time.monotonic()
         self.keep_alive()
         return self._trials
@@ -130,7 +150,7 @@ class SharedStudy:
     @property
     def n_started(self) -> int:
         """Number of trials that have started. A lost trial whose configuration runs again does not count."""
-        return len(self.trials) - self._n_again
+        return len(self.trials) - len(self._again)
 
     @property
     def awaited(self) -> str:
@@ -160,19 +180,30 @@ class SharedStudy:
         with storage_errors(self._address, _STORAGE_ERRORS):
             self._retry_lost()
             while True:
-                trial = self._study.ask()
-                self._running_trials[trial.number] = trial._trial_id
                 try:
-                    params = self._suggest(trial)
-                except _HAS_ENDED:  # by another process: the next one
-                    self._running_trials.pop(trial.number, None)
+                    trial = self._start()
+                except HAS_ENDED:  # by another process: the next one
                     continue
                 self._read_at = -math.inf
                 if is_late():
                     self._running_trials.pop(trial.number, None)
                     self._run_again(self._study.get_trials(deepcopy=False)[trial.number], attempt=1)
                     return None
-                return Trial(trial.number, {name: params[name] for name in self.space if name in params})
+                return trial
+
+    def _start(self) -> Trial:
+        """Starts a trial. Raises `HAS_ENDED` if another process ends it before its configuration is known."""
+        return self._with_params(self._study.ask())
+
+    def _with_params(self, trial: optuna.Trial) -> Trial:
+        """Returns a trial of this process that has started, with its configuration; raises as `_start`."""
+        self._running_trials[trial.number] = trial._trial_id
+        try:
+            params = self._suggest(trial)
+        except HAS_ENDED:
+            self._running_trials.pop(trial.number, None)
+            raise
+        return Trial(trial.number, {name: params[name] for name in self.space if name in params})
 
     def _suggest(self, trial: optuna.Trial) -> Params:
         """Returns the configuration of a trial that has started, in the order of `Space.sequence`."""
@@ -196,16 +227,25 @@ class SharedStudy:
         """Reports the value of a trial of this process, or those of several objectives; None if it failed."""
         self._read_at = -math.inf
         identifier = self._running_trials.pop(trial, None)
-        values = [value[objective.name] for objective in self.objectives] if isinstance(value, Mapping) else value
+        values: Any = value
+        if isinstance(value, Mapping):
+            values = [value[objective.name] for objective in self.objectives]
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
         with storage_errors(self._address, _STORAGE_ERRORS):
             # Already ended, if this process was silent for so long that another one runs the trial again.
-            with contextlib.suppress(_HAS_ENDED):
+            with contextlib.suppress(HAS_ENDED):
                 for name, number in ((COST, cost), (STDERR, stderr)):
                     if number is not None and identifier is not None:
                         self._study._storage.set_trial_user_attr(identifier, name, number)
-                return self._to_trial(self._study.tell(trial, values, state=state, skip_if_finished=True))
+                if identifier is not None and self._pauses(identifier, values):
+                    self._study._storage.set_trial_state_values(identifier, TrialState.PRUNED, [values])
+                else:
+                    self._study.tell(trial, values, state=state, skip_if_finished=True)
             return self._to_trial(self._study.get_trials(deepcopy=False)[trial])
+
+    def _pauses(self, identifier: int, value: Any) -> bool:
+        """Returns whether a running trial with a value may be resumed."""
+        return False
 
     def tell_failed(self, trial: int, *, cost: float | None = None) -> Trial:
         """Reports that a trial of this process failed."""
@@ -216,7 +256,7 @@ class SharedStudy:
         while self._running_trials:
             number, _ = self._running_trials.popitem()
             with contextlib.suppress(
-                _HAS_ENDED, ValueError, DataError
+                HAS_ENDED, ValueError, DataError
             ):  # another process ended it, or the storage fails
                 trial = self._read_trials()[number]
                 if trial.state == TrialState.RUNNING:
@@ -244,8 +284,31 @@ class SharedStudy:
                 try:
                     with storage_errors(self._address, _STORAGE_ERRORS):
                         self._study._storage.set_trial_user_attr(identifier, ALIVE, time.time())
-                except _HAS_ENDED:
+                except HAS_ENDED:
                     self._running_trials.pop(number, None)
+                    self._lost.add(number)
+
+    def is_lost(self, trial: Trial) -> bool:
+        """Returns whether the command of a trial has to end; False, as its value is passed over without harm."""
+        return False
+
+    def prepare_checkpoint(self, trial: Trial, checkpoints: Path) -> Trial:
+        """Returns the trial, as a study without a fidelity has no checkpoints."""
+        return trial
+
+    def training_number(self, trial: Trial) -> int:
+        """Returns the number of a trial, which is all of its training."""
+        return trial.number
+
+    @property
+    def total_budget(self) -> float:
+        """0, as trials have no budgets."""
+        return 0.0
+
+    @property
+    def best_so_far(self) -> Trial:
+        """The best trial at any budget. Raises `DataError` before a trial has a value."""
+        return best_so_far(self.trials, self.objectives)
 
     def _read_trials(self) -> Sequence[FrozenTrial]:
         with storage_errors(self._address, _STORAGE_ERRORS):
@@ -275,7 +338,7 @@ class SharedStudy:
         """Tells trials of lost processes as failed, and adds their configurations to those that wait."""
         for trial in self._read_trials():
             if self._other_workers.is_lost(trial):
-                with contextlib.suppress(_HAS_ENDED, ValueError):  # another process was faster
+                with contextlib.suppress(HAS_ENDED, ValueError):  # another process was faster
                     if self._runs_again(trial):
                         self._run_again(trial, trial.user_attrs.get(_ATTEMPT, 1) + 1)
                     else:
@@ -285,7 +348,11 @@ class SharedStudy:
         """Tells a running trial as failed, and adds its configuration to those that wait."""
         self._study._storage.set_trial_user_attr(trial._trial_id, RETRIED, True)
         self._study.tell(trial.number, state=TrialState.FAIL)
-        self._study.enqueue_trial(trial.params, user_attrs={_ATTEMPT: attempt})
+        self._study.enqueue_trial(trial.params, user_attrs={_ATTEMPT: attempt, **self._attributes_of_training(trial)})
+
+    def _attributes_of_training(self, trial: FrozenTrial) -> dict[str, Any]:
+        """Returns the attributes that a trial has again when it runs again."""
+        return {}
 
 
 def _has_attempts(trial: FrozenTrial) -> bool:

@@ -57,16 +57,11 @@ def seconds_between_signs(worker: Mapping[str, Any]) -> float:
     return float(min(_SELDOM, least / _SIGNS))
 
 
-def is_lost(worker: Any, sign: SignOfLife, longest_trial: float | None = None) -> bool:
-    """Returns whether the process of a running trial has ended, or has been silent for too long.
+def seconds_until_lost(worker: Any, sign: SignOfLife, longest_trial: float | None = None) -> float:
+    """Returns how long a process may still be silent; infinite for trials of other tools, which give no signs.
 
     The longest trial of the study so far is in seconds; None if none has ended.
     """
-    return seconds_until_lost(worker, sign, longest_trial) < 0 or (is_of_this_machine(worker) and _has_ended(worker))
-
-
-def seconds_until_lost(worker: Any, sign: SignOfLife, longest_trial: float | None = None) -> float:
-    """Returns how long a process may still be silent; infinite for trials of other tools, which give no signs."""
     if sign.time == math.inf:
         return math.inf
     # Without an identity the trial has just started, or an earlier version of the library runs it.
@@ -83,8 +78,10 @@ def is_of_this_machine(worker: Any) -> bool:
     return isinstance(worker, Mapping) and machine is not None and machine == worker["machine"]
 
 
-def _has_ended(worker: Mapping[str, Any]) -> bool:
+def has_ended(worker: Any) -> bool:
     """Returns whether a process of this machine has ended; another one may have its number by now."""
+    if not is_of_this_machine(worker):
+        return False
     try:
         os.kill(worker["process"], 0)
     except ProcessLookupError:

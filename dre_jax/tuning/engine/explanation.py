@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,24 @@ from dre_jax.tuning.surrogates.sources import Sources
 from dre_jax.tuning.trials.trial import VALUE, Trial
 
 _QUANTILES = (0.05, 0.5, 0.95)
-_REASONS: dict[Origin, str] = {
+_REASONS: Mapping[str, str] = {
     "given": "was given by the caller, or suggested while other trials were known",
     "initial": "precedes those of the method: a default, a good configuration of past studies, or a Sobol point",
     "space-filling": "fills the space, because the trials do not show yet where better values are",
     "method": "has the best score of the method",
 }
+
+
+class Standing(NamedTuple):
+    """The value of a paused trial among those of all trainings that had reached its budget."""
+
+    trial: int
+    """Its number."""
+    budget: float
+    rank: int
+    """1 for the best value."""
+    n: int
+    """Number of trainings."""
 
 
 class ExpectedValue(NamedTuple):
@@ -49,8 +61,9 @@ class Explanation:
 
     trial: Trial
     """As it is now."""
-    origin: Origin
-    """What decided on the configuration. "given" if the trials before this one, as they are now, suggest another."""
+    origin: Origin | Literal["resumed"]
+    """What decided on the configuration. "given" if the trials before this one, as they are now, suggest another;
+    "resumed" if this trial continues the training of another one."""
     improvement: float | None = None
     """Expected improvement on the best value, in units of the values; None if the method did not decide or has none."""
     past_weight: float | None = None
@@ -60,10 +73,12 @@ class Explanation:
     have different values, and for a method that does not predict values."""
     sources: dict[str, Sources] = field(default_factory=dict)
     """The past studies of each surrogate that has some, compared with the trials before this one."""
+    standing: Standing | None = None
+    """That of the trial whose training this one continues; None for a new configuration."""
 
     def __str__(self) -> str:
         """A few lines."""
-        lines = [f"trial {self.trial.number} {_REASONS[self.origin]}"]
+        lines = [f"trial {self.trial.number} {self._reason()}"]
         if self.improvement is not None:
             lines.append(f"expected improvement of the best value: {self.improvement:.4g}")
         for name, value in self.expected_values.items():
@@ -76,11 +91,30 @@ class Explanation:
             lines += sources.lines(5)
         return "\n".join(lines)
 
+    def _reason(self) -> str:
+        if self.origin != "resumed" or self.standing is None:
+            return _REASONS.get(self.origin, "")
+        trial, budget, rank, n = self.standing
+        return f"resumes trial {trial}, whose value at budget {budget:g} ranked {rank} of {n}"
 
-def explain_trial(engine: Engine, trials: Sequence[Trial], trial: Trial) -> Explanation:
-    """Returns why a trial of a study has its configuration, from the trials before it, as they are now."""
-    earlier = trials[: trial.number]
-    suggestion = engine.propose(earlier, number=trial.number, spent=total_cost(earlier))
+
+def explain_trial(
+    engine: Engine,
+    trials: Sequence[Trial],
+    trial: Trial,
+    observe: Callable[[Sequence[Trial]], Sequence[Trial]] = tuple,
+    standing: Standing | None = None,
+) -> Explanation:
+    """Returns why a trial of a study has its configuration, from the trials before it, as they are now.
+
+    With a fidelity, ``observe`` returns the trainings of trials, with their final values, and ``standing`` is that of
+    the trial that this one resumes.
+    """
+    spent, earlier = total_cost(trials[: trial.number]), observe(trials[: trial.number])
+    if standing is not None:
+        values, sources = _expected_values(engine, earlier, trial), _sources(engine, earlier)
+        return Explanation(trial, "resumed", expected_values=values, sources=sources, standing=standing)
+    suggestion = engine.propose(earlier, number=trial.number, spent=spent)
     origin: Origin = suggestion.origin if suggestion.params == trial.params else "given"
     improvement = suggestion.improvement if origin == "method" else None
     return Explanation(

@@ -1,23 +1,35 @@
 """Folders of the checkpoints of trainings."""
 
-from collections.abc import Sequence
+import warnings
 from pathlib import Path
+from typing import Protocol
 
 from dre_jax.data.files import make_folder
-from dre_jax.tuning.fidelity.trainings import first_number
+from dre_jax.errors import DataWarning
 from dre_jax.tuning.trials.trial import Trial
 
 
-def with_checkpoint(trial: Trial, trials: Sequence[Trial], checkpoints: Path) -> Trial:
-    """Returns a trial with the folder of its training, named by the first trial of the training; it exists.
+class _Study(Protocol):
+    """The part of a study that starts a training over."""
+
+    def restart(self, trial: Trial) -> Trial: ...
+
+
+def with_checkpoint(trial: Trial, training: int, checkpoints: Path) -> Trial:
+    """Returns a trial with the folder of its training, named by the number of the training; it exists.
 
     Raises `DataError` if the folder cannot be made.
     """
-    folder = checkpoints / str(first_number(trial, trials))
+    folder = checkpoints / str(training)
     make_folder(folder)
     return trial.with_fields(checkpoint=folder)
 
 
-def is_checkpoint_lost(trial: Trial) -> bool:
-    """Returns whether a trial resumes another one, but the folder of its training is empty."""
-    return trial.resumes is not None and trial.checkpoint is not None and not any(trial.checkpoint.iterdir())
+def restart_if_lost(study: _Study, trial: Trial) -> Trial:
+    """Returns a running trial, which starts over, with a warning, if it is to resume but its folder is empty."""
+    is_empty = trial.checkpoint is not None and not any(trial.checkpoint.iterdir())
+    if trial.resumes is None or trial.restarts or not is_empty:
+        return trial
+    fault = f"{trial.checkpoint} is empty, so that trial {trial.number} starts over"
+    warnings.warn(f"{fault}: it was to resume trial {trial.resumes}", DataWarning, stacklevel=3)
+    return study.restart(trial).with_fields(checkpoint=trial.checkpoint)

@@ -115,6 +115,13 @@ def budget_text(budget: float) -> str:
     return f"{budget:.15g}"
 
 
+def require_fidelity(subject: str, fidelity: Fidelity | None, given: Fidelity | None) -> None:
+    """Raises `DataError`, which names a study, if it is continued with another fidelity than its own."""
+    if given != fidelity:
+        kind = "without a fidelity" if fidelity is None else f"with the fidelity {fidelity}"
+        raise DataError(f"{subject} is a study {kind}, and continues with it (--fidelity), but got {given or 'none'}")
+
+
 def _budget(value: Any, subject: str) -> float:
     """Returns a positive and finite number, whole ones as they are. Raises `ConfigError`, which names the subject."""
     number = plain_value(value)

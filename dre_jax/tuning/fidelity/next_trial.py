@@ -14,6 +14,7 @@ import numpy as np
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Params
 from dre_jax.tuning.engine.engine import Engine
+from dre_jax.tuning.engine.explanation import Standing
 from dre_jax.tuning.engine.fixed_values import propose_with
 from dre_jax.tuning.engine.study_arrays import total_cost
 from dre_jax.tuning.fidelity.fidelity import Fidelity
@@ -58,15 +59,15 @@ class FidelitySearch:
 
     def _next_trial(self, trials: Sequence[Trial], fixed: Params | None) -> NextTrial:
         trainings = trainings_of(trials)
-        promoted = None if fixed is not None else self._promoted(trainings)
+        promoted = None if fixed is not None else self.promotion(trials)
         if promoted is not None:
-            return self._resume(promoted)
+            return promoted
         options = {"number": len(trials), "spent": total_cost(trials)}
         suggestion = propose_with(self._engine, self._observe(trainings), fixed, **options)
         is_repeated = fixed is None and any(suggestion.params == training.last.params for training in trainings)
-        paused = self._best_paused(trainings) if is_repeated else None
+        paused = self.best_paused(trials) if is_repeated else None
         if paused is not None:
-            return self._resume(paused)
+            return paused
         improvement = math.inf if suggestion.improvement is None else suggestion.improvement
         return NextTrial(suggestion.params, self._fidelity.budgets[0], None, improvement)
 
@@ -99,9 +100,9 @@ class FidelitySearch:
     def _forecasts(self, trainings: Sequence[Training]) -> FinalForecasts | None:
         return forecast_final_values(trainings, self._fidelity, self._sign)
 
-    def _promoted(self, trainings: Sequence[Training]) -> Training | None:
-        """Returns the training that is to go on; None if a new one is to start."""
-        valued = [training for training in trainings if training.values and training.last.in_space]
+    def promotion(self, trials: Sequence[Trial]) -> NextTrial | None:
+        """Returns the trial that resumes the training that is to go on; None if a new one is to start."""
+        valued = [training for training in trainings_of(trials) if training.values and training.last.in_space]
         if not valued:
             return None
         responses, lengths = rung_responses(valued, self._fidelity, self._sign)
@@ -109,16 +110,27 @@ class FidelitySearch:
         # What past studies suggest is worth a whole training at once; a random configuration is not.
         n_first = _N_FIRST if self._engine.past is None else 1
         i = training_to_promote(responses, lengths, may_resume, n_first=n_first)
-        return None if i is None else valued[i]
+        return None if i is None else self._resume(valued[i])
 
-    def _best_paused(self, trainings: Sequence[Training]) -> Training | None:
-        """Returns the paused training of the best value among those of the highest budget; None without any."""
-        paused = [training for training in trainings if _may_resume(training)]
-        return max(
-            paused,
-            key=lambda training: (training.reached, self._sign * training.values[training.reached]),
-            default=None,
-        )
+    def best_paused(self, trials: Sequence[Trial]) -> NextTrial | None:
+        """Returns the trial that resumes the best paused training of the highest budget; None if none is paused.
+
+        It follows a suggestion that repeats a configuration, because the space has no other.
+        """
+        paused = [training for training in trainings_of(trials) if _may_resume(training)]
+        if not paused:
+            return None
+        best = max(paused, key=lambda training: (training.reached, self._sign * training.values[training.reached]))
+        return self._resume(best)
+
+    def standing(self, trials: Sequence[Trial], paused: Trial) -> Standing:
+        """Returns how the value of a paused trial compares with those of the trainings that have reached its budget."""
+        valued = [training for training in trainings_of(trials) if training.values]
+        responses, lengths = rung_responses(valued, self._fidelity, self._sign)
+        rung = max(int(np.searchsorted(self._fidelity.budgets, paused.budget or 0, side="right")) - 1, 0)
+        reached = responses[lengths > rung, rung]
+        rank = 1 + int((reached > self._sign * (paused.value or 0.0)).sum())
+        return Standing(paused.number, paused.budget or 0, rank, len(reached))
 
     def _resume(self, training: Training) -> NextTrial:
         budget = next(budget for budget in self._fidelity.budgets if budget > training.reached)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from dre_jax.errors import DataError
+from dre_jax.tuning.trials.objectives import Objectives, responses_of
 from dre_jax.tuning.trials.trial import State, Trial
 
 
@@ -67,8 +69,17 @@ def trainings_of(trials: Sequence[Trial]) -> list[Training]:
     return [Training(tuple(group)) for group in groups.values()]
 
 
-def first_number(trial: Trial, trials: Sequence[Trial]) -> int:
-    """Returns the number of the first trial of a trial's training.
+def best_so_far(trials: Sequence[Trial], objectives: Objectives) -> Trial:
+    """Returns the feasible trial in the space with the best value at any budget. Raises `DataError` without any."""
+    candidates = [trial for trial in trials if trial.is_feasible and trial.in_space]
+    valued = [trial for trial in candidates if trial.state in ("complete", "paused")]
+    if not valued:
+        raise DataError("there is a best trial so far once a feasible one has a value, but none has")
+    return max(valued, key=lambda trial: responses_of(trial, objectives))
+
+
+def first_number(trial: Trial, trials: Mapping[int, Trial] | Sequence[Trial]) -> int:
+    """Returns the number of the first trial of a trial's training; ``trials`` has those before it, by their numbers.
 
     Example:
       >>> first = Trial(0, {"x": 0.5}, "paused", 2.0, budget=1)

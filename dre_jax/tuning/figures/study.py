@@ -13,6 +13,7 @@ from dre_jax.report.page import render
 from dre_jax.report.style import write_to
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Space
+from dre_jax.tuning.fidelity.fidelity import budget_text
 from dre_jax.tuning.figures.by_optuna import optuna_figures
 from dre_jax.tuning.figures.trainings import plot_trainings
 from dre_jax.tuning.figures.values import plot_curves, plot_front, plot_history
@@ -71,7 +72,9 @@ def write_study_page(path: Path, title: str, space: Space, trials: Sequence[Tria
     Raises `DataError` if the page cannot be written, and `MissingExtraError` as `study_figures`.
     """
     best = best_trials(trials, objectives)
-    n_complete = sum(trial.state == "complete" for trial in trials)
+    n_complete, n_paused = (sum(trial.state == state for trial in trials) for state in ("complete", "paused"))
+    paused = f" and {n_paused} paused" if n_paused else ""
+    has_budgets = any(trial.budget is not None for trial in trials)
     names = [objective.name for objective in objectives]
     numbers, n_outside = {trial.number for trial in best}, sum(not trial.in_space for trial in trials)
     outside = f", and {n_outside} {'is' if n_outside == 1 else 'are'} outside of the space" if n_outside else ""
@@ -82,12 +85,14 @@ def write_study_page(path: Path, title: str, space: Space, trials: Sequence[Tria
     figures = study_figures(space, trials, objectives)
     page = {
         "title": title,
-        "summary": f"{len(trials)} trials, of which {n_complete} are complete{outside}; to {purpose}.",
+        "summary": f"{len(trials)} trials, of which {n_complete} are complete{paused}{outside}; to {purpose}.",
         "figures": [
             (heading, _source(study_figure), study_figure.caption) for heading, study_figure in figures.items()
         ],
-        "columns": ("trial", "state", *names, *space),
-        "rows": [_row(trial, trial.number in numbers, objectives, space) for trial in [*best, *other_trials]],
+        "columns": ("trial", "state", *(("budget", "resumes") if has_budgets else ()), *names, *space),
+        "rows": [
+            _row(trial, trial.number in numbers, objectives, space, has_budgets) for trial in [*best, *other_trials]
+        ],
     }
     write_text(path, render("study.html.jinja", page))
 
@@ -98,11 +103,13 @@ def _source(study_figure: StudyFigure) -> str:
         return data_uri(file.getvalue(), "png")
 
 
-def _row(trial: Trial, is_best: bool, objectives: Objectives, space: Space) -> list[str]:
+def _row(trial: Trial, is_best: bool, objectives: Objectives, space: Space, has_budgets: bool) -> list[str]:
     values = [trial.values.get(objective.name) if len(objectives) > 1 else trial.value for objective in objectives]
     cells = [f"{trial.number}{' (best)' if is_best else ''}", f"{trial.state}{'' if trial.in_space else ', outside'}"]
+    budgets = ["" if trial.budget is None else budget_text(trial.budget), _cell(trial.resumes)]
     return [
         *cells,
+        *(budgets if has_budgets else ()),
         *("" if value is None else f"{value:.6g}" for value in values),
         *map(_cell, map(trial.params.get, space)),
     ]

@@ -34,9 +34,10 @@ def to_study(optimizer: _Optimizer, *, storage: str | BaseStorage | None = None,
     and others, and `optuna.importance.get_param_importances`.
 
     Args:
-      optimizer: the trials in its space, with their reports, constraints and several objectives; standard errors and
-        costs are attributes of the user. A trial that was stopped counts as pruned. Enqueued values wait in the study
-        too. Optuna's steps are whole numbers: shares such as 0.05 are multiplied by a power of ten, up to a million.
+      optimizer: the trials in its space, with their reports, constraints and several objectives; standard errors,
+        costs and budgets are attributes of the user. A trial that was stopped or paused is pruned. Enqueued values wait
+        in the study too. Optuna's steps are whole numbers: shares such as 0.05 are multiplied by a power of ten, up to
+        a million.
       storage: the storage of the study, such as a database for a dashboard; by default memory.
       name: the name of the study.
 

@@ -36,7 +36,7 @@ from dre_jax.tuning.surrogates.by_objective import surrogates_for_task
 from dre_jax.tuning.surrogates.sources import PastCheck
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import Objective
-from dre_jax.tuning.trials.trial import VALUE
+from dre_jax.tuning.trials.trial import VALUE, Trial
 
 _logger = get_logger(__name__)
 PAST_WEIGHT = "dre:past_weight"
@@ -176,9 +176,8 @@ class DRESampler(BaseSampler):
             return {}
         translation = reader.translation
         engine = self._engine_for(translation.space, [direction.name.lower() for direction in study.directions])
-        other_trials = _other_trials(study, trial)
-        fixed_params = _fixed_values(trial, other_trials, translation, search_space)
-        trials = read_trials(other_trials, reader, engine.objectives)
+        fixed_params = _fixed_values(trial, _other_trials(study, trial), translation, search_space)
+        trials = self._read(study, trial, reader, engine)
         check = self._past_checks.setdefault(study.study_name, PastCheck())
         check.warn_if_misleading(trials, engine.objectives, engine.surrogates)
         for _ in range(_TRIES):
@@ -187,7 +186,7 @@ class DRESampler(BaseSampler):
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
             written_params, before = translation.read_params(values), trials
-            trials = read_trials(_other_trials(study, trial), reader, engine.objectives)
+            trials = self._read(study, trial, reader, engine)
             is_old, is_shared = (
                 any(other._params == written_params for other in trials_read) for trials_read in (before, trials)
             )
@@ -198,6 +197,10 @@ class DRESampler(BaseSampler):
         if suggestion.past_weight is not None:
             study._storage.set_trial_user_attr(trial._trial_id, PAST_WEIGHT, suggestion.past_weight)
         return {name: value for name, value in values.items() if name in search_space}
+
+    def _read(self, study: Study, trial: FrozenTrial, reader: TrialReader, engine: Engine) -> list[Trial]:
+        """Returns the other trials of a study, as suggestions read them."""
+        return read_trials(_other_trials(study, trial), reader, engine.objectives)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution

@@ -11,6 +11,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.tuning.engine.stopping import gains_little
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.optuna.trials import IMPROVEMENT, numbers_of_retried
+from dre_jax.tuning.past.trial_attributes import RESUMES
 
 
 class StopWhenGainBelow:
@@ -54,7 +55,8 @@ def gain_is_below(trials: Sequence[FrozenTrial], direction: str, threshold: floa
     """Returns whether the latest suggestions of a study with one objective gain little; see `gains_little`."""
     retried, sign = numbers_of_retried(trials), -1.0 if direction == "maximize" else 1.0
     started = [trial for trial in trials if trial.state != TrialState.WAITING and trial.number not in retried]
-    improvements = [trial.system_attrs.get(IMPROVEMENT, math.inf) for trial in started]
+    suggested = [trial for trial in started if RESUMES not in trial.user_attrs]
+    improvements = [trial.system_attrs.get(IMPROVEMENT, math.inf) for trial in suggested]
     complete = [trial for trial in started if trial.state == TrialState.COMPLETE]
     losses = {
         trial.number: sign * trial.values[0]

@@ -18,7 +18,8 @@ from dre_jax.tuning.trials.objectives import Objectives
 from dre_jax.tuning.trials.trial import State, Trial
 
 RETRIED = "dre_jax:retried"
-"""User attribute of a failed trial: whether it failed because its process was lost, and runs again as another trial."""
+"""User attribute of a failed trial: whether it says nothing of its configuration, which runs as another trial: its
+process was lost, or another process was faster."""
 IMPROVEMENT = "dre:improvement"
 """System attribute of a trial: the expected improvement of its suggestion; none where it is unknown."""
 _KEY = "dre:relative_params"
@@ -94,9 +95,14 @@ def numbers_of_retried(trials: Iterable[FrozenTrial]) -> set[int]:
     retried: set[int] = set()
     for trial in trials:
         retried.update(trial.system_attrs.get("retry_history", ()))  # by `RetryHeartbeatStaleTrialCallback`
-        if trial.user_attrs.get(RETRIED, False):
+        if is_retried(trial):
             retried.add(trial.number)
     return retried
+
+
+def is_retried(trial: FrozenTrial) -> bool:
+    """Returns whether `dre-jax tune` runs a failed trial again."""
+    return trial.state == TrialState.FAIL and bool(trial.user_attrs.get(RETRIED, False))
 
 
 def latest_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:

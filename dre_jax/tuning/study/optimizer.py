@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from dre_jax.checks import check_counts, check_positive, check_seed
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.space.completion import complete_part
 from dre_jax.space.space import Params, Space
@@ -261,8 +261,11 @@ class Optimizer(SavedStudy):
         Args:
           trial: as `ask` returned it, or its number.
 
+        Of a trial that resumes another one, it says how the value of that one ranked at its budget. With a fidelity,
+        expected values are final ones.
+
         Raises:
-          DataError: if the trial is of another study, and for a study with a fidelity.
+          DataError: if the trial is of another study.
 
         Example:
           >>> from dre_jax.tuning import Float
@@ -271,11 +274,14 @@ class Optimizer(SavedStudy):
           >>> optimizer.explain(0).origin, optimizer.explain(7).origin
           ('initial', 'method')
         """
-        if self.fidelity is not None:
-            raise DataError("a study with a fidelity has no explanations of its trials")
         trials = self.trials
+        trial, search = find_trial(trials, trial), self._fidelity_search
         with self._turn:
-            return explain_trial(self._engine, trials, find_trial(trials, trial))
+            if search is None:
+                return explain_trial(self._engine, trials, trial)
+            earlier = trials[: trial.number]
+            standing = None if trial.resumes is None else search.standing(earlier, trials[trial.resumes])
+            return explain_trial(self._engine, trials, trial, search.observations, standing)
 
     def best_by_prediction(self) -> Trial:
         """Returns the complete, feasible trial of the best predicted value, for objectives with noise.

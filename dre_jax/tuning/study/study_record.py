@@ -20,7 +20,7 @@ from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.fidelity.checkpoints import with_checkpoint
 from dre_jax.tuning.fidelity.fidelity import Fidelity
-from dre_jax.tuning.fidelity.trainings import spent_by
+from dre_jax.tuning.fidelity.trainings import best_so_far, first_number, spent_by
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.study.data_frame import frame_of
 from dre_jax.tuning.surrogates.surrogate import Surrogate
@@ -174,11 +174,7 @@ class StudyRecord:
         """
         if self.fidelity is None:
             return self.best
-        candidates = [trial for trial in self.trials if trial.is_feasible and trial.in_space]
-        valued = [trial for trial in candidates if trial.state in ("complete", "paused")]
-        if not valued:
-            raise DataError("there is a best trial so far once a feasible one has a value, but none has")
-        return max(valued, key=lambda trial: responses_of(trial, self.objectives))
+        return best_so_far(self.trials, self.objectives)
 
     @property
     def total_budget(self) -> float:
@@ -362,7 +358,8 @@ class StudyRecord:
           DataError: if the trial is of another study, or the folder cannot be made.
         """
         trials = self.trials
-        return with_checkpoint(find_trial(trials, trial).with_fields(study=self), trials, Path(checkpoints))
+        current_trial = find_trial(trials, trial).with_fields(study=self)
+        return with_checkpoint(current_trial, first_number(current_trial, trials), Path(checkpoints))
 
     def repeat(self, trial: Trial | int) -> Trial:
         """Starts a trial that measures the configuration of an earlier one again, where values have noise.

@@ -86,11 +86,36 @@ def test_past_studies_are_compared_with_earlier_trials():
     assert "same        " in str(optimizer.explain(7))
 
 
+def test_a_resumed_trial_is_explained_by_its_rank():
+    """A new one as without a fidelity, and expected values are final ones."""
+
+    def search(n):
+        optimizer = Optimizer(SPACE, fidelity=Fidelity("epochs", 1, 4), seed=3)
+        for _ in range(n):
+            trial = optimizer.ask()
+            optimizer.tell(trial, (trial["x"] - 0.3) ** 2 + trial["y"] - 0.1 * trial.budget)
+        return optimizer
+
+    optimizer = search(14)
+    resumed = [trial for trial in optimizer.trials if trial.resumes is not None]
+    assert len(resumed) > 1
+    for trial in resumed:
+        explanation, before = optimizer.explain(trial), optimizer.trials[trial.resumes]
+        rivals = [other.value for other in optimizer.trials[: trial.number] if other.budget == before.budget]
+        rank = 1 + sum(value < before.value for value in rivals)
+        assert (explanation.origin, explanation.improvement) == ("resumed", None)
+        assert explanation.standing == (before.number, before.budget, rank, len(rivals))
+        first_line = str(explanation).splitlines()[0]
+        ranked = f"whose value at budget {before.budget} ranked {rank} of {len(rivals)}"
+        assert first_line == f"trial {trial.number} resumes trial {before.number}, {ranked}"
+    new = [optimizer.explain(trial).origin for trial in optimizer.trials if trial.resumes is None]
+    assert new == ["initial"] * 4 + ["method"] * (len(new) - 4)
+    prediction = search(resumed[-1].number).predict([resumed[-1].params])  # of the final value
+    expected = optimizer.explain(resumed[-1]).expected_values["value"]
+    assert expected == pytest.approx(prediction.quantiles[:, 0].tolist(), rel=1e-3)
+
+
 def test_what_has_no_explanation():
-    optimizer = Optimizer(SPACE, fidelity=Fidelity("epochs", 1, 9))
-    optimizer.ask()
-    with raises_line(DataError, "a study with a fidelity has no explanations"):
-        optimizer.explain(0)
     with raises_line(DataError, "one of the 0 of this study"):
         Optimizer(SPACE).explain(0)
 

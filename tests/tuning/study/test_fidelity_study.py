@@ -9,7 +9,20 @@ from typing import Any
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Evaluated, Fidelity, Float, Int, Optimizer, Space, Surrogate, Trial, past_of
+from dre_jax.tuning import (
+    Evaluated,
+    Fidelity,
+    Float,
+    Int,
+    Optimizer,
+    Space,
+    Surrogate,
+    Trial,
+    from_csv,
+    from_studies,
+    past_of,
+)
+from dre_jax.tuning.optuna import to_study
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 EPOCHS = Fidelity("epochs", 1, 8)
@@ -164,6 +177,26 @@ def test_optimize_spends_a_budget_in_folders_of_trainings(tmp_path: Path) -> Non
     assert 40 <= optimizer.total_budget < 48
     firsts = {str(trial.number) for trial in optimizer.trials if trial.resumes is None}
     assert {folder.name for folder in (tmp_path / "checkpoints").iterdir()} == firsts
+
+
+def test_a_past_study_has_the_final_values_of_its_finished_trainings(tmp_path: Path) -> None:
+    """A paused trial is no final value, in any form of the study, and the past says how many there are."""
+    optimizer = Optimizer(SPACE, fidelity=EPOCHS, seed=0)
+    for i in range(12):
+        optimizer.add({"x": i / 11, "y": (5 * i % 12) / 11}, i / 3, budget=8 if i < 4 else 2)
+    optimizer.save(tmp_path / "study.json")
+    optimizer.to_frame().assign(task="a").to_csv(tmp_path / "study.csv", index=False)
+    pasts = [
+        past_of(SPACE, {"a": optimizer}, direction="minimize"),
+        past_of(SPACE, {"a": Optimizer.load(tmp_path / "study.json").trials}, direction="minimize"),
+        from_csv(tmp_path / "study.csv", SPACE, direction="minimize"),
+        from_studies([to_study(optimizer, name="a")], SPACE),
+    ]
+    for past in pasts:
+        assert sorted(-past.tasks["a"].y) == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert [str(past.exclusions[0]) for past in pasts[:3]] == [
+        "a: a trial must be complete, but is paused (8 trials)"
+    ] * 3
 
 
 def test_enqueued_values_start_at_the_lowest_budget() -> None:
