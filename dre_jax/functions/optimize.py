@@ -117,7 +117,7 @@ def optimize_functions(
       surrogate: knowledge of past tasks, in place of a method. With several objectives, a mapping of them to
         surrogates or None.
       direction: of the values, "minimize" or "maximize".
-      directions: of two or three objectives, by name, in place of ``direction``.
+      directions: of several objectives, by name, in place of ``direction``.
       key: key of the noise. The function's third argument is then a key of task, seed and trial.
       batch_size: trials that are suggested before any of them is evaluated.
       pending_strategy: as `EngineConfig.pending_strategy`.
@@ -129,8 +129,8 @@ def optimize_functions(
       quiet: show no progress.
 
     Raises:
-      ConfigError: for a function that JAX cannot trace, that calls the host or returns anything but numbers, for more
-        than three objectives, and for settings that are out of range.
+      ConfigError: for a function that JAX cannot trace, that calls the host or returns anything but numbers, and
+        for settings that are out of range.
       DataError: for tasks of different numbers, a surrogate of another space, or a file of other searches.
 
     Example:

@@ -8,7 +8,7 @@ import pytest
 
 from dre_jax import DataError, DreError, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
 from dre_jax.suggest.hypervolume import hypervolume
-from dre_jax.tuning.objectives.front import boxes_above, order_by_front
+from dre_jax.tuning.objectives.front import order_by_front, region_above
 from tests.error_messages import error_table
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -149,16 +149,20 @@ def test_fronts_of_any_size_have_arrays_of_one_size(m):
     shapes = set()
     for n in (1, 8, 32):
         values, where = np.random.default_rng(n).dirichlet(np.ones(m), 32), np.arange(32) < n  # all in the front
-        boxes = boxes_above(values, order_by_front(values, where), where, where, 32)
-        shapes.add((boxes.thresholds.shape, boxes.lower.shape))
+        region = region_above(values, order_by_front(values, where), where, where, 32)
+        shapes.add(tuple(np.shape(part) for part in region))
     assert len(shapes) == 1
 
 
-def test_a_front_of_many_objectives_keeps_all_of_its_boxes():
-    values = np.abs(np.random.default_rng(0).normal(size=(40, 6)))
-    values /= np.linalg.norm(values, axis=1, keepdims=True)
-    boxes = boxes_above(values, np.arange(40.0), np.ones(40, bool), np.ones(40, bool), 8)
-    assert 8 * 8 < boxes.where.sum() <= len(boxes.where)
+def test_a_front_of_many_objectives_keeps_its_points():
+    """Without the dominated and the infeasible, on a scale from the reference point to the best."""
+    values = np.array([[0.0, 1.0, 0.5, 0.5], [1.0, 0.0, 0.5, 0.4], [0.9, 0.0, 0.5, 0.4], [1.0, 1.0, 1.0, 1.0]])
+    feasible, where = np.array([True, True, True, False]), np.ones(4, bool)
+    front = region_above(values, order_by_front(values, where), feasible, where, 8)
+    reference, top, *points = front.thresholds.T
+    np.testing.assert_array_equal(reference, np.full(4, -0.1))
+    np.testing.assert_allclose(top, [1.0, 1.0, 0.5, 0.5])
+    assert sorted(np.array(points)[front.where].tolist()) == values[:2].tolist()
 
 
 def of_both(surrogates=None, **options):

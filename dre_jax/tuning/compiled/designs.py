@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dre_jax.errors import ConfigError
 from dre_jax.search.method import Method
 from dre_jax.space.sobol import scrambled_words
 from dre_jax.space.space import Params, Space
@@ -26,8 +25,6 @@ from dre_jax.tuning.suggestion.space_filling import SEQUENCE
 from dre_jax.tuning.suggestion.state import StudyConfig, state_capacity
 from dre_jax.tuning.trials.encoding import ParamsEncoder
 from dre_jax.tuning.trials.objectives import Objectives
-
-_MOST_OBJECTIVES = 3
 
 
 def history_capacity(n: int) -> int:
@@ -48,13 +45,7 @@ def program_engine(
 
 
 def program_config(engine: Engine) -> StudyConfig:
-    """Returns what does not change during the studies of an engine, for programs, which report no improvements.
-
-    Raises `ConfigError` for four objectives or more, whose boxes have no fixed number.
-    """
-    if len(engine.objectives) > _MOST_OBJECTIVES:
-        rule = f"searches in one program have at most {_MOST_OBJECTIVES} objectives"
-        raise ConfigError(f"{rule}, but got {len(engine.objectives)}: use Optimizer")
+    """Returns what does not change during the studies of an engine, for programs, which report no improvements."""
     return replace(engine.study_config, reports=False)
 
 

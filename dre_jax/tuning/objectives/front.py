@@ -7,10 +7,12 @@ import numpy as np
 from dre_jax.data.tasks import TAIL_REACH
 from dre_jax.runtime.arrays import loop_while, namespace
 from dre_jax.suggest.hypervolume import Boxes, decompose, dominates, with_slots
+from dre_jax.suggest.polar import Front
 from dre_jax.tuning.trials.responses import clip_responses, medians
 from dre_jax.tuning.trials.selection import slots
 
 _MARGIN = 0.1  # of the range of the values, which is 1
+_MOST_BY_BOXES = 3  # objectives whose boxes are few
 _END = 1e30
 """Crowding distance at an end of the front, beside which any other is nothing."""
 
@@ -108,13 +110,14 @@ def has_diverged(values: Any, where: Any) -> Any:
     return mask & (xp.sum(where & ~mask) >= 2)
 
 
-def boxes_above(values: Any, order: Any, feasible: Any, where: Any, capacity: int, reference: Any = None) -> Boxes:
-    """Returns the boxes that the front of the feasible trials leaves; the front of all trials if none is feasible.
+def region_above(
+    values: Any, order: Any, feasible: Any, where: Any, capacity: int, reference: Any = None
+) -> Boxes | Front:
+    """Returns what the front of the feasible trials leaves; the front of all trials if none is feasible.
 
-    ``values`` f[C, M] in slots bool[C] are from `unit_values`, and ``order`` f[C] from `order_by_front`. A front with
-    more points than the capacity of the history is thinned; for four objectives and more, which leave many more boxes,
-    to a smaller number. The number of slots for the boxes of four objectives and more depends on the values, so they
-    must be of NumPy.
+    These are boxes for two and three objectives, and the front itself for more. ``values`` f[C, M] in slots bool[C] are
+    from `unit_values`, and ``order`` f[C] from `order_by_front`. A front with more points than the capacity of the
+    history is thinned.
 
     The reference point f[M] is by default below the worst value of all trials in each objective, by a tenth of the
     range. With a point below the worst of the front (Ishibuchi et al. 2018), a search of two objectives covered half of
@@ -123,13 +126,11 @@ def boxes_above(values: Any, order: Any, feasible: Any, where: Any, capacity: in
     xp, m = namespace(values), values.shape[1]
     rows = xp.where(xp.any(feasible), feasible, where)
     front = rows & ~xp.any(dominates(values) & rows[:, None], axis=0)
-    extra = max(m - 3, 0)
-    best = xp.argsort(xp.where(front, -order, xp.inf), stable=True)[: max(capacity // 4**extra, 8)]
+    best = xp.argsort(xp.where(front, -order, xp.inf), stable=True)[: max(capacity, 8)]
+    points, exist = values[best], front[best]
     worst = xp.full(m, -_MARGIN, values.dtype) if reference is None else reference
-    boxes = decompose(values[best], front[best], worst)
-    if not extra:
-        return with_slots(boxes, len(best) + 1 if m == 2 else 2 * len(best) + 1)
-    slots = 8 * capacity
-    while slots < xp.sum(boxes.where):
-        slots *= 4
-    return with_slots(boxes, slots)
+    if m <= _MOST_BY_BOXES:
+        return with_slots(decompose(points, exist, worst), len(best) + 1 if m == 2 else 2 * len(best) + 1)
+    highest = xp.max(xp.where(exist[:, None], points, -xp.inf), axis=0, initial=-xp.inf)
+    top = xp.maximum(highest, worst + _MARGIN)
+    return Front(xp.concatenate([worst[None], top[None], xp.where(exist[:, None], points, worst[None])]).T, exist)

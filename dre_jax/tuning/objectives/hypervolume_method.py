@@ -1,7 +1,8 @@
 """Expected hypervolume improvement by one method per objective, as one method.
 
 The history orders the trials by their place in the front; the values of the objectives are parameters. Each member is
-fitted to its own objective's values, and `dre_jax.suggest.hypervolume` combines the predictions.
+fitted to its own objective's values. `dre_jax.suggest.hypervolume` combines the predictions of two or three objectives,
+and `dre_jax.suggest.polar` those of more.
 """
 
 from dataclasses import dataclass
@@ -10,11 +11,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig
-from dre_jax.search.history import Candidates, History
+from dre_jax.search.history import Candidates, Components, History
 from dre_jax.search.method import Capabilities, PosteriorMethod, capabilities_of
 from dre_jax.suggest.hypervolume import Boxes, log_expected_excess, log_hypervolume_improvement
 from dre_jax.suggest.pending import check_pending_strategy, with_pending_trials
+from dre_jax.suggest.polar import Front, Rays, log_polar_improvement, rays_beyond
+
+_ROWS = 128  # candidates at once, each of which has hundreds of rays
 
 
 class ObjectiveParams(NamedTuple):
@@ -28,7 +33,7 @@ class ObjectiveParams(NamedTuple):
     """i32[M, C], as `History.level`."""
     where: Array
     """bool[C]: the completed trials."""
-    boxes: Boxes
+    region: Boxes | Front
     """What the front leaves, on the scale of the responses."""
 
 
@@ -38,7 +43,11 @@ class FittedObjective(NamedTuple):
     params: Any
     history: History
     thresholds: Array
-    """f[T], on the scale of the member's predictions."""
+    """f[T], those of the region on the scale of the member's predictions."""
+
+
+Region = Boxes | Rays
+"""What the front leaves: boxes with the thresholds of the fitted objectives, or rays on the scale of predictions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +85,8 @@ class HypervolumeMethod:
 
     def fit_history(
         self, params: ObjectiveParams, history: History, key: Array
-    ) -> tuple[tuple[FittedObjective, ...], Boxes]:
-        """Returns the fitted members, and the boxes beyond the front; pending trials are imputed for each objective."""
+    ) -> tuple[tuple[FittedObjective, ...], Region]:
+        """Returns the fitted members, and what the front leaves; pending trials are imputed for each objective."""
         pending = history.where & ~params.where
 
         def fit(
@@ -89,20 +98,33 @@ class HypervolumeMethod:
             thresholds = member.response_transform(fitted_params).apply(thresholds)
             return FittedObjective(fitted_params, joint, thresholds)
 
-        values = params.response, params.level, params.boxes.thresholds
-        return tuple(map(fit, self.members, params.members, *values)), params.boxes
+        values = params.response, params.level, params.region.thresholds
+        objectives = tuple(map(fit, self.members, params.members, *values))
+        if isinstance(params.region, Boxes):
+            return objectives, params.region
+        thresholds = jnp.stack([objective.thresholds for objective in objectives])
+        return objectives, rays_beyond(thresholds, params.region.where)
 
     def score_candidates(
-        self, fitted_params: tuple[tuple[FittedObjective, ...], Boxes], history: History, candidates: Candidates
+        self, fitted_params: tuple[tuple[FittedObjective, ...], Region], history: History, candidates: Candidates
     ) -> Array:
         """Returns the log expected hypervolume improvement of the candidates."""
-        objectives, boxes = fitted_params
-        predictions = [
-            member.predict_components(objective.params, objective.history, candidates)
-            for member, objective in zip(self.members, objectives, strict=True)
-        ]
+        objectives, region = fitted_params
+
+        def predict(rows: Array, where: Array) -> list[Components]:
+            return [
+                member.predict_components(objective.params, objective.history, Candidates(rows, where))
+                for member, objective in zip(self.members, objectives, strict=True)
+            ]
+
+        if isinstance(region, Rays):
+            return by_blocks(
+                lambda rows: log_polar_improvement(region, predict(rows, jnp.ones(len(rows), bool))),
+                candidates.x,
+                _ROWS,
+            )
         excess = [
             log_expected_excess(prediction, objective.thresholds)
-            for prediction, objective in zip(predictions, objectives, strict=True)
+            for prediction, objective in zip(predict(*candidates), objectives, strict=True)
         ]
-        return log_hypervolume_improvement(boxes, jnp.stack(excess))
+        return log_hypervolume_improvement(region, jnp.stack(excess))

@@ -91,7 +91,7 @@ class Optimizers:
             surrogates or None.
           method: without past tasks.
           direction: of the values, "minimize" or "maximize".
-          directions: of two or three objectives, by name, in place of ``direction``.
+          directions: of several objectives, by name, in place of ``direction``.
           pending_strategy: as `EngineConfig.pending_strategy`.
           failure_model: as `EngineConfig.failure_model`. The model is compiled once a trial fails.
           budget: as `EngineConfig.budget`, of each study.
@@ -99,7 +99,7 @@ class Optimizers:
           execution: how devices are used.
 
         Raises:
-          ConfigError: for an unknown direction, more than three objectives, or a method that needs past tasks.
+          ConfigError: for an unknown direction, or a method that needs past tasks.
           DataError: for a surrogate of another space.
         """
         check_counts(0, n=n)

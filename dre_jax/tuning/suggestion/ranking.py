@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Float
 
 from dre_jax.runtime.arrays import AnyArray, namespace
-from dre_jax.tuning.objectives.front import boxes_above, has_diverged, order_by_front, unit_reference, unit_values
+from dre_jax.tuning.objectives.front import has_diverged, order_by_front, region_above, unit_reference, unit_values
 from dre_jax.tuning.objectives.hypervolume_method import ObjectiveParams
 from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.record import StudyRecord
@@ -69,5 +69,5 @@ def method_params(config: StudyConfig, state: StudyState, record: StudyRecord, p
         xp.stack(responses),
         xp.stack(levels),
         exist,
-        boxes_above(scaled, state.responses, feasible_trials(state), where, n_slots, reference),
+        region_above(scaled, state.responses, feasible_trials(state), where, n_slots, reference),
     )
