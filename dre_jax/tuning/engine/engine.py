@@ -18,8 +18,9 @@ from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.runtime.jit import compile_ahead, seed_key
-from dre_jax.runtime.progress import say_reports
+from dre_jax.runtime.reports import say_reports
 from dre_jax.search.acquisition import undefined_values
+from dre_jax.search.history import coarse_capacity_for
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.space.completion import coordinates_of
 from dre_jax.space.space import Params, Space
@@ -28,7 +29,6 @@ from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
 from dre_jax.suggest.precision import Dtype, precision_of, with_precision
 from dre_jax.suggest.proposals import Proposals, SuggestionInputs
-from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.engine.engine_config import EngineConfig, checked_config
 from dre_jax.tuning.engine.initial_design import InitialDesign

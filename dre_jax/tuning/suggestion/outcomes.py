@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float, Int
 
 from dre_jax.data.tasks import spaced_rows
 from dre_jax.runtime.arrays import AnyArray, namespace
-from dre_jax.suggest.suggester import coarse_capacity_for
+from dre_jax.search.history import coarse_capacity_for
 from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 from dre_jax.tuning.trials.responses import medians

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dre_jax.runtime.arrays import AnyArray, namespace
-from dre_jax.search.history import History
-from dre_jax.search.loop import min_max_scale
+from dre_jax.search.history import History, min_max_scale
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.proposals import TrialRecord
 from dre_jax.tuning.suggestion.state import SAME, StudyConfig, StudyState

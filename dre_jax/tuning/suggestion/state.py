@@ -12,10 +12,10 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from dre_jax.runtime.arrays import AnyArray, namespace
+from dre_jax.search.history import capacity_for, coarse_capacity_for
 from dre_jax.search.method import Method
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig
-from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
 from dre_jax.tuning.trials.selection import slots
 
 FIRST_CAPACITY = 32
