@@ -93,9 +93,10 @@ class SpaceLayout:
 
     def is_allowed(self, points: Any) -> Any:
         """Returns the mask bool[...] of points f[..., P] that satisfy all rules."""
+        if not self.rules:
+            return namespace(points).ones(points.shape[:-1], bool)
         active, values = self.active(points), self.values(points)
-        masks = (rule.allows(self.parts, values, active) for rule in self.rules)
-        return reduce(and_, masks, namespace(points).ones(points.shape[:-1], bool))
+        return reduce(and_, (rule.allows(self.parts, values, active) for rule in self.rules))
 
     def values(self, points: Any) -> list[Any]:
         """Returns the values at points f[..., P], by hyperparameter f[...]."""

@@ -102,6 +102,8 @@ class Space(Mapping[str, Parameter]):
         self.columns: tuple[Column, ...] = ordered_columns(self._parameters, code_of, order)
         """Descriptions of the D columns."""
         self._order = tuple(column.name for column in self.columns)
+        self.defaults = {name: p.default for name, p in self._parameters.items() if p.has_default}
+        """The default values by name, of the hyperparameters that have one."""
         self._check_defaults()
         if self.rules:  # raises where none is allowed
             allowed_points(self.layout, lambda n: sobol_points(n, len(self), 0), _POINTS)
@@ -212,8 +214,7 @@ class Space(Mapping[str, Parameter]):
             raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
 
     def _check_defaults(self) -> None:
-        defaults = {name: parameter.default for name, parameter in self._parameters.items() if parameter.has_default}
-        active = self.active_part(defaults)
+        active = self.active_part(self.defaults)
         for rule in self._violated_rules(active, partial=True):
             values = {name: active[name] for name in rule.names}
             raise ConfigError(f"default values must satisfy {str(rule)!r}, but are {values!r}")
@@ -280,16 +281,18 @@ class Space(Mapping[str, Parameter]):
         Raises `DataError` as `check` does without rules.
         """
         params = self.check(params, rules=False)
-        coordinates = (
-            part.coordinates(self._number(name, params[name])) if name in params else 0.5
-            for name, part in zip(self.sequence, self.layout.parts, strict=True)
-        )
-        return np.fromiter(coordinates, np.float64, len(self)).clip(0.0, 1.0)
+        parts = zip(self.layout.parts, *self._numbers(params), strict=True)
+        coordinates = [part.coordinates(number) if is_active else 0.5 for part, number, is_active in parts]
+        return np.array(coordinates, np.float64).clip(0.0, 1.0)
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
         number = self._number(name, checked_value(name, self._parameters[name], value))
         return min(max(float(self.layout.parts[self._position[name]].coordinates(number)), 0.0), 1.0)
+
+    def coordinates(self, values: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """Returns the coordinates f64[P] of fixed values, NaN elsewhere. Raises `DataError` as `check` does."""
+        return np.array([self.coordinate(name, values[name]) if name in values else np.nan for name in self.sequence])
 
     def active_part(self, params: Mapping[str, Any], *, partial: bool = False) -> dict[str, Any]:
         """Returns a configuration without the values of inactive hyperparameters.
@@ -317,11 +320,12 @@ class Space(Mapping[str, Parameter]):
     def params(self, point: npt.NDArray[Any]) -> Params:
         """Returns the configuration at a point f[P]."""
         point = np.asarray(point, np.float64)
-        active = self.layout.active(point)
-        values: Params = {}
-        for i, (name, part) in enumerate(zip(self.sequence, self.layout.parts, strict=True)):
-            if active[i]:
-                values[name] = nearest_value(self._parameters[name], float(part.values(point[i])))
+        active, numbers = self.layout.active(point), self.layout.values(point)
+        values: Params = {
+            name: nearest_value(self._parameters[name], float(number))
+            for name, is_active, number in zip(self.sequence, active, numbers, strict=True)
+            if is_active
+        }
         values = self.exact(values)
         return {name: values[name] for name in self if name in values}
 

@@ -22,7 +22,6 @@ from dre_jax.runtime.reports import say_reports
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.history import coarse_capacity_for
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.space.completion import coordinates_of
 from dre_jax.space.space import Params, Space
 from dre_jax.space.widening import widened_space
 from dre_jax.suggest.candidates import CandidateConfig
@@ -115,7 +114,7 @@ class Engine:
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
-    @property
+    @cached_property
     def n_start(self) -> int:
         """Number of trials that precede those of the method, without a surrogate."""
         return self.criterion.n_start(len(self.space))
@@ -133,7 +132,9 @@ class Engine:
     def that_reads(self, trials: Iterable[Trial]) -> Engine:
         """Returns an engine that reads trials outside of the space too, the same at each call; itself without any."""
         outside = [trial._params for trial in trials if not trial.in_space]
-        wider = widened_space(self.space, outside) if outside and self.past is None else self._wider
+        if not outside or self.past is not None:
+            return self
+        wider = widened_space(self.space, outside)
         if wider == self._wider:
             return self
         if wider not in self._engines:
@@ -181,7 +182,7 @@ class Engine:
             options: dict[str, Any] = {"number": number, "pending": pending, "fixed": fixed}
             return engine.propose(trials, has_further=has_further, spent=spent, **options)
         study = encode_trials(self._encoder, trials, pending)
-        coordinates = coordinates_of(self.space, fixed or {})
+        coordinates = self.space.coordinates(fixed or {})
         start = None if self.past is None else self.past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, coordinates)
         initial = self._first_new(design.initial_configurations(len(study.identities)), study)
@@ -219,7 +220,7 @@ class Engine:
 
     def _standard_errors(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the standard errors f64[n] of the trials' values, 0 where none is known or the method uses none."""
-        if capabilities_of(self._method).heteroscedastic:
+        if self._reads_errors:
             return measurement_errors(observations)
         # The value of a stopped trial is a posterior, whose error not every method can use.
         if any(trial.stderr for trial in observations if trial.state == "complete" and not trial.measurements):
@@ -235,8 +236,10 @@ class Engine:
         """Returns what the method proposes, in arrays of NumPy, with the improvement in units of the responses."""
         config, layout, n, densities = self.study_config, self.space.layout, int(state.n), self._log_densities
         params = method_params(config, state, record, self._params)
-        past_cost = None if state.costs is None else self.past_cost
-        costs = cost_record(config, state, n, has_past=past_cost is not None)
+        past_cost = costs = None
+        if state.costs is not None:
+            past_cost = self.past_cost
+            costs = cost_record(config, state, n, has_past=past_cost is not None)
         outcomes, params, costs, trial_record, candidates, belief, fixed = jax.device_put(
             (
                 outcomes_of(config, state, int(state.n + state.n_pending + state.n_failed)),
@@ -249,7 +252,7 @@ class Engine:
             )
         )
         number = jax.device_put(np.int32(design.number % 2**31))
-        weights = Weights(None, belief, fit_cost(config, costs, past_cost))
+        weights = Weights(None, belief, None if costs is None else fit_cost(config, costs, past_cost))
         inputs = SuggestionInputs(params, trial_record, candidates, seed_key(self.seed), number, fixed, weights)
         search = partial(propose_feasible, config, n=_N_PROPOSALS)
         compile_ahead(search, outcomes, inputs)
@@ -385,9 +388,13 @@ class Engine:
     def _candidates(self) -> CandidateConfig:
         return self.criterion.candidates(self._layout, self.config.pending_strategy)
 
-    @property
+    @cached_property
     def _method(self) -> Method:
         return self.criterion.method
+
+    @cached_property
+    def _reads_errors(self) -> bool:
+        return capabilities_of(self._method).heteroscedastic
 
     @cached_property
     def _params(self) -> Any:
