@@ -100,7 +100,7 @@ class InitialDesign:
         fixed_coordinates = self.fixed_coordinates if fixed is None else fixed
 
         def draw(n: int) -> np.ndarray:
-            points = sobol_points(n, len(self.space), sequence_seed(self.seed, number))
+            points = sobol_points(n, len(fixed_coordinates), sequence_seed(self.seed, number))
             if self.log_densities is not None and likely_share:
                 start = round((1.0 - likely_share) * n)
                 points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])

@@ -13,7 +13,7 @@ from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.proposals import TrialRecord
 from dre_jax.tuning.suggestion.state import SAME, StudyConfig, StudyState
 from dre_jax.tuning.trials.responses import clip_responses, relative_errors
-from dre_jax.tuning.trials.selection import select_rows, slots
+from dre_jax.tuning.trials.selection import select_rows
 
 
 class StudyRecord(NamedTuple):
@@ -28,8 +28,8 @@ class StudyRecord(NamedTuple):
 
 def study_record(config: StudyConfig, state: StudyState, capacity: int) -> StudyRecord:
     """Returns the trials of a study that a method gets, in a number of slots: see `select_rows`; and pending ones."""
-    xp, numbers = namespace(state.points), slots(capacity)
-    has_value, selects = slots(len(state.points)) < state.n, len(state.points) > config.max_history
+    xp, numbers = namespace(state.points), np.arange(capacity, dtype=np.int32)
+    has_value, selects = state.where, len(state.points) > config.max_history
     rows, n = numbers, state.n
     if selects:
         selected, n = select_rows(state.responses, has_value, history_room(config.max_history, state.n_pending))
@@ -41,9 +41,8 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     columns = known_columns(config.encoding, points, None if state.outside is None else state.outside[rows])
     scaled = clip_responses(responses, where)
     history = study_history(columns, responses, scaled, errors, where)
-    has_failed = slots(len(state.failures)) < state.n_failed
     # Where all coordinates have few values, a neighbour is another configuration.
-    avoid, radius = state.failures, xp.where(has_failed, SAME if config.is_finite else config.failed_radius, -1.0)
+    avoid, radius = state.failures, xp.where(state.has_failed, SAME if config.is_finite else config.failed_radius, -1.0)
     if selects:
         avoid = xp.concatenate([avoid, state.points])
         radius = xp.concatenate([radius, xp.where(has_value, SAME, -1.0)])

@@ -96,7 +96,7 @@ class EncodedTrials(NamedTuple):
 
 def with_value(trials: Iterable[Trial]) -> list[Trial]:
     """Returns the trials that have a value; those that repeat an earlier one are merged into it."""
-    return merge_repeats(trial for trial in trials if trial.state in ("complete", "stopped"))
+    return merge_repeats([trial for trial in trials if trial.state in ("complete", "stopped")])
 
 
 def encode_trials(
