@@ -169,7 +169,8 @@ class Optimizer(SavedStudy):
         """Returns the next trials, none if it is late once they are suggested; see `ask`."""
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
-            self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
+            if self._engine.past is not None:
+                self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
             enqueued = self.enqueued
             steps = self._next_trials(enqueued, n)
             if is_late():

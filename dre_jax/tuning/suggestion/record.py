@@ -11,7 +11,7 @@ from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.search.history import History, min_max_scale
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.proposals import TrialRecord
-from dre_jax.tuning.suggestion.state import SAME, StudyConfig, StudyState
+from dre_jax.tuning.suggestion.state import SAME, StudyConfig, StudyState, state_capacity
 from dre_jax.tuning.trials.responses import clip_responses, relative_errors
 from dre_jax.tuning.trials.selection import select_rows
 
@@ -24,6 +24,8 @@ class StudyRecord(NamedTuple):
     """Their slots in the study, those with a value first."""
     n: Int[AnyArray, ""]
     """Number of those with a value."""
+    spread: Float[AnyArray, ""]
+    """Range of their responses, without far outliers: 1 on the scale of the history."""
 
 
 def study_record(config: StudyConfig, state: StudyState, capacity: int) -> StudyRecord:
@@ -46,7 +48,15 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     if selects:
         avoid = xp.concatenate([avoid, state.points])
         radius = xp.concatenate([radius, xp.where(has_value, SAME, -1.0)])
-    return StudyRecord(TrialRecord(history, points, pending, avoid, radius.astype(points.dtype)), rows, n)
+    high, low = xp.max(xp.where(where, scaled, -xp.inf)), xp.min(xp.where(where, scaled, xp.inf))
+    trials = TrialRecord(history, points, pending, avoid, radius.astype(points.dtype))
+    return StudyRecord(trials, rows, n, xp.maximum(high - low, 0.0))
+
+
+def record_capacity(state: StudyState, max_history: int) -> int:
+    """Returns the slots of the trials of a study, in arrays of NumPy, that a method gets."""
+    n = min(state.n, history_room(max_history, state.n_pending)) + state.n_pending
+    return state_capacity(int(n), max_history)
 
 
 def history_room(max_history: int, n_pending: Any) -> Any:
