@@ -76,7 +76,7 @@ class Number:
     def values(self, u: Any) -> Any:
         """Returns the values at coordinates f[...]."""
         if not self.levels:
-            return namespace(u).clip(self.search.from_unit(u), self.search.low, self.search.high)
+            return self.search.from_unit(u).clip(self.search.low, self.search.high)
         return self.low + self._steps(u) * self.step
 
     @property

@@ -236,7 +236,8 @@ class Space(Mapping[str, Parameter]):
 
     def _numbers(self, params: Params) -> tuple[list[float], list[bool]]:
         """Returns the levels and numbers of a configuration as its layout has them, with masks of those that it has."""
-        values = [self._number(name, params[name]) if name in params else 0.0 for name in self.sequence]
+        parameters = self._parameters
+        values = [number_of(parameters[name], params[name]) if name in params else 0.0 for name in self.sequence]
         return values, [name in params for name in self.sequence]
 
     def encode(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
@@ -248,7 +249,7 @@ class Space(Mapping[str, Parameter]):
         points, masks = np.full((len(configurations), len(self)), 0.5), []
         for i, (name, part) in enumerate(zip(self.sequence, self.layout.parts, strict=True)):
             masks.append(np.array([name in params for params in configurations], bool))
-            numbers = [self._number(name, params[name]) for params in configurations if name in params]
+            numbers = [number_of(self._parameters[name], params[name]) for params in configurations if name in params]
             points[masks[-1], i] = part.coordinates(np.array(numbers, np.float64))
         return np.asarray(self.layout.columns(points.clip(0.0, 1.0), active=masks))
 
@@ -287,7 +288,8 @@ class Space(Mapping[str, Parameter]):
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
-        number = self._number(name, checked_value(name, self._parameters[name], value))
+        parameter = self._parameters[name]
+        number = number_of(parameter, checked_value(name, parameter, value))
         return min(max(float(self.layout.parts[self._position[name]].coordinates(number)), 0.0), 1.0)
 
     def coordinates(self, values: Mapping[str, Any]) -> npt.NDArray[np.float64]:
@@ -383,15 +385,11 @@ class Space(Mapping[str, Parameter]):
         for parent in parents:
             parent_name = self.sequence[parent]
             try:
-                values[parent] = self._number(parent_name, params[parent_name]) if parent_name in params else 0.0
+                is_given, parameter = parent_name in params, self._parameters[parent_name]
+                values[parent] = number_of(parameter, params[parent_name]) if is_given else 0.0
             except (TypeError, ValueError, OverflowError):
                 ignored.add(parent)
             if parent_name in ignored_names:
                 ignored.add(parent)
         active = {parent: self.sequence[parent] in params for parent in parents}
         return bool(self.layout.conditions_hold(i, values, active, ignored))
-
-    def _number(self, name: str, value: Any) -> float:
-        """Returns the level or number of a value as the layout has it. Raises an error for text in place of one."""
-        number: float = number_of(self._parameters[name], value) + 0.0
-        return number

@@ -61,7 +61,7 @@ def record_capacity(state: StudyState, max_history: int) -> int:
 
 def history_room(max_history: int, n_pending: Any) -> Any:
     """Returns how many trials with a value a method gets beside the pending ones: at least half of its history."""
-    return namespace(n_pending).maximum(max_history - n_pending, max_history // 2)
+    return (max_history - n_pending).clip(min=max_history // 2)
 
 
 def study_history(

@@ -81,8 +81,8 @@ def first_allowed(
 
 def is_known_point(state: StudyState, points: Float[AnyArray, "N P"]) -> Bool[AnyArray, " N"]:
     """Returns which points have been evaluated, failed, or are pending."""
-    is_trial = state.where | state.pending
-    return _is_near(points, state.points, is_trial) | _is_near(points, state.failures, state.has_failed)
+    is_trial, has_failed = state.where | state.pending, state.has_failed
+    return _is_near(points, state.points, is_trial) | _is_near(points, state.failures, has_failed)
 
 
 def _is_near(
