@@ -45,10 +45,10 @@ def information_of(state: StudyState, *, has_past: bool) -> Information:
 
     ``has_past`` is whether past tasks say where to search.
     """
-    xp, points = namespace(state.points), state.points
     where, values = _valued_trials(state)
-    n = xp.sum(where, dtype=np.int32)
+    n, points = where.sum(dtype=np.int32), state.points
     shares = [space_filling_share(values[:, i], where) for i in range(values.shape[1])]
+    xp = namespace(values)
     share = xp.min(xp.stack(shares))
     begins = state.n >= (N_START if has_past else 1)
     filling_share = xp.where(begins, share, 0.0)

@@ -31,7 +31,8 @@ class StudyRecord(NamedTuple):
 def study_record(config: StudyConfig, state: StudyState, capacity: int) -> StudyRecord:
     """Returns the trials of a study that a method gets, in a number of slots: see `select_rows`; and pending ones."""
     xp, numbers = namespace(state.points), np.arange(capacity, dtype=np.int32)
-    has_value, selects = state.where, len(state.points) > config.max_history
+    has_value, has_failed = state.where, state.has_failed
+    selects = len(state.points) > config.max_history
     rows, n = numbers, state.n
     if selects:
         selected, n = select_rows(state.responses, has_value, history_room(config.max_history, state.n_pending))
@@ -44,7 +45,7 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     scaled = clip_responses(responses, where)
     history = study_history(columns, responses, scaled, errors, where)
     # Where all coordinates have few values, a neighbour is another configuration.
-    avoid, radius = state.failures, xp.where(state.has_failed, SAME if config.is_finite else config.failed_radius, -1.0)
+    avoid, radius = state.failures, xp.where(has_failed, SAME if config.is_finite else config.failed_radius, -1.0)
     if selects:
         avoid = xp.concatenate([avoid, state.points])
         radius = xp.concatenate([radius, xp.where(has_value, SAME, -1.0)])

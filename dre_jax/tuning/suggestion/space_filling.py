@@ -71,7 +71,7 @@ def first_allowed(
     ``is_exact`` returns whether the rules allow the configuration at a point, too. A configuration takes a tenth of a
     millisecond, so only the first one is made, and others where that one is refused. None inside of programs.
     """
-    xp, is_allowed = namespace(points), config.layout.is_allowed(points)
+    is_allowed, xp = config.layout.is_allowed(points), namespace(points)
     while True:
         first = xp.argmin(xp.where(is_allowed, rank, rank + _FORBIDDEN))
         if is_exact is None or not is_allowed[first] or is_exact(points[first]):
