@@ -106,17 +106,14 @@ class Engine:
         strategy, reference = self.config.pending_strategy, self.config.reference_point
         self.criterion = criterion_of(objectives, self.surrogates, alone, strategy, reference)
         self.past = self.criterion.past
+        self.n_start = self.criterion.n_start(len(self.space))
+        """Number of trials that precede those of the method, without a surrogate."""
         self._wider = self.space if wider is None else wider
         if self.past is not None:
             self.past.space.require_encodes(self.space)
             self._wider = self.past.space
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
-
-    @cached_property
-    def n_start(self) -> int:
-        """Number of trials that precede those of the method, without a surrogate."""
-        return self.criterion.n_start(len(self.space))
 
     def of_objective(self, name: str) -> Engine:
         """Returns an engine of one of several objectives, the same at each call; itself if there is one."""
