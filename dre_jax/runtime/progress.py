@@ -22,13 +22,6 @@ from rich.progress import (
 
 from dre_jax.runtime import reports
 
-_SECONDS_BETWEEN_LINES = 10.0
-
-
-def say(text: str) -> None:
-    """Prints a line on standard error about a decision or the work of the library."""
-    print(f"dre_jax: {text}", file=sys.stderr, flush=True)
-
 
 class Bar:
     """Shows progress towards a total on standard error.
@@ -79,7 +72,7 @@ class Bar:
         if self._rich:
             note = f"  {note}" if note else ""
             self._rich.update(self._task, completed=n_done, rate=self._rate(), note=note)
-        elif not self._quiet and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+        elif not self._quiet and time.monotonic() - self._last_line >= reports.SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             print(self._line(note), file=sys.stderr, flush=True)
 
@@ -110,7 +103,7 @@ def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | No
       compiling
     """
     if callback is not None or quiet or not sys.stderr.isatty():
-        with reports.listening(callback if callback is not None or quiet else _say_seldom()):
+        with reports.listening(callback if callback is not None or quiet else reports.say_seldom()):
             yield
         return
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
@@ -127,24 +120,3 @@ def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | No
 
         with reports.listening(show):
             yield
-
-
-@contextlib.contextmanager
-def say_reports() -> Iterator[None]:
-    """Prints reports as lines on standard error, unless somebody listens to them."""
-    with contextlib.nullcontext() if reports.has_listener() else reports.listening(_say_seldom()):
-        yield
-
-
-def _say_seldom() -> reports.ProgressCallback:
-    """Returns a function that prints a result, and a stage if the line before is ten seconds old."""
-    last_line = -_SECONDS_BETWEEN_LINES
-
-    def show(progress: reports.Progress) -> None:
-        nonlocal last_line
-        is_result = isinstance(progress, reports.Result)
-        if is_result or time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
-            last_line = last_line if is_result else time.monotonic()
-            say(f"{progress.stage} {progress.done or ''}".rstrip())
-
-    return show

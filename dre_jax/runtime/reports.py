@@ -1,8 +1,13 @@
-"""Reports of long computations on their progress, to a listener: a terminal, or a user's function."""
+"""Reports of long computations on their progress, to a listener: a terminal, or a user's function.
+
+Without a listener, a suggestion prints them as lines on standard error.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -24,6 +29,7 @@ class Result(Progress):
 
 
 ProgressCallback = Callable[[Progress], object]
+SECONDS_BETWEEN_LINES = 10.0
 _listener: ContextVar[ProgressCallback | None] = ContextVar("listener", default=None)
 
 
@@ -41,11 +47,6 @@ def report_result(text: str) -> None:
         listener(Result(text))
 
 
-def has_listener() -> bool:
-    """Returns whether a function of `listening` gets the reports of this thread."""
-    return _listener.get() is not None
-
-
 @contextlib.contextmanager
 def listening(callback: ProgressCallback | None) -> Iterator[None]:
     """Inside of the block, `report_progress` of this thread calls the function; None for nothing.
@@ -60,3 +61,29 @@ def listening(callback: ProgressCallback | None) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+def say(text: str) -> None:
+    """Prints a line on standard error about a decision or the work of the library."""
+    print(f"dre_jax: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def say_reports() -> Iterator[None]:
+    """Prints reports as lines on standard error, unless somebody listens to them."""
+    with listening(_listener.get() or say_seldom()):
+        yield
+
+
+def say_seldom() -> ProgressCallback:
+    """Returns a function that prints a result, and a stage if the line before is ten seconds old."""
+    last_line = -SECONDS_BETWEEN_LINES
+
+    def show(progress: Progress) -> None:
+        nonlocal last_line
+        is_result = isinstance(progress, Result)
+        if is_result or time.monotonic() - last_line >= SECONDS_BETWEEN_LINES:
+            last_line = last_line if is_result else time.monotonic()
+            say(f"{progress.stage} {progress.done or ''}".rstrip())
+
+    return show

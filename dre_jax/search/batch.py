@@ -19,7 +19,8 @@ from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
 from dre_jax.search.execution import ExecutionConfig, runs_side_by_side
 from dre_jax.search.grid import GridConfig, GridRuns, mesh_for, run_grid
-from dre_jax.search.loop import FIRST_BUCKET, SearchTask
+from dre_jax.search.history import FIRST_BUCKET
+from dre_jax.search.loop import SearchTask
 from dre_jax.search.method import Method, PaddingMethod, as_padding
 
 RunTrace = tuple[str, str, np.ndarray]

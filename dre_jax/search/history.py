@@ -10,7 +10,11 @@ from jaxtyping import Bool, Float, Int
 
 from dre_jax.data.tasks import tie_levels, unit_scale
 from dre_jax.errors import DataError
+from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.runtime.jit import jit_eager_calls
+
+FIRST_BUCKET = 16
+"""Slots of the shortest padded history."""
 
 
 class History(NamedTuple):
@@ -106,3 +110,38 @@ def make_history(
         "where": np.arange(capacity) < n,
     }
     return History(**jax.device_put(columns))
+
+
+def min_max_scale(
+    response: Float[AnyArray, " C"],
+    residual: Float[AnyArray, " C"] | None,
+    level: Int[AnyArray, " C"],
+    where: Bool[AnyArray, " C"],
+) -> Float[AnyArray, " C"]:
+    """Returns responses of any scale on the scale of the history; see `History.response`.
+
+    The residual is the part of the responses that float32 rounds off. Beside a far outlier, it alone distinguishes the
+    others.
+    """
+    xp = namespace(response)
+    worst = xp.argmax(xp.where(where, level, -1))
+    best = xp.argmin(xp.where(where, level, np.iinfo(np.int32).max))
+    above = response - response[worst]
+    if residual is not None:
+        above = above + (residual - residual[worst])
+    spread = above[best]
+    has_spread = where & (spread > 0)
+    return xp.where(has_spread, above / xp.where(spread > 0, spread, 1.0), xp.where(where, 0.5, 0.0))
+
+
+def capacity_for(n: int) -> int:
+    """Returns the capacity of the padded history of n trials: 16, 32, 64 and so on."""
+    capacity = FIRST_BUCKET
+    while capacity < n:
+        capacity *= 2
+    return capacity
+
+
+def coarse_capacity_for(n: int) -> int:
+    """Returns the capacity of n trials where few sizes matter more than their cost: 64, 256, 1024 and so on."""
+    return 4 ** max(3, -(-(max(n, 1) - 1).bit_length() // 2))

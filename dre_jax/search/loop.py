@@ -10,14 +10,11 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int, Key
 
-from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, pick, undefined_values
-from dre_jax.search.history import Candidates, History
+from dre_jax.search.history import FIRST_BUCKET, Candidates, History, min_max_scale
 from dre_jax.search.method import Method, value
 from dre_jax.search.stages import with_bucketed_history_fit
-
-FIRST_BUCKET = 16
 
 
 class SearchTask(NamedTuple):
@@ -70,28 +67,6 @@ def history_and_candidates(
         jnp.zeros(task.where.shape, bool).at[jnp.where(is_filled, rows, task.where.shape[0])].set(True, mode="drop")
     )
     return history, Candidates(task.x, task.where & ~is_evaluated)
-
-
-def min_max_scale(
-    response: Float[AnyArray, " C"],
-    residual: Float[AnyArray, " C"] | None,
-    level: Int[AnyArray, " C"],
-    where: Bool[AnyArray, " C"],
-) -> Float[AnyArray, " C"]:
-    """Returns responses of any scale on the scale of the history; see `History.response`.
-
-    The residual is the part of the responses that float32 rounds off. Beside a far outlier, it alone distinguishes the
-    others.
-    """
-    xp = namespace(response)
-    worst = xp.argmax(xp.where(where, level, -1))
-    best = xp.argmin(xp.where(where, level, np.iinfo(np.int32).max))
-    above = response - response[worst]
-    if residual is not None:
-        above = above + (residual - residual[worst])
-    spread = above[best]
-    has_spread = where & (spread > 0)
-    return xp.where(has_spread, above / xp.where(spread > 0, spread, 1.0), xp.where(where, 0.5, 0.0))
 
 
 def suggest(

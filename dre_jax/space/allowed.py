@@ -73,7 +73,7 @@ class Allowed:
     def in_layout(self, parameters: Mapping[str, Parameter], positions: Mapping[str, int]) -> Table:
         """Returns the rule about points, for hyperparameters and their positions by name."""
         rows = [
-            tuple(float(number_of(parameters[name], row[name])) if name in row else math.nan for name in self.names)
+            tuple(number_of(parameters[name], row[name]) if name in row else math.nan for name in self.names)
             for row in self._mappings
         ]
         return Table(tuple(positions[name] for name in self.names), tuple(rows))

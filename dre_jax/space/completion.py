@@ -10,7 +10,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.conditions import Interval, describe_conditions
 from dre_jax.space.layout_parts import meets
 from dre_jax.space.parameters import Parameter
-from dre_jax.space.projection import allowed_points
+from dre_jax.space.projection import allowed_points, fix_coordinates
 from dre_jax.space.scalars import Choice, Value
 from dre_jax.space.sobol import sobol_points
 from dre_jax.space.space import Params, Space
@@ -18,16 +18,6 @@ from dre_jax.space.values import nearest_value, number_of, numbers_of
 
 _POINTS = 64  # drawn at first for the rules
 _MAX_VALUES = 10_000  # that are listed
-
-
-def coordinates_of(space: Space, values: Mapping[str, Any]) -> np.ndarray:
-    """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
-    return np.array([space.coordinate(name, values[name]) if name in values else np.nan for name in space.sequence])
-
-
-def fix_coordinates(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
-    """Returns a point f64[P] with the fixed coordinates, those other than NaN."""
-    return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
 
 
 def complete_part(space: Space, params: Mapping[str, Any]) -> Params:
@@ -56,7 +46,7 @@ def complete_part(space: Space, params: Mapping[str, Any]) -> Params:
 
 def has_configuration(space: Space, part: Mapping[str, Any]) -> bool:
     """Returns whether some configuration has values, which are active together."""
-    fixed = coordinates_of(space, part)
+    fixed = space.coordinates(part)
     try:
         allowed_points(space.layout, lambda n: fix_coordinates(sobol_points(n, len(space), 0), fixed), _POINTS, fixed)
     except ConfigError:

@@ -88,7 +88,7 @@ class Count:
     def in_layout(self, parameters: Mapping[str, Parameter], positions: Mapping[str, int]) -> Cardinality:
         """Returns the rule about points, for hyperparameters and their positions by name."""
         values = {name: self._unused_value(name, parameters[name]) for name in self.names}
-        unused = ((positions[name], float(number_of(parameters[name], value))) for name, value in values.items())
+        unused = ((positions[name], number_of(parameters[name], value)) for name, value in values.items())
         return Cardinality(tuple(unused), *self.bounds)
 
     def _unused_value(self, name: str, parameter: Parameter) -> Any:

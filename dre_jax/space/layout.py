@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any
 
@@ -43,7 +43,7 @@ class SpaceLayout:
     """D"""
     rules: tuple[LayoutRule, ...] = ()
 
-    @property
+    @cached_property
     def n_parts(self) -> int:
         """P, the number of coordinates."""
         return len(self.parts)
@@ -67,11 +67,11 @@ class SpaceLayout:
 
     def active(self, points: Any) -> list[Any]:
         """Returns masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
-        xp, shape, masks = namespace(points), points.shape[:-1], list[Any]()
         parents = {parent for part in self.parts for parent in part.parents}
         values = {i: self.parts[i].values(points[..., i]) for i in parents}
+        everywhere, masks = namespace(points).ones(points.shape[:-1], bool), list[Any]()
         for i, part in enumerate(self.parts):
-            masks.append(self.conditions_hold(i, values, masks) if part.alternatives else xp.ones(shape, bool))
+            masks.append(self.conditions_hold(i, values, masks) if part.alternatives else everywhere)
         return masks
 
     def conditions_hold(self, i: int, values: Values, active: Masks, ignored: Collection[int] = ()) -> Any:
@@ -93,9 +93,10 @@ class SpaceLayout:
 
     def is_allowed(self, points: Any) -> Any:
         """Returns the mask bool[...] of points f[..., P] that satisfy all rules."""
+        if not self.rules:
+            return namespace(points).ones(points.shape[:-1], bool)
         active, values = self.active(points), self.values(points)
-        masks = (rule.allows(self.parts, values, active) for rule in self.rules)
-        return reduce(and_, masks, namespace(points).ones(points.shape[:-1], bool))
+        return reduce(and_, (rule.allows(self.parts, values, active) for rule in self.rules))
 
     def values(self, points: Any) -> list[Any]:
         """Returns the values at points f[..., P], by hyperparameter f[...]."""
@@ -107,7 +108,8 @@ class SpaceLayout:
 
     def round_to_values(self, points: Any) -> Any:
         """Returns the points f[..., P] of the configurations at points: those of their values, 0.5 where inactive."""
-        xp, parts = namespace(points), zip(self.parts, self.values(points), self.active(points), strict=True)
+        parts = zip(self.parts, self.values(points), self.active(points), strict=True)
+        xp = namespace(points)
         coordinates = [xp.where(active, part.coordinates(values), 0.5) for part, values, active in parts]
         return xp.clip(xp.stack(coordinates, axis=-1), 0.0, 1.0)
 
@@ -149,7 +151,8 @@ class SpaceLayout:
         columns = dict[int, Any]()
         for i, (part, mask) in enumerate(zip(self.parts, active or self.active(points), strict=True)):
             columns |= part.encode(points[..., i], mask)
-        return namespace(points).stack([columns[i] for i in range(self.n_columns)], axis=-1)
+        in_order = [columns[i] for i in range(self.n_columns)]
+        return namespace(points).stack(in_order, axis=-1)
 
 
 def unit_cube(n_columns: int) -> SpaceLayout:

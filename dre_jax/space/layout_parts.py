@@ -76,7 +76,7 @@ class Number:
     def values(self, u: Any) -> Any:
         """Returns the values at coordinates f[...]."""
         if not self.levels:
-            return namespace(u).clip(self.search.from_unit(u), self.search.low, self.search.high)
+            return self.search.from_unit(u).clip(self.search.low, self.search.high)
         return self.low + self._steps(u) * self.step
 
     @property
@@ -216,8 +216,8 @@ class Level(Discrete):
 
     def encode(self, u: Any, active: Any) -> dict[int, Any]:
         """Returns the columns at coordinates f[...]; where inactive, the last row's."""
-        xp = namespace(u)
-        row = xp.where(active, self.values(u), self.levels).astype(xp.int32)
+        level, xp = self.values(u), namespace(u)
+        row = xp.where(active, level, self.levels).astype(xp.int32)
         table = xp.asarray(self.rows, u.dtype)[row]
         return {column: table[..., i] for i, column in enumerate(self.columns)}
 

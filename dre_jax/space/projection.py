@@ -46,6 +46,11 @@ def allowed_points(layout: SpaceLayout, draw: Callable[[int], Points], n: int, f
     return valid_points[np.arange(n) % len(valid_points)]
 
 
+def fix_coordinates(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
+    """Returns a point f64[P] with the fixed coordinates, those other than NaN."""
+    return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
+
+
 def draw_rows(layout: SpaceLayout, points: Points, fixed: Points | None = None) -> Points:
     """Returns points f[n, P] with rows of the tables, drawn evenly by the first coordinate of each."""
     points = points.copy()

@@ -102,6 +102,8 @@ class Space(Mapping[str, Parameter]):
         self.columns: tuple[Column, ...] = ordered_columns(self._parameters, code_of, order)
         """Descriptions of the D columns."""
         self._order = tuple(column.name for column in self.columns)
+        self.defaults = {name: p.default for name, p in self._parameters.items() if p.has_default}
+        """The default values by name, of the hyperparameters that have one."""
         self._check_defaults()
         if self.rules:  # raises where none is allowed
             allowed_points(self.layout, lambda n: sobol_points(n, len(self), 0), _POINTS)
@@ -212,8 +214,7 @@ class Space(Mapping[str, Parameter]):
             raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
 
     def _check_defaults(self) -> None:
-        defaults = {name: parameter.default for name, parameter in self._parameters.items() if parameter.has_default}
-        active = self.active_part(defaults)
+        active = self.active_part(self.defaults)
         for rule in self._violated_rules(active, partial=True):
             values = {name: active[name] for name in rule.names}
             raise ConfigError(f"default values must satisfy {str(rule)!r}, but are {values!r}")
@@ -235,7 +236,8 @@ class Space(Mapping[str, Parameter]):
 
     def _numbers(self, params: Params) -> tuple[list[float], list[bool]]:
         """Returns the levels and numbers of a configuration as its layout has them, with masks of those that it has."""
-        values = [self._number(name, params[name]) if name in params else 0.0 for name in self.sequence]
+        parameters = self._parameters
+        values = [number_of(parameters[name], params[name]) if name in params else 0.0 for name in self.sequence]
         return values, [name in params for name in self.sequence]
 
     def encode(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
@@ -247,7 +249,7 @@ class Space(Mapping[str, Parameter]):
         points, masks = np.full((len(configurations), len(self)), 0.5), []
         for i, (name, part) in enumerate(zip(self.sequence, self.layout.parts, strict=True)):
             masks.append(np.array([name in params for params in configurations], bool))
-            numbers = [self._number(name, params[name]) for params in configurations if name in params]
+            numbers = [number_of(self._parameters[name], params[name]) for params in configurations if name in params]
             points[masks[-1], i] = part.coordinates(np.array(numbers, np.float64))
         return np.asarray(self.layout.columns(points.clip(0.0, 1.0), active=masks))
 
@@ -280,16 +282,19 @@ class Space(Mapping[str, Parameter]):
         Raises `DataError` as `check` does without rules.
         """
         params = self.check(params, rules=False)
-        coordinates = (
-            part.coordinates(self._number(name, params[name])) if name in params else 0.5
-            for name, part in zip(self.sequence, self.layout.parts, strict=True)
-        )
-        return np.fromiter(coordinates, np.float64, len(self)).clip(0.0, 1.0)
+        parts = zip(self.layout.parts, *self._numbers(params), strict=True)
+        coordinates = [part.coordinates(number) if is_active else 0.5 for part, number, is_active in parts]
+        return np.array(coordinates, np.float64).clip(0.0, 1.0)
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
-        number = self._number(name, checked_value(name, self._parameters[name], value))
+        parameter = self._parameters[name]
+        number = number_of(parameter, checked_value(name, parameter, value))
         return min(max(float(self.layout.parts[self._position[name]].coordinates(number)), 0.0), 1.0)
+
+    def coordinates(self, values: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """Returns the coordinates f64[P] of fixed values, NaN elsewhere. Raises `DataError` as `check` does."""
+        return np.array([self.coordinate(name, values[name]) if name in values else np.nan for name in self.sequence])
 
     def active_part(self, params: Mapping[str, Any], *, partial: bool = False) -> dict[str, Any]:
         """Returns a configuration without the values of inactive hyperparameters.
@@ -317,11 +322,12 @@ class Space(Mapping[str, Parameter]):
     def params(self, point: npt.NDArray[Any]) -> Params:
         """Returns the configuration at a point f[P]."""
         point = np.asarray(point, np.float64)
-        active = self.layout.active(point)
-        values: Params = {}
-        for i, (name, part) in enumerate(zip(self.sequence, self.layout.parts, strict=True)):
-            if active[i]:
-                values[name] = nearest_value(self._parameters[name], float(part.values(point[i])))
+        active, numbers = self.layout.active(point), self.layout.values(point)
+        values: Params = {
+            name: nearest_value(self._parameters[name], float(number))
+            for name, is_active, number in zip(self.sequence, active, numbers, strict=True)
+            if is_active
+        }
         values = self.exact(values)
         return {name: values[name] for name in self if name in values}
 
@@ -379,15 +385,11 @@ class Space(Mapping[str, Parameter]):
         for parent in parents:
             parent_name = self.sequence[parent]
             try:
-                values[parent] = self._number(parent_name, params[parent_name]) if parent_name in params else 0.0
+                is_given, parameter = parent_name in params, self._parameters[parent_name]
+                values[parent] = number_of(parameter, params[parent_name]) if is_given else 0.0
             except (TypeError, ValueError, OverflowError):
                 ignored.add(parent)
             if parent_name in ignored_names:
                 ignored.add(parent)
         active = {parent: self.sequence[parent] in params for parent in parents}
         return bool(self.layout.conditions_hold(i, values, active, ignored))
-
-    def _number(self, name: str, value: Any) -> float:
-        """Returns the level or number of a value as the layout has it. Raises an error for text in place of one."""
-        number: float = number_of(self._parameters[name], value) + 0.0
-        return number

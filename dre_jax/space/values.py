@@ -11,12 +11,16 @@ from dre_jax.space.parameters import Categorical, Float, Int, Parameter, Permuta
 from dre_jax.space.scalars import Choice, Value, is_finite, plain_value, value_at_step
 
 
-def number_of(parameter: Parameter, value: Any) -> Any:
-    """Returns the position of a choice or an order, or a number itself, for conditions, rules and coordinates."""
-    return parameter.index(value) if isinstance(parameter, (Categorical, Permutation)) else value
+def number_of(parameter: Parameter, value: Any) -> float:
+    """Returns the position of a choice or an order, or a number itself, for conditions, rules and coordinates.
+
+    Raises `TypeError` for text in place of a number, and `ValueError` for an unknown choice.
+    """
+    number: float = (parameter.index(value) if isinstance(parameter, (Categorical, Permutation)) else value) + 0.0
+    return number
 
 
-def numbers_of(parameter: Parameter, values: tuple[Choice, ...] | Interval) -> tuple[Any, ...] | Between:
+def numbers_of(parameter: Parameter, values: tuple[Choice, ...] | Interval) -> tuple[float, ...] | Between:
     """Returns the values of a condition on a hyperparameter as the layout has them."""
     if isinstance(values, Interval):
         return values.numbers

@@ -17,8 +17,8 @@ from dre_jax.runtime.jit import compile_ahead
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED_INDEX, undefined_values
 from dre_jax.search.batch import bucket
-from dre_jax.search.history import Candidates, History, make_history
-from dre_jax.search.loop import FIRST_BUCKET, jitted_suggest
+from dre_jax.search.history import Candidates, History, capacity_for, make_history
+from dre_jax.search.loop import jitted_suggest
 from dre_jax.search.method import Method, capabilities_of
 from dre_jax.space.layout import unit_cube
 from dre_jax.space.sobol import sobol_points
@@ -143,16 +143,3 @@ class Suggester:
 def _draw_seed(key: Key[Array, ""], trial: Int[Array, ""]) -> UInt32[Array, ""]:
     """Returns the seed of a trial's Sobol points."""
     return jax.random.bits(jax.random.fold_in(key, trial), dtype=jnp.uint32)
-
-
-def capacity_for(n: int) -> int:
-    """Returns the capacity of the padded history of n trials: 16, 32, 64 and so on."""
-    capacity = FIRST_BUCKET
-    while capacity < n:
-        capacity *= 2
-    return capacity
-
-
-def coarse_capacity_for(n: int) -> int:
-    """Returns the capacity of n trials where few sizes matter more than their cost: 64, 256, 1024 and so on."""
-    return 4 ** max(3, -(-(max(n, 1) - 1).bit_length() // 2))

@@ -11,8 +11,8 @@ import pytest
 from dre_jax.losses import LOSSES
 from dre_jax.methods.dre.backends import BACKENDS
 from dre_jax.runtime.kept_programs import KeptPrograms, describe
-from dre_jax.runtime.progress import say_reports, show_reports
-from dre_jax.runtime.reports import listening, report_progress, report_result
+from dre_jax.runtime.progress import show_reports
+from dre_jax.runtime.reports import listening, report_progress, report_result, say_reports
 from dre_jax.search.acquisition import ACQUISITIONS, Acquisition, register_acquisition
 from dre_jax.suggest.candidates import CandidateConfig
 from tests.processes import run_python

@@ -8,7 +8,8 @@ from scipy import stats
 
 from dre_jax.data.tasks import tie_levels
 from dre_jax.search import run, run_in_python
-from dre_jax.search.loop import min_max_scale, segments
+from dre_jax.search.history import min_max_scale
+from dre_jax.search.loop import segments
 
 compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))
 over_keys = jax.jit(jax.vmap(run, in_axes=(None, None, None, None, 0, None, None)), static_argnums=(0, 5, 6))

@@ -7,7 +7,6 @@ import pytest
 
 from dre_jax.methods import find
 from dre_jax.search.history import make_history
-from dre_jax.space.completion import coordinates_of
 from dre_jax.space.layout import unit_cube
 from dre_jax.space.sobol import sobol_points
 from dre_jax.suggest.candidates import (
@@ -53,7 +52,7 @@ def proposed(space, complete, running=(), failed=(), *, method=ALIKE, seed=0, tr
     )
     trials = TrialRecord(history, *jax.device_put((at_trials, is_pending, at_failures, radius.astype(np.float32))))
     even, key = jnp.asarray(sobol_points(CONFIG.even, len(space), seed)), jax.random.key(seed)
-    at = None if fixed is None else jnp.asarray(coordinates_of(space, fixed), jnp.float32)
+    at = None if fixed is None else jnp.asarray(space.coordinates(fixed), jnp.float32)
     result = propose(method, space.layout, CONFIG, SuggestionInputs(None, trials, even, key, jnp.int32(trial), at), 64)
     values = np.asarray(result.values)
     assert (values[:-1] >= values[1:]).all()

@@ -18,42 +18,40 @@ from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.runtime.jit import compile_ahead, seed_key
-from dre_jax.runtime.progress import say_reports
+from dre_jax.runtime.reports import say_reports
 from dre_jax.search.acquisition import undefined_values
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.space.completion import coordinates_of
 from dre_jax.space.space import Params, Space
 from dre_jax.space.widening import widened_space
 from dre_jax.suggest.candidates import CandidateConfig
 from dre_jax.suggest.pending import check_pending_strategy
-from dre_jax.suggest.precision import Dtype, precision_of, with_precision
+from dre_jax.suggest.precision import Dtype, supports_double, with_precision
 from dre_jax.suggest.proposals import Proposals, SuggestionInputs
-from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.suggest.weighting import Weights
 from dre_jax.tuning.engine.engine_config import EngineConfig, checked_config
 from dre_jax.tuning.engine.initial_design import InitialDesign
 from dre_jax.tuning.engine.prediction_scale import choose_scale
 from dre_jax.tuning.engine.predictions import HistoryFit, Prediction, fit_responses, predict_mixture
-from dre_jax.tuning.engine.study_arrays import n_failed, study_state, total_cost
+from dre_jax.tuning.engine.study_arrays import encode_study, total_cost
 from dre_jax.tuning.objectives.criterion import Surrogates, criterion_of, search_space, surrogates_by_objective
 from dre_jax.tuning.suggestion.beliefs import belief_weights, log_densities
 from dre_jax.tuning.suggestion.cost import CostModel, cost_record, fit_cost, learn_past_cost
 from dre_jax.tuning.suggestion.feasibility import propose_feasible
 from dre_jax.tuning.suggestion.outcomes import outcomes_of
 from dre_jax.tuning.suggestion.ranking import method_params, rank_trials
-from dre_jax.tuning.suggestion.record import StudyRecord, history_room, known_columns, study_history
+from dre_jax.tuning.suggestion.record import StudyRecord, known_columns, record_capacity, study_history
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, state_capacity
 from dre_jax.tuning.suggestion.suggest import PointSuggestion, suggest_point
 from dre_jax.tuning.trials.encoding import EncodedTrials, ParamsEncoder, encode_trials, with_value
 from dre_jax.tuning.trials.objectives import Objectives, find_objective, objectives_of, values_of
 from dre_jax.tuning.trials.replicates import measurement_errors
-from dre_jax.tuning.trials.responses import clip_responses, rank_infeasible_last, violation_of
+from dre_jax.tuning.trials.responses import rank_infeasible_last, violation_of
 from dre_jax.tuning.trials.selection import select_trials
 from dre_jax.tuning.trials.trial import Trial
 
 _N_PROPOSALS = 64
 """Points that the method proposes."""
-_TRANSIENT_ATTRIBUTES = ("_last_fit", "_params", "_encoder", "_log_densities", "past_cost", "_engines")
+_TRANSIENT_ATTRIBUTES = ("_last_fit", "_params", "_dtype", "_encoder", "_log_densities", "past_cost", "_engines")
 
 Origin = Literal["given", "initial", "space-filling", "method"]
 """What decides on a configuration: the caller; the defaults, the start design of the surrogate and the Sobol points
@@ -108,17 +106,14 @@ class Engine:
         strategy, reference = self.config.pending_strategy, self.config.reference_point
         self.criterion = criterion_of(objectives, self.surrogates, alone, strategy, reference)
         self.past = self.criterion.past
+        self.n_start = self.criterion.n_start(len(self.space))
+        """Number of trials that precede those of the method, without a surrogate."""
         self._wider = self.space if wider is None else wider
         if self.past is not None:
             self.past.space.require_encodes(self.space)
             self._wider = self.past.space
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
-
-    @property
-    def n_start(self) -> int:
-        """Number of trials that precede those of the method, without a surrogate."""
-        return self.criterion.n_start(len(self.space))
 
     def of_objective(self, name: str) -> Engine:
         """Returns an engine of one of several objectives, the same at each call; itself if there is one."""
@@ -133,7 +128,9 @@ class Engine:
     def that_reads(self, trials: Iterable[Trial]) -> Engine:
         """Returns an engine that reads trials outside of the space too, the same at each call; itself without any."""
         outside = [trial._params for trial in trials if not trial.in_space]
-        wider = widened_space(self.space, outside) if outside and self.past is None else self._wider
+        if not outside or self.past is not None:
+            return self
+        wider = widened_space(self.space, outside)
         if wider == self._wider:
             return self
         if wider not in self._engines:
@@ -181,20 +178,22 @@ class Engine:
             options: dict[str, Any] = {"number": number, "pending": pending, "fixed": fixed}
             return engine.propose(trials, has_further=has_further, spent=spent, **options)
         study = encode_trials(self._encoder, trials, pending)
-        coordinates = coordinates_of(self.space, fixed or {})
+        coordinates = self.space.coordinates(fixed or {})
         start = None if self.past is None else self.past.start
         design = InitialDesign(self.space, start, self.seed, self._log_densities, self.n_start, number, coordinates)
         initial = self._first_new(design.initial_configurations(len(study.identities)), study)
         if initial is not None:
             return Suggestion(initial, origin="initial")
-        state = rank_trials(self.study_config, self._encode(study, total_cost(trials) if spent is None else spent))
+        errors = self._standard_errors(study.observations)
+        spent = total_cost(trials) if spent is None else spent
+        state = rank_trials(self.study_config, encode_study(study, self.objectives, self.config, errors, spent))
         fixed_coordinates = None if np.isnan(coordinates).all() else coordinates
-        with suggestion_runtime, precision_of(self._method):
+        with suggestion_runtime, jax.enable_x64(self._dtype is np.float64):
             suggestion = suggest_point(
                 self.study_config,
                 state,
                 np.int32(number % 2**31),
-                self._record_capacity(state),
+                record_capacity(state, self.config.max_history),
                 propose=lambda record: self._propose(state, record, design),
                 filling_points=design.filling_points,
                 is_exact=self._is_exact if len(self.space.rules) > 1 else None,
@@ -207,36 +206,23 @@ class Engine:
         has_had = study.identities
         return next((params for params in configurations if self._encoder.encode(params).identity not in has_had), None)
 
-    def _encode(self, study: EncodedTrials, spent: float) -> StudyState:
-        """Returns the trials, whose cost is ``spent``, as arrays. Raises `DataError` for a response that is NaN."""
-        n, longest, errors = len(study.observations), self.config.max_history, self._standard_errors(study.observations)
-        capacity, n_failures = state_capacity(n + len(study.pending_points), longest), n_failed(study, self.objectives)
-        # With a model of failures, the first one has other programs anyway.
-        has_slots = n_failures > 0 or not self.config.failure_model
-        slots = coarse_capacity_for(n_failures) if has_slots else 0
-        known_errors = errors if errors.any() else None
-        return study_state(study, self.objectives, capacity, slots, errors=known_errors, spent=spent)
-
     def _standard_errors(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the standard errors f64[n] of the trials' values, 0 where none is known or the method uses none."""
-        if capabilities_of(self._method).heteroscedastic:
+        if self._reads_errors:
             return measurement_errors(observations)
         # The value of a stopped trial is a posterior, whose error not every method can use.
         if any(trial.stderr for trial in observations if trial.state == "complete" and not trial.measurements):
             self.criterion.require_standard_errors()
         return np.zeros(len(observations))
 
-    def _record_capacity(self, state: StudyState) -> int:
-        """Returns the slots of the trials that the method gets."""
-        longest = self.config.max_history
-        return state_capacity(int(min(state.n, history_room(longest, state.n_pending)) + state.n_pending), longest)
-
     def _propose(self, state: StudyState, record: StudyRecord, design: InitialDesign) -> Proposals:
         """Returns what the method proposes, in arrays of NumPy, with the improvement in units of the responses."""
         config, layout, n, densities = self.study_config, self.space.layout, int(state.n), self._log_densities
         params = method_params(config, state, record, self._params)
-        past_cost = None if state.costs is None else self.past_cost
-        costs = cost_record(config, state, n, has_past=past_cost is not None)
+        past_cost = costs = None
+        if state.costs is not None:
+            past_cost = self.past_cost
+            costs = cost_record(config, state, n, has_past=past_cost is not None)
         outcomes, params, costs, trial_record, candidates, belief, fixed = jax.device_put(
             (
                 outcomes_of(config, state, int(state.n + state.n_pending + state.n_failed)),
@@ -249,16 +235,15 @@ class Engine:
             )
         )
         number = jax.device_put(np.int32(design.number % 2**31))
-        weights = Weights(None, belief, fit_cost(config, costs, past_cost))
+        weights = Weights(None, belief, None if costs is None else fit_cost(config, costs, past_cost))
         inputs = SuggestionInputs(params, trial_record, candidates, seed_key(self.seed), number, fixed, weights)
         search = partial(propose_feasible, config, n=_N_PROPOSALS)
         compile_ahead(search, outcomes, inputs)
         proposals = jax.device_get(search(outcomes, inputs))
         if proposals.is_undefined:
             raise undefined_values(self._method)
-        responses = state.responses[record.rows[: record.n]]
-        spread = float(np.ptp(clip_responses(responses))) if len(responses) else 0.0
-        improvement: Any = None if proposals.improvement is None or not spread else spread * proposals.improvement
+        has_improvement = proposals.improvement is not None and record.spread > 0.0
+        improvement: Any = float(record.spread) * proposals.improvement if has_improvement else None
         return proposals._replace(points=proposals.points.astype(np.float64), improvement=improvement)
 
     def _is_exact(self, point: np.ndarray) -> bool:
@@ -306,13 +291,13 @@ class Engine:
         engine = self.that_reads(observations)
         if engine is not self:
             return engine.predict(observations, points, shares, noise=noise)
-        with suggestion_runtime, precision_of(self._method) as dtype:
-            fit = self._fit(observations, dtype)
-            mixture = predict_mixture(method, self._layout, fit, points.astype(dtype), noise=noise)
+        with suggestion_runtime, jax.enable_x64(self._dtype is np.float64):
+            fit = self._fit(observations)
+            mixture = predict_mixture(method, self._layout, fit, points.astype(self._dtype), noise=noise)
         is_maximised = self.objectives[0].direction == "maximize"
         return mixture.prediction(fit.scaled.restore, shares, is_maximised=is_maximised)
 
-    def _fit(self, observations: Sequence[Trial], dtype: Dtype) -> HistoryFit:
+    def _fit(self, observations: Sequence[Trial]) -> HistoryFit:
         """Returns the method fitted to trials on the scale of predictions; of the same trials again, the same fit."""
         trials = tuple(observations)
         if self._last_fit is not None and self._last_fit.trials == trials:
@@ -348,8 +333,8 @@ class Engine:
         """Costs as learned from past studies; None without any."""
         if self.past is None or self.past.studies is None:
             return None
-        with precision_of(self._method) as dtype:
-            return learn_past_cost(self._layout, self.past.studies, dtype)
+        with jax.enable_x64(self._dtype is np.float64):
+            return learn_past_cost(self._layout, self.past.studies, self._dtype)
 
     @cached_property
     def study_config(self) -> StudyConfig:
@@ -385,16 +370,24 @@ class Engine:
     def _candidates(self) -> CandidateConfig:
         return self.criterion.candidates(self._layout, self.config.pending_strategy)
 
-    @property
+    @cached_property
     def _method(self) -> Method:
         return self.criterion.method
+
+    @cached_property
+    def _dtype(self) -> Dtype:
+        return np.float64 if supports_double(self._method) else np.float32
+
+    @cached_property
+    def _reads_errors(self) -> bool:
+        return capabilities_of(self._method).heteroscedastic
 
     @cached_property
     def _params(self) -> Any:
         if self.past is None:
             return None
-        with precision_of(self._method) as dtype:
-            return jax.device_put(with_precision(self.past.params, dtype))
+        with jax.enable_x64(self._dtype is np.float64):
+            return jax.device_put(with_precision(self.past.params, self._dtype))
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""

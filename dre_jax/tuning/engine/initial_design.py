@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.space.completion import coordinates_of, fix_coordinates
-from dre_jax.space.projection import allowed_points
+from dre_jax.space.projection import allowed_points, fix_coordinates
 from dre_jax.space.sobol import sobol_points
 from dre_jax.space.space import Params, Space
 from dre_jax.tuning.suggestion.beliefs import to_quantiles
@@ -37,17 +36,16 @@ class InitialDesign:
     number: int
     """Number of the trial."""
     fixed_coordinates: np.ndarray
-    """f64[P], see `coordinates_of`."""
+    """f64[P], see `Space.coordinates`."""
 
     def initial_configurations(self, n_evaluated: int) -> Iterable[Params]:
         """Returns the configurations that precede those of the method: defaults first."""
-        start = self.start or ()
-        defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
+        start, defaults = self.start or (), self.space.defaults
         if n_evaluated >= (self.n_start if self.start is None else len(start) + bool(defaults)):
             return
         points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
         if defaults:
-            active = self.space.params(fix_coordinates(points[0], coordinates_of(self.space, defaults)))
+            active = self.space.params(fix_coordinates(points[0], self.space.coordinates(defaults)))
             start = ({name: value for name, value in defaults.items() if name in active}, *start)
         for params, point in zip(start, points, strict=False):
             configuration = self._start_configuration(params, point)
@@ -59,7 +57,7 @@ class InitialDesign:
     def _start_configuration(self, params: Params, default_point: np.ndarray) -> Params | None:
         """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
         try:
-            coordinates = coordinates_of(self.space, params)
+            coordinates = self.space.coordinates(params)
         except DataError:
             return None
         fixed = np.where(np.isnan(self.fixed_coordinates), coordinates, self.fixed_coordinates)
@@ -102,7 +100,7 @@ class InitialDesign:
         fixed_coordinates = self.fixed_coordinates if fixed is None else fixed
 
         def draw(n: int) -> np.ndarray:
-            points = sobol_points(n, len(self.space), sequence_seed(self.seed, number))
+            points = sobol_points(n, len(fixed_coordinates), sequence_seed(self.seed, number))
             if self.log_densities is not None and likely_share:
                 start = round((1.0 - likely_share) * n)
                 points = np.vstack([points[:start], to_quantiles(self.log_densities, points[start:])])

@@ -6,12 +6,30 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from dre_jax.search.history import coarse_capacity_for
+from dre_jax.tuning.engine.engine_config import EngineConfig
 from dre_jax.tuning.objectives.front import has_diverged
-from dre_jax.tuning.suggestion.state import StudyState
+from dre_jax.tuning.suggestion.state import StudyState, state_capacity
 from dre_jax.tuning.trials.encoding import EncodedTrials
 from dre_jax.tuning.trials.objectives import Objectives, values_of
-from dre_jax.tuning.trials.selection import check_numbers
+from dre_jax.tuning.trials.responses import check_numbers
 from dre_jax.tuning.trials.trial import Trial
+
+
+def encode_study(
+    study: EncodedTrials, objectives: Objectives, config: EngineConfig, errors: np.ndarray, spent: float
+) -> StudyState:
+    """Returns the trials of a study, whose cost is ``spent``, in arrays of a few sizes: each needs other programs.
+
+    ``errors`` f64[n] are standard errors of the values, 0 where unknown. Raises `DataError` for a value that is NaN.
+    """
+    n_trials, n_failures = len(study.observations) + len(study.pending_points), n_failed(study, objectives)
+    # With a model of failures, the first one has other programs anyway.
+    has_slots = n_failures > 0 or not config.failure_model
+    slots = coarse_capacity_for(n_failures) if has_slots else 0
+    known_errors = errors if errors.any() else None
+    capacity = state_capacity(n_trials, config.max_history)
+    return study_state(study, objectives, capacity, slots, errors=known_errors, spent=spent)
 
 
 def study_state(

@@ -9,7 +9,6 @@ from dre_jax.runtime.arrays import loop_while, namespace
 from dre_jax.suggest.hypervolume import Boxes, decompose, dominates, with_slots
 from dre_jax.suggest.polar import Front
 from dre_jax.tuning.trials.responses import clip_responses, medians
-from dre_jax.tuning.trials.selection import slots
 
 _MARGIN = 0.1  # of the range of the values, which is 1
 _MOST_BY_BOXES = 3  # objectives whose boxes are few
@@ -39,7 +38,7 @@ def order_by_front(values: Any, where: Any) -> Any:
 
 def _crowding_distance(values: Any, front: Any) -> Any:
     """Returns distances f[C] of the neighbours in the front bool[C], in each objective, summed; huge at its ends."""
-    xp, numbers = namespace(values), slots(len(values))
+    xp, numbers = namespace(values), np.arange(len(values), dtype=np.int32)
     n, distance = xp.sum(front, dtype=np.int32), xp.zeros(len(values), values.dtype)
     for column in values.T:
         column = xp.where(front, column, 2.0)  # after all others

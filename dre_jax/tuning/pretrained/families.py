@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dre_jax.data.files import parse_json
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.runtime.progress import say
+from dre_jax.runtime.reports import say
 from dre_jax.space.json_format import from_json
 from dre_jax.space.parameters import Int
 from dre_jax.space.space import Params, Space

@@ -61,6 +61,8 @@ def distant_configurations(space: Space, suggestion: Suggestion, n: int) -> list
       >>> distant_configurations(Space({"x": Float(0.0, 1.0)}), Suggestion({"x": 0.5}, further=further), 3)
       [{'x': 0.5}, {'x': 0.7}, {'x': 0.2}]
     """
+    if not suggestion.further:
+        return [suggestion.params]
     configurations, columns = [suggestion.params], [space.encode(suggestion.params)]
     for params in suggestion.further:
         if len(configurations) == n:

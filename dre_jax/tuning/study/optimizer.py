@@ -169,7 +169,8 @@ class Optimizer(SavedStudy):
         """Returns the next trials, none if it is late once they are suggested; see `ask`."""
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
-            self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
+            if self._engine.past is not None:
+                self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
             enqueued = self.enqueued
             steps = self._next_trials(enqueued, n)
             if is_late():
@@ -244,12 +245,12 @@ class Optimizer(SavedStudy):
         name, _ = find_objective(self.objectives, objective)
         points = [self.space.point(self.space.check(params)) for params in check_configurations(configurations)]
         arrays = np.reshape(points, (len(points), len(self.space))), check_quantiles(quantiles)
-        trials = [trial.with_objective(name) for trial in self._observations()]
+        trials = [trial.with_objective(name) for trial in self._observations(self.trials)]
         return self._engine.of_objective(name).predict(trials, *arrays, noise=noise)
 
-    def _observations(self) -> Sequence[Trial]:
-        """Returns the trials as the method reads them: of a training, the latest one with a forecast of its value."""
-        return self.trials if self._fidelity_search is None else self._fidelity_search.observations(self.trials)
+    def _observations(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """Returns trials as the method reads them: of a training, the latest one with a forecast of its value."""
+        return trials if self._fidelity_search is None else self._fidelity_search.observations(trials)
 
     def explain(self, trial: Trial | int) -> Explanation:
         """Returns why a trial has its configuration: what decided on it, and what the method expected of it.
@@ -396,4 +397,7 @@ class Optimizer(SavedStudy):
         """
         trials = self.trials
         options: dict[str, Any] = {"number": len(trials) + len(batch), "pending": batch, "has_further": has_further}
-        return propose_with(self._engine, self._observations(), fixed, spent=total_cost(trials), **options)
+        observations, spent = self._observations(trials), total_cost(trials)
+        if fixed is None:
+            return self._engine.propose(observations, spent=spent, **options)
+        return propose_with(self._engine, observations, fixed, spent=spent, **options)

@@ -41,8 +41,7 @@ def changed_study(
       DataWarning: of hyperparameters that are gone, and of new ones for which the trials get defaults, so that a new
         name without ``renamed`` does not pass unnoticed.
     """
-    defaults = {name: parameter.default for name, parameter in space.items() if parameter.has_default}
-    changes = SpaceChanges(space, {**defaults, **(absent or {})}, renamed or {})
+    changes = SpaceChanges(space, {**space.defaults, **(absent or {})}, renamed or {})
     all_values = [_all_values(changes, trial) for trial in study.trials]
     wider = widened_space(space, map(changes.complete, all_values))
     trials = [

@@ -19,7 +19,6 @@ from dre_jax.space.space import Space
 from dre_jax.suggest.weighting import log_belief
 from dre_jax.tuning.suggestion.state import StudyState
 from dre_jax.tuning.trials.responses import clip_responses
-from dre_jax.tuning.trials.selection import slots
 
 UNIFORM_MASS = 0.2
 _LEAST_DEVIATION = 0.05  # of a coordinate
@@ -81,7 +80,7 @@ def belief_weights(
     the trials disagree, and 0 where their responses do not rise with the density: in proportion to the posterior mean
     of the slope of a linear regression of responses on log densities.
     """
-    xp, where = namespace(state.points), slots(len(state.points)) < state.n
+    xp, where = namespace(state.points), state.where
     n = xp.sum(where, dtype=table.dtype)
     responses = xp.where(where, clip_responses(xp.where(where, state.responses, 0.0), where), 0.0)
     deviation = xp.sqrt(xp.sum(xp.var(table, axis=1)))

@@ -34,9 +34,9 @@ from dre_jax.gp.regression import (
 from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import few_numbers, jit_with_less_effort
+from dre_jax.search.history import coarse_capacity_for
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.precision import with_precision
-from dre_jax.suggest.suggester import coarse_capacity_for
 from dre_jax.tuning.past.studies import MAX_STUDIES, PastStudies
 from dre_jax.tuning.suggestion.feasibility import FITTING, fit_where_needed
 from dre_jax.tuning.suggestion.outcomes import FIT_TRIALS

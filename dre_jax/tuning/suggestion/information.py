@@ -18,7 +18,6 @@ from dre_jax.runtime.arrays import AnyArray, branch, namespace
 from dre_jax.tuning.objectives.single import N_START
 from dre_jax.tuning.suggestion.signal import has_signal
 from dre_jax.tuning.suggestion.state import StudyState
-from dre_jax.tuning.trials.selection import slots
 
 _ROUNDING = 1e-12
 """Relative size of differences that sums in another order leave."""
@@ -46,10 +45,10 @@ def information_of(state: StudyState, *, has_past: bool) -> Information:
 
     ``has_past`` is whether past tasks say where to search.
     """
-    xp, points = namespace(state.points), state.points
     where, values = _valued_trials(state)
-    n = xp.sum(where, dtype=np.int32)
+    n, points = where.sum(dtype=np.int32), state.points
     shares = [space_filling_share(values[:, i], where) for i in range(values.shape[1])]
+    xp = namespace(values)
     share = xp.min(xp.stack(shares))
     begins = state.n >= (N_START if has_past else 1)
     filling_share = xp.where(begins, share, 0.0)
@@ -73,10 +72,11 @@ def feasible_trials(state: StudyState) -> Bool[AnyArray, " C"]:
 
 def _valued_trials(state: StudyState) -> tuple[Bool[AnyArray, " C"], Float[AnyArray, "C M"]]:
     """Returns the trials whose values count, and these values, higher is better."""
-    xp, where = namespace(state.points), feasible_trials(state)
+    where = feasible_trials(state)
     values = state.responses[:, None] if state.objectives is None else state.objectives
     if state.constraints is None:
         return where, values
+    xp = namespace(values)
     any_feasible = xp.any(where)
     violation = xp.sum(xp.where(state.constraints > 0, state.constraints, 0.0), axis=1)
     values = xp.where(any_feasible, values, -violation[:, None])
@@ -88,9 +88,9 @@ def space_filling_share(values: Float[AnyArray, " C"], where: Bool[AnyArray, " C
 
     ``where`` are the values that count; the share is 1 without any.
     """
-    xp, n = namespace(values), namespace(where).sum(where, dtype=np.int32)
+    xp, n = namespace(values), where.sum(dtype=np.int32)
     ordered = xp.sort(_without_rounding(xp.where(where, values, xp.nan)))  # empty slots are last
-    numbers = slots(len(values))
+    numbers = np.arange(len(values), dtype=np.int32)
     begins = xp.concatenate([xp.ones(1, bool), ordered[1:] != ordered[:-1]])
     length = numbers + 1 - xp.maximum.accumulate(xp.where(begins, numbers, 0))  # of equal values up to a slot
     length = xp.where(numbers < n, length, 0)

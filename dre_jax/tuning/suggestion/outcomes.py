@@ -6,11 +6,11 @@ from jaxtyping import Bool, Float, Int
 
 from dre_jax.data.tasks import spaced_rows
 from dre_jax.runtime.arrays import AnyArray, namespace
-from dre_jax.suggest.suggester import coarse_capacity_for
+from dre_jax.search.history import coarse_capacity_for
 from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
 from dre_jax.tuning.trials.responses import medians
-from dre_jax.tuning.trials.selection import select_slots, slots
+from dre_jax.tuning.trials.selection import select_slots
 
 FIT_TRIALS = 64
 """Maximum number of trials that hyperparameters are fitted to; the processes are conditioned on all."""
@@ -88,20 +88,19 @@ def _ended_trials(state: StudyState, decides: Bool[AnyArray, ""], *, learns_fail
     Before the first feasible trial, when the model alone decides, constraints of the running trials are imputed by the
     median, so that parallel trials stay apart.
     """
-    xp, numbers = namespace(state.points), slots(len(state.points))
-    counts, constraints = state.in_space, xp.zeros((len(numbers), 0), state.points.dtype)
+    xp, n = namespace(state.points), len(state.points)
+    counts, constraints = state.in_space, xp.zeros((n, 0), state.points.dtype)
     if state.constraints is not None:
         typical = medians(state.constraints, counts)
         constraints = xp.where(counts[:, None], state.constraints, typical[None, :])
-    counts = counts | (decides & (numbers >= state.n) & (numbers < state.n + state.n_pending))
+    counts = counts | (decides & state.pending)
     if not learns_failures:
-        return _EndedTrials(state.points, counts, xp.zeros(len(numbers), bool), constraints)
-    has_failed = slots(len(state.failures)) < state.n_failed
+        return _EndedTrials(state.points, counts, xp.zeros(n, bool), constraints)
     unknown = xp.full((len(state.failures), constraints.shape[1]), xp.nan, constraints.dtype)
     return _EndedTrials(
         xp.concatenate([state.points, state.failures]),
-        xp.concatenate([counts, has_failed]),
-        xp.concatenate([xp.zeros(len(numbers), bool), has_failed]),
+        xp.concatenate([counts, state.has_failed]),
+        xp.concatenate([xp.zeros(n, bool), state.has_failed]),
         xp.concatenate([constraints, unknown]),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float
 
 from dre_jax.runtime.arrays import AnyArray, namespace
@@ -13,7 +14,6 @@ from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.record import StudyRecord
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, set_failed
 from dre_jax.tuning.trials.responses import capped_responses, dense_ranks, rank_infeasible_last
-from dre_jax.tuning.trials.selection import slots
 
 
 def rank_trials(config: StudyConfig, state: StudyState) -> StudyState:
@@ -54,7 +54,7 @@ def method_params(config: StudyConfig, state: StudyState, record: StudyRecord, p
         return params
     xp, where = namespace(state.points), state.where
     scaled, n_slots, n_objectives = unit_values(state.objectives, where), len(record.rows), state.objectives.shape[1]
-    exist = slots(n_slots) < record.n
+    exist = np.arange(n_slots, dtype=np.int32) < record.n
     reference = config.reference
     if reference is not None:
         reference = unit_reference(state.objectives, xp.asarray(reference, scaled.dtype), where)

@@ -8,13 +8,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dre_jax.runtime.arrays import AnyArray, namespace
-from dre_jax.search.history import History
-from dre_jax.search.loop import min_max_scale
+from dre_jax.search.history import History, min_max_scale
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.proposals import TrialRecord
-from dre_jax.tuning.suggestion.state import SAME, StudyConfig, StudyState
+from dre_jax.tuning.suggestion.state import SAME, StudyConfig, StudyState, state_capacity
 from dre_jax.tuning.trials.responses import clip_responses, relative_errors
-from dre_jax.tuning.trials.selection import select_rows, slots
+from dre_jax.tuning.trials.selection import select_rows
 
 
 class StudyRecord(NamedTuple):
@@ -25,12 +24,15 @@ class StudyRecord(NamedTuple):
     """Their slots in the study, those with a value first."""
     n: Int[AnyArray, ""]
     """Number of those with a value."""
+    spread: Float[AnyArray, ""]
+    """Range of their responses, without far outliers: 1 on the scale of the history."""
 
 
 def study_record(config: StudyConfig, state: StudyState, capacity: int) -> StudyRecord:
     """Returns the trials of a study that a method gets, in a number of slots: see `select_rows`; and pending ones."""
-    xp, numbers = namespace(state.points), slots(capacity)
-    has_value, selects = slots(len(state.points)) < state.n, len(state.points) > config.max_history
+    xp, numbers = namespace(state.points), np.arange(capacity, dtype=np.int32)
+    has_value, has_failed = state.where, state.has_failed
+    selects = len(state.points) > config.max_history
     rows, n = numbers, state.n
     if selects:
         selected, n = select_rows(state.responses, has_value, history_room(config.max_history, state.n_pending))
@@ -42,18 +44,25 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     columns = known_columns(config.encoding, points, None if state.outside is None else state.outside[rows])
     scaled = clip_responses(responses, where)
     history = study_history(columns, responses, scaled, errors, where)
-    has_failed = slots(len(state.failures)) < state.n_failed
     # Where all coordinates have few values, a neighbour is another configuration.
     avoid, radius = state.failures, xp.where(has_failed, SAME if config.is_finite else config.failed_radius, -1.0)
     if selects:
         avoid = xp.concatenate([avoid, state.points])
         radius = xp.concatenate([radius, xp.where(has_value, SAME, -1.0)])
-    return StudyRecord(TrialRecord(history, points, pending, avoid, radius.astype(points.dtype)), rows, n)
+    high, low = xp.max(xp.where(where, scaled, -xp.inf)), xp.min(xp.where(where, scaled, xp.inf))
+    trials = TrialRecord(history, points, pending, avoid, radius.astype(points.dtype))
+    return StudyRecord(trials, rows, n, xp.maximum(high - low, 0.0))
+
+
+def record_capacity(state: StudyState, max_history: int) -> int:
+    """Returns the slots of the trials of a study, in arrays of NumPy, that a method gets."""
+    n = min(state.n, history_room(max_history, state.n_pending)) + state.n_pending
+    return state_capacity(int(n), max_history)
 
 
 def history_room(max_history: int, n_pending: Any) -> Any:
     """Returns how many trials with a value a method gets beside the pending ones: at least half of its history."""
-    return namespace(n_pending).maximum(max_history - n_pending, max_history // 2)
+    return (max_history - n_pending).clip(min=max_history // 2)
 
 
 def study_history(

@@ -12,7 +12,6 @@ from dre_jax.runtime.arrays import AnyArray, namespace
 from dre_jax.suggest.candidates import canonicalize
 from dre_jax.tuning.suggestion.information import feasible_trials
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState
-from dre_jax.tuning.trials.selection import slots
 
 SEQUENCE = 256
 """Points of a Sobol sequence that fills the space."""
@@ -39,13 +38,12 @@ def space_filling_point(
     one that is not pending. ``fixed`` are coordinates that all points have, NaN for the others; for ``is_exact`` see
     `first_allowed`.
     """
-    xp, feasible, numbers = namespace(state.points), feasible_trials(state), slots(len(state.points))
-    has_failed = slots(len(state.failures)) < state.n_failed
+    xp, feasible = namespace(state.points), feasible_trials(state)
     violates = state.in_space & ~feasible & xp.any(feasible)
     outcomes = (
         xp.concatenate([state.points, state.failures]),
-        xp.concatenate([feasible, xp.zeros_like(has_failed)]),
-        xp.concatenate([violates, has_failed]),
+        xp.concatenate([feasible, xp.zeros_like(state.has_failed)]),
+        xp.concatenate([violates, state.has_failed]),
     )
     order = order_by_outcome(canonicalize(config.layout, points), *outcomes, config.failed_radius)
     points = xp.where(avoids_failures, points[order], points)
@@ -55,7 +53,7 @@ def space_filling_point(
         points = xp.where(xp.isnan(fixed)[None, :], points, fixed[None, :])
     points = config.layout.round_to_values(points)
     # The first of all that are new, else of those that are not pending, else of all.
-    is_pending = _is_near(points, state.points, (numbers >= state.n) & (numbers < state.n + state.n_pending))
+    is_pending = _is_near(points, state.points, state.pending)
     is_known = is_known_point(state, points)
     rank = xp.where(is_known, xp.where(is_pending, 2, 1), 0)
     first, _ = first_allowed(config, rank, points, is_exact)
@@ -73,7 +71,7 @@ def first_allowed(
     ``is_exact`` returns whether the rules allow the configuration at a point, too. A configuration takes a tenth of a
     millisecond, so only the first one is made, and others where that one is refused. None inside of programs.
     """
-    xp, is_allowed = namespace(points), config.layout.is_allowed(points)
+    is_allowed, xp = config.layout.is_allowed(points), namespace(points)
     while True:
         first = xp.argmin(xp.where(is_allowed, rank, rank + _FORBIDDEN))
         if is_exact is None or not is_allowed[first] or is_exact(points[first]):
@@ -83,8 +81,7 @@ def first_allowed(
 
 def is_known_point(state: StudyState, points: Float[AnyArray, "N P"]) -> Bool[AnyArray, " N"]:
     """Returns which points have been evaluated, failed, or are pending."""
-    is_trial = slots(len(state.points)) < state.n + state.n_pending
-    has_failed = slots(len(state.failures)) < state.n_failed
+    is_trial, has_failed = state.where | state.pending, state.has_failed
     return _is_near(points, state.points, is_trial) | _is_near(points, state.failures, has_failed)
 
 
@@ -92,9 +89,8 @@ def _is_near(
     points: Float[AnyArray, "N P"], trials: Float[AnyArray, "C P"], where: Bool[AnyArray, " C"]
 ) -> Bool[AnyArray, " N"]:
     """Returns which points are among the trials in filled slots."""
-    xp = namespace(points)
-    apart = xp.max(xp.abs(points[:, None] - trials[None]), axis=-1)
-    return xp.any((apart < _IDENTICAL) & where[None, :], axis=1)
+    apart = abs(points[:, None] - trials[None]).max(axis=-1)
+    return ((apart < _IDENTICAL) & where[None, :]).any(axis=1)
 
 
 def order_by_outcome(

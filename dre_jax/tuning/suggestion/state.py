@@ -12,11 +12,10 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from dre_jax.runtime.arrays import AnyArray, namespace
+from dre_jax.search.history import capacity_for, coarse_capacity_for
 from dre_jax.search.method import Method
 from dre_jax.space.layout import SpaceLayout
 from dre_jax.suggest.candidates import CandidateConfig
-from dre_jax.suggest.suggester import capacity_for, coarse_capacity_for
-from dre_jax.tuning.trials.selection import slots
 
 FIRST_CAPACITY = 32
 """Slots of the shortest padded history: fewer would save milliseconds for one more program of a study."""
@@ -92,7 +91,18 @@ class StudyState(NamedTuple):
     @property
     def where(self) -> Bool[AnyArray, " C"]:
         """The slots of the trials with a value."""
-        return slots(len(self.points)) < self.n
+        return _numbers(self.points) < self.n
+
+    @property
+    def pending(self) -> Bool[AnyArray, " C"]:
+        """The slots of the pending trials."""
+        numbers = _numbers(self.points)
+        return (numbers >= self.n) & (numbers < self.n + self.n_pending)
+
+    @property
+    def has_failed(self) -> Bool[AnyArray, " F"]:
+        """The filled slots of the failures."""
+        return _numbers(self.failures) < self.n_failed
 
     @property
     def in_space(self) -> Bool[AnyArray, " C"]:
@@ -164,7 +174,7 @@ def add_pending(state: StudyState, point: Float[Array, " P"]) -> StudyState:
 def tell_pending(state: StudyState, points: Float[Array, "q P"], outcomes: TrialOutcomes) -> StudyState:
     """Returns the study with the outcomes of its q pending trials; a response that is NaN is a failure."""
     responses, constraints, costs = outcomes
-    numbers, failed = slots(len(responses)), jnp.any(jnp.isnan(responses), axis=1)
+    numbers, failed = _numbers(responses), jnp.any(jnp.isnan(responses), axis=1)
     order, count = jnp.argsort(failed, stable=True), jnp.sum(failed, dtype=jnp.int32)
     new, last = state.n + numbers, jnp.argsort(~failed, stable=True)
 
@@ -191,11 +201,11 @@ def set_failed(state: StudyState, mask: Bool[AnyArray, " C"]) -> StudyState:
 
     There must be room for them among the failures.
     """
-    xp, numbers = namespace(state.points), slots(len(state.points))
+    xp, numbers = namespace(state.points), _numbers(state.points)
     count, n_trials = xp.sum(mask, dtype=np.int32), state.n + state.n_pending
     order = xp.argsort(mask | (numbers >= n_trials), stable=True)
     failed = state.points[xp.argsort(~mask, stable=True)]
-    room = slots(len(state.failures))
+    room = _numbers(state.failures)
     is_new = (room >= state.n_failed) & (room < state.n_failed + count)
     added = failed[xp.clip(room - state.n_failed, 0, len(failed) - 1)]
 
@@ -214,3 +224,8 @@ def set_failed(state: StudyState, mask: Bool[AnyArray, " C"]) -> StudyState:
         costs=kept(state.costs),
         outside=kept(state.outside),
     )
+
+
+def _numbers(slots: AnyArray) -> Int[np.ndarray, " n"]:
+    """Returns the numbers of the slots of an array."""
+    return np.arange(len(slots), dtype=np.int32)

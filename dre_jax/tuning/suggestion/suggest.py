@@ -73,8 +73,8 @@ def suggest_point(
       fixed: coordinates that are not searched, NaN for the others.
       is_start: whether the trial precedes those of the method.
     """
-    xp = namespace(state.points)
     information = information_of(state, has_past=config.has_past)
+    xp = namespace(state.points)
     may_value = (state.n > 0) | xp.asarray(config.values_first_trial)
     quarter = (number % 4).astype(information.space_filling_share.dtype) / 4.0
     fills = is_start | ~may_value | (quarter < information.space_filling_share)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from dre_jax.data.features import FeatureSpace, FeatureValue
 from dre_jax.errors import DataWarning
-from dre_jax.runtime.progress import say
+from dre_jax.runtime.reports import say
 
 
 def encode_task(

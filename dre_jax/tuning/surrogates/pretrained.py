@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataWarning
-from dre_jax.runtime.progress import say
+from dre_jax.runtime.reports import say
 from dre_jax.space.space import Space
 from dre_jax.tuning.pretrained.families import FAMILIES, KnownModel, find_metric, find_model, nearest_metric
 from dre_jax.tuning.surrogates.surrogate import Surrogate

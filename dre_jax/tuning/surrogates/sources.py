@@ -15,11 +15,10 @@ from dre_jax.data.tasks import spaced_rows
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.runtime.cache import suggestion_runtime
 from dre_jax.runtime.float_errors import with_default_float_errors
-from dre_jax.search.history import make_history
+from dre_jax.search.history import capacity_for, make_history
 from dre_jax.search.method import Method, PastWeighingMethod
 from dre_jax.space.space import Params, Space
 from dre_jax.suggest.precision import precision_of, with_precision
-from dre_jax.suggest.suggester import capacity_for
 from dre_jax.summaries import summary
 from dre_jax.tuning.past.studies import Comparison, PastStudies, compare_studies, weigh_past
 from dre_jax.tuning.trials.objectives import DIRECTIONS, Objectives

@@ -34,13 +34,10 @@ class ParamsEncoder:
     def __init__(self, space: Space, wider: Space | None = None) -> None:
         """Creates an encoder with an empty cache; ``wider`` encodes configurations outside of the space as columns."""
         self._space, self._wider = space, wider or space
+        self.n_parts = len(space)
+        """Number P of hyperparameters."""
         self._cache: dict[tuple[Any, ...], EncodedParams] = {}
         self._outside: dict[tuple[Any, ...], EncodedParams | None] = {}  # a study gets no further ones
-
-    @property
-    def n_parts(self) -> int:
-        """Number P of hyperparameters."""
-        return len(self._space)
 
     def encode(self, params: Mapping[str, Any]) -> EncodedParams:
         """Returns an encoded configuration. Raises `DataError` if it is invalid."""
@@ -99,7 +96,7 @@ class EncodedTrials(NamedTuple):
 
 def with_value(trials: Iterable[Trial]) -> list[Trial]:
     """Returns the trials that have a value; those that repeat an earlier one are merged into it."""
-    return merge_repeats(trial for trial in trials if trial.state in ("complete", "stopped"))
+    return merge_repeats([trial for trial in trials if trial.state in ("complete", "stopped")])
 
 
 def encode_trials(

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.errors import DataError
 from dre_jax.runtime.arrays import namespace
 
 REACH = 5.0
@@ -13,6 +14,12 @@ _MAX = 1e300
 _MAX_SINGLE = 1e36
 """The same in float32."""
 _MAX_RELATIVE_ERROR = 1e3
+
+
+def check_numbers(responses: np.ndarray) -> None:
+    """Raises `DataError` if a response f64[n] is NaN."""
+    if np.isnan(responses).any():
+        raise DataError("a response must be a number, but got NaN")
 
 
 def clip_responses(responses: Any, where: Any = None) -> Any:
@@ -30,9 +37,9 @@ def clip_responses(responses: Any, where: Any = None) -> Any:
     """
     if not len(responses):
         return responses
-    xp = namespace(responses)
+    limit, xp = _limit(responses), namespace(responses)
     finite = xp.isfinite(responses) if where is None else xp.isfinite(responses) & where
-    n, limit = xp.sum(finite), _limit(responses)
+    n = xp.sum(finite)
     bounded_responses = xp.clip(responses, -limit, limit)
     values = xp.sort(xp.where(finite, bounded_responses, limit))
     middle = 0.5 * (values[xp.maximum(n - 1, 0) // 2] + values[xp.minimum(n // 2, len(values) - 1)])

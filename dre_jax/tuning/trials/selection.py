@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 
 from dre_jax.data.tasks import spaced_rows
-from dre_jax.errors import DataError
 from dre_jax.runtime.arrays import namespace
-
-
-def slots(n: int) -> Any:
-    """Returns the numbers i32[n] of slots."""
-    return np.arange(n, dtype=np.int32)
+from dre_jax.tuning.trials.responses import check_numbers
 
 
 def spaced_slots(where: Any, most: Any, size: int) -> tuple[Any, Any]:
@@ -25,7 +20,7 @@ def spaced_slots(where: Any, most: Any, size: int) -> tuple[Any, Any]:
     """
     xp = namespace(where)
     total = xp.sum(where, dtype=np.int32)
-    filled = slots(size) < xp.minimum(total, most)
+    filled = np.arange(size, dtype=np.int32) < xp.minimum(total, most)
     positions = xp.where(filled, spaced_rows(total, most, size), 0)
     return xp.argsort(~where, stable=True).astype(np.int32)[positions], filled
 
@@ -42,7 +37,7 @@ def select_rows(scores: Any, where: Any, room: Any) -> tuple[Any, Any]:
       >>> rows[:n].tolist()
       [0, 1, 4]
     """
-    xp, numbers, absent = namespace(scores), slots(len(scores)), np.int32(len(scores))
+    xp, numbers, absent = namespace(scores), np.arange(len(scores), dtype=np.int32), np.int32(len(scores))
     n, n_top = xp.sum(where, dtype=np.int32), xp.maximum(room // 4, 1)
     order = xp.argsort(xp.where(where, -scores, xp.inf), stable=True).astype(np.int32)
     is_top = where & (xp.argsort(order, stable=True).astype(np.int32) < n_top)
@@ -58,7 +53,7 @@ def select_slots(scores: Any, where: Any, room: Any, size: int) -> tuple[Any, An
     xp = namespace(scores)
     rows, n = select_rows(scores, where, room)
     rows = xp.pad(rows, (0, max(size - len(rows), 0)))[:size]
-    return xp.minimum(rows, len(scores) - 1), slots(size) < n, n
+    return xp.minimum(rows, len(scores) - 1), np.arange(size, dtype=np.int32) < n, n
 
 
 def select_trials(scores: np.ndarray, room: int) -> np.ndarray:
@@ -70,9 +65,3 @@ def select_trials(scores: np.ndarray, room: int) -> np.ndarray:
     rows, n = select_rows(scores, np.ones(len(scores), bool), room)
     selected: np.ndarray = rows[:n]
     return selected
-
-
-def check_numbers(responses: np.ndarray) -> None:
-    """Raises `DataError` if a response f64[n] is NaN."""
-    if np.isnan(responses).any():
-        raise DataError("a response must be a number, but got NaN")
