@@ -97,7 +97,9 @@ def excess_errors(errors: Float[AnyArray, " C"], where: Bool[AnyArray, " C"]) ->
     """
     xp = namespace(errors)
     least = xp.min(xp.where(where, errors, xp.inf))
-    return xp.sqrt(xp.maximum(errors**2 - xp.where(xp.any(where), least, 0.0) ** 2, 0.0))
+    least = xp.where(xp.any(where), least, 0.0)
+    # The root of the difference of squares, which may be too large.
+    return xp.sqrt(xp.maximum(errors - least, 0.0)) * xp.sqrt(errors + least)
 
 
 def known_columns(
