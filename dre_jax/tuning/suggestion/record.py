@@ -98,8 +98,9 @@ def excess_errors(errors: Float[AnyArray, " C"], where: Bool[AnyArray, " C"]) ->
     xp = namespace(errors)
     least = xp.min(xp.where(where, errors, xp.inf))
     least = xp.where(xp.any(where), least, 0.0)
-    # The root of the difference of squares, which may be too large.
-    return xp.sqrt(xp.maximum(errors - least, 0.0)) * xp.sqrt(errors + least)
+    larger = xp.maximum(errors, least)
+    share = least / xp.where(larger > 0.0, larger, 1.0)
+    return errors * xp.sqrt(1.0 - share**2)  # squares of the errors may be too large
 
 
 def known_columns(
