@@ -9,7 +9,7 @@ with each size of the history. Regret is 0 at the best value known of a task and
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,24 +41,27 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     prepare()
     for name in args.wide:
-        found = [search_task(args, name, group) for group in WideFamily(name, args.tasks).groups()]
+        family = WideFamily(name, args.tasks)
+        samples = family.samples()
+        found = [search_task(args, family, group, samples) for group in family.groups()]
         print(f"\n{name}, {len(found)} tasks, {args.first} trials before\n")
         seconds = np.median([seconds for _, seconds in found], axis=0)
         print("\n".join(table(np.array([regret for regret, _ in found]), seconds, args.sizes)))
 
 
-def search_task(args: argparse.Namespace, name: str, group: int) -> tuple[np.ndarray, list[float]]:
+def search_task(
+    args: argparse.Namespace, family: WideFamily, group: int, samples: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, list[float]]:
     """Returns the regret f64[sizes, 1 + more] and the processor seconds of a suggestion by size of the history."""
-    family = WideFamily(name, args.tasks)
     (task,) = family.tasks(group, 0)
-    stem = f"{name}-{group}-{args.first}"
+    stem = f"{family.name}-{group}-{args.first}"
     known = _kept(args.out / f"{stem}.json", lambda: first_trials(task, args.first))
     searches = [
         _kept(args.out / f"{stem}-{size}-{args.more}.json", partial(go_on, task, known, size, args.more))
         for size in args.sizes
     ]
     values = np.array([[max(known["values"]), *search["values"]] for search in searches])
-    sample = family.samples()[task.name]
+    sample = samples[task.name]
     highest = np.maximum.accumulate(values, axis=1)
     best = max(sample.max(), values.max())
     return scaled_regret(highest, best, float(np.median(sample))), [search["seconds"] for search in searches]

@@ -88,11 +88,11 @@ class TrialsDisplay:
     def _subject(self, trial: Trial) -> str:
         """Returns the number of a trial, and the budgets that it trained from and until."""
         fidelity = self._optimizer.fidelity
-        budgets = "" if fidelity is None else f", {fidelity.name} {self._budgets(trial)}"
+        budgets = "" if fidelity is None else f", {fidelity.name} {format_budgets(trial, self._by_number())}"
         return f"trial {trial.number}{budgets}"
 
-    def _budgets(self, trial: Trial) -> str:
-        return format_budgets(trial, {other.number: other for other in self._optimizer.trials})
+    def _by_number(self) -> dict[int, Trial]:
+        return {trial.number: trial for trial in self._optimizer.trials}
 
     def _result(self, trial: Trial, outcome: Outcome) -> str:
         if trial.state == "failed":
@@ -148,12 +148,12 @@ class TrialsDisplay:
     def _table(self, progress: Progress) -> Table:
         n_finished = sum(trial.state != "running" for trial in self._optimizer.trials)
         table = Table(title=self._count(n_finished), title_justify="left", expand=True)
-        fidelity = self._optimizer.fidelity
+        fidelity, by_number = self._optimizer.fidelity, self._by_number()
         for name in ("trial", *([] if fidelity is None else [fidelity.name]), "value", "s"):
             table.add_column(name, justify="right", no_wrap=True)
 
         def numbers(trial: Trial) -> list[str]:
-            return [str(trial.number), *([] if fidelity is None else [self._budgets(trial)])]
+            return [str(trial.number), *([] if fidelity is None else [format_budgets(trial, by_number)])]
 
         table.add_column("hyperparameters", overflow="ellipsis", no_wrap=True, ratio=1)
         for trial, outcome in self._last:

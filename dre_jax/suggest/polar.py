@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import jax
@@ -28,7 +27,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float, Float64
 
-from dre_jax.runtime.arrays import AnyArray
+from dre_jax.runtime.arrays import AnyArray, special
 from dre_jax.search.history import Components
 from dre_jax.space.sobol import sobol_points
 
@@ -71,8 +70,7 @@ class _Directions(NamedTuple):
 def _directions(m: int) -> _Directions:
     """Returns directions for m objectives, the same in all processes."""
     points = np.clip(sobol_points(_RAYS, 2 * m, 0).astype(np.float64), 1e-6, 1.0 - 1e-6)
-    quantile = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])
-    normal = np.abs(quantile(points[:, :m]))
+    normal = np.abs(special(points).ndtri(points[:, :m]))
     coordinates = normal / np.linalg.norm(normal, axis=1, keepdims=True)
     return _Directions(np.maximum(coordinates, _LEAST_COORDINATE), points[:, m:])
 

@@ -58,10 +58,10 @@ class FidelitySearch:
         return batch
 
     def _next_trial(self, trials: Sequence[Trial], fixed: Params | None) -> NextTrial:
-        trainings = trainings_of(trials)
         promoted = None if fixed is not None else self.promotion(trials)
         if promoted is not None:
             return promoted
+        trainings = trainings_of(trials)
         options = {"number": len(trials), "spent": total_cost(trials)}
         suggestion = propose_with(self._engine, self._observe(trainings), fixed, **options)
         is_repeated = fixed is None and any(suggestion.params == training.last.params for training in trainings)

@@ -397,7 +397,4 @@ class Optimizer(SavedStudy):
         """
         trials = self.trials
         options: dict[str, Any] = {"number": len(trials) + len(batch), "pending": batch, "has_further": has_further}
-        observations, spent = self._observations(trials), total_cost(trials)
-        if fixed is None:
-            return self._engine.propose(observations, spent=spent, **options)
-        return propose_with(self._engine, observations, fixed, spent=spent, **options)
+        return propose_with(self._engine, self._observations(trials), fixed, spent=total_cost(trials), **options)

@@ -41,6 +41,19 @@ def train(before=""):
     return ["sh", "-c", script, "train", "{checkpoint}", "{budget}", "{trial}", "{x}"]
 
 
+def kill_in_training(command, checkpoints, number, epoch):
+    """Starts a search, and kills its process once the program of a trial hangs in an epoch; the program ends, too."""
+    hang, hangs = checkpoints / f"hang-{number}-{epoch}", checkpoints / "hangs"
+    hang.touch()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: hangs.exists() and hangs.read_text().endswith("\n"), process)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not alive_in(int(hangs.read_text())))
+    hang.unlink()
+    hangs.unlink()
+
+
 @pytest.fixture(autouse=True)
 def quick_polls(monkeypatch):
     monkeypatch.setattr(runner, "_POLL_INTERVAL", 0.002)
@@ -208,18 +221,9 @@ def test_kills_of_the_process_in_the_middle_of_trainings(study, tmp_path):
     expected = Optimizer.load(alone).trials
     assert [(trial.budget, trial.resumes is None) for trial in expected] == [(2, True)] * 8 + [(4, False)]
     command = tune_command(study, checkpoints)
-    hangs = checkpoints / "hangs"
     for number, epoch in ((0, 1), (8, 3), (8, 4)):
-        hang = checkpoints / f"hang-{number}-{epoch}"
-        hang.touch()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: hangs.exists() and hangs.read_text().endswith("\n"), process)
-        process.kill()
-        process.communicate()
-        wait_until(lambda: not alive_in(int(hangs.read_text())))
+        kill_in_training(command, checkpoints, number, epoch)
         assert [trial.state for trial in Optimizer.load(study).trials] == ["paused"] * number + ["running"]
-        hang.unlink()
-        hangs.unlink()
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ended.stdout.startswith("best of 9 trials, epochs 18: ")
     assert Optimizer.load(study).trials == expected

@@ -25,8 +25,7 @@ from dre_jax.tuning.fidelity import next_trial
 from dre_jax.tuning.optuna.stopping import gain_is_below
 from dre_jax.tuning.optuna.trials import IMPROVEMENT
 from tests.error_messages import raises_line
-from tests.processes import alive_in, wait_until
-from tests.tuning.command.test_fidelity_runs import train
+from tests.tuning.command.test_fidelity_runs import kill_in_training, train
 
 pytestmark = pytest.mark.usefixtures("even_points")
 SPACE, EPOCHS = Space({"x": Float(-1.0, 1.0)}), Fidelity("epochs", 1, 4)
@@ -309,17 +308,8 @@ def test_another_process_continues_the_training_of_a_killed_one(storage, tmp_pat
     options = ["--space", space, "--storage", storage, "--fidelity", "epochs=2:4", "--checkpoints", checkpoints]
     options += ["--trials", 9]
     command = list(map(str, [sys.executable, "-c", TUNE, "tune", *options, "--seed", "0", "--", *train()]))
-    hangs = checkpoints / "hangs"
     for number, epoch in ((0, 1), (9, 3)):  # trial 1 is the first one again
-        hang = checkpoints / f"hang-{number}-{epoch}"
-        hang.touch()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: hangs.exists() and hangs.read_text().endswith("\n"), process)
-        process.kill()
-        process.communicate()
-        wait_until(lambda: not alive_in(int(hangs.read_text())))
-        hang.unlink()
-        hangs.unlink()
+        kill_in_training(command, checkpoints, number, epoch)
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     trials = parts(storage)
     best = next(trial for trial in trials if trial[4] == TrialState.COMPLETE)
