@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,24 @@ from rivals.problems import Problem
 FIDELITY = Fidelity("steps", 1, STEPS)
 
 
+class Losses(NamedTuple):
+    """What a search has lost of the configurations that it started."""
+
+    started: float
+    is_lost: float
+    """1 if none of the best final value has been trained to the end, else 0."""
+    regret: float
+    """Of the best one that was trained to the end, minus that of the best one."""
+
+
 class Meter:
     """Trains configurations of a task, until a number of steps is spent."""
 
     def __init__(self, task: BudgetTask, total: int) -> None:
         self.task, self.total, self.spent = task, total, 0
         self.best_at_any_step, self.best_at_the_end = np.full(total + 1, -np.inf), np.full(total + 1, -np.inf)
+        self._trained: dict[tuple[Any, ...], tuple[int, float]] = {}
+        """The step that a configuration has reached, and its value at the last step."""
 
     @property
     def is_over(self) -> bool:
@@ -30,6 +42,9 @@ class Meter:
     def train(self, params: Params, start: int, end: int) -> float:
         """Trains a configuration from a step to another one, and returns its value there."""
         curve = self.task.curve(params)
+        key = tuple(params.items())
+        reached, _ = self._trained.get(key, (0, 0.0))
+        self._trained[key] = max(reached, end), float(curve[-1])
         for step in range(start + 1, end + 1):
             self.spent += 1
             if self.spent <= self.total:
@@ -38,6 +53,13 @@ class Meter:
                 if step == STEPS:
                     last[self.spent :] = np.maximum(last[self.spent :], curve[step - 1])
         return float(curve[end - 1])
+
+    def losses(self) -> Losses:
+        """Returns what the search has lost of the configurations that it started."""
+        best = max(last for _, last in self._trained.values())
+        finished = [last for reached, last in self._trained.values() if reached == STEPS]
+        regrets = self.task.regret(np.array([best, max(finished, default=-np.inf)]))
+        return Losses(len(self._trained), float(best not in finished), float(regrets[1] - regrets[0]))
 
 
 Method = Callable[[Meter, int], None]

@@ -1,17 +1,13 @@
-"""Tasks whose configurations have learning curves: of a live space, or of a table of curves."""
+"""Tasks whose configurations have learning curves."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dre_jax.data.files import read_json
-from dre_jax.errors import DataError
 from dre_jax.space.space import Params
-from dre_jax.tuning import Float, Int, Space
 from rivals.live_tasks import LiveFamily
 from rivals.outcomes import scaled_regret
 from rivals.problems import Problem
@@ -21,7 +17,6 @@ STEPS = 27
 """Number of steps of a whole training."""
 SHARES = np.arange(1, STEPS + 1) / STEPS
 _SAMPLE = 5_000
-_LOG_RATIO = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,36 +67,3 @@ def live_tasks(
             curve = partial(live.curve, task.name, shares=SHARES)
             values = samples[task.name][:_SAMPLE]
             yield BudgetTask(name, task.name, problem, curve, values, past_curves=past_curves)
-
-
-def recorded_task(path: Path, n_rows: int) -> BudgetTask:
-    """Returns the task of a JSON file: a list of ``{"config": ..., "curve": [[step, value], ...], "diverged": ...}``.
-
-    A step counts as a share of its own training; a training that diverged keeps its worst value. Raises `DataError`
-    for a file without trainings.
-    """
-    trainings = [one for one in read_json(path) if one["curve"]]
-    if len(trainings) < 2:
-        raise DataError(f"{path} must have trainings with curves, but has {len(trainings)}")
-    trainings = [trainings[i] for i in np.random.default_rng(0).permutation(len(trainings))[:n_rows]]
-    space = Space({name: _parameter([one["config"][name] for one in trainings]) for name in trainings[0]["config"]})
-    rows = [space.check(one["config"]) for one in trainings]
-    curves = np.array([_steps_of(one) for one in trainings])
-    by_row = {tuple(row.values()): curve for row, curve in zip(rows, curves, strict=True)}
-    name = path.name.removesuffix(".gz").removesuffix(".json")
-    problem = Problem(space, {})
-    return BudgetTask(name, name, problem, lambda params: by_row[tuple(params.values())], curves[:, -1], rows)
-
-
-def _parameter(values: Sequence[float]) -> Float | Int:
-    low, high = min(values), max(values)
-    is_log = low > 0 and high / low > _LOG_RATIO
-    is_whole = all(isinstance(value, int) for value in values)
-    return Int(int(low), int(high), log=is_log) if is_whole else Float(low, high, log=is_log)
-
-
-def _steps_of(training: Mapping[str, Any]) -> np.ndarray:
-    steps, values = np.array(training["curve"], float).T
-    if training["diverged"] or len(steps) < 2:
-        return np.full(STEPS, values.min())
-    return np.interp(SHARES * steps[-1], steps, values)

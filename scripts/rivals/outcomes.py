@@ -21,9 +21,9 @@ def scaled_regret(values: np.ndarray, best: float, median: float) -> np.ndarray:
 
 
 def standard_error(curves: np.ndarray) -> np.ndarray:
-    """Returns the standard error f64[T] of the mean over tasks; 0 for one task."""
+    """Returns the standard error of the mean over tasks, the first axis; 0 for one task."""
     n = len(curves)
-    return np.asarray(curves.std(axis=0, ddof=1) / n**0.5) if n > 1 else np.zeros(curves.shape[1])
+    return np.asarray(curves.std(axis=0, ddof=1) / n**0.5) if n > 1 else np.zeros(curves.shape[1:])
 
 
 def regrets(values: Sequence[float], best: float, median: float, n_design: int, trials: int) -> np.ndarray:

@@ -27,7 +27,8 @@ def test_searches_are_kept_and_compared(part, curves, tmp_path, capsys):
     first = capsys.readouterr().out
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row[:4] for row in rows] == [[method, "curves", "curves", 0] for method in ("random", "optuna-asha")]
-    for *_, at_any_step, at_the_end in rows:
+    for *_, at_any_step, at_the_end, losses in rows:
+        assert losses[0] > 1
         assert len(at_any_step) == len(at_the_end) == 54
         assert np.all(np.diff(at_any_step) <= 0)
         assert np.all(np.array(at_any_step) <= at_the_end)
@@ -36,3 +37,19 @@ def test_searches_are_kept_and_compared(part, curves, tmp_path, capsys):
     compare.main(arguments)
     assert capsys.readouterr().out == first
     assert len(out.read_text().splitlines()) == 2
+
+
+def test_losses_of_a_search(part, curves):
+    """The best configuration that was started is lost if it has not come to the last step."""
+    methods = part("rivals.budget_methods")
+    [task] = part("rivals.recorded_tasks").recorded_tasks(curves, 300)
+    values = sorted(float(task.curve(row)[-1]) for row in task.rows)
+    by_value = sorted(task.rows, key=lambda row: float(task.curve(row)[-1]))
+    meter = methods.Meter(task, 100)
+    meter.train(by_value[-1], 0, 3)
+    meter.train(by_value[10], 0, methods.STEPS)
+    expected = (values[-1] - values[10]) / (values[-1] - float(np.median(values)))
+    assert meter.losses()[:2] == (2, 1.0)
+    np.testing.assert_allclose(meter.losses().regret, expected, rtol=1e-6)
+    meter.train(by_value[-1], 3, methods.STEPS)
+    assert meter.losses() == (2, 0.0, 0.0)
