@@ -43,6 +43,7 @@ def test_info(cli, trained):
     assert facts["best step"].strip() == str(metadata["best_step"]).replace("None", "not kept")
 
 
+@pytest.mark.slow
 def test_evaluate_from_a_checkpoint(cli, trained, tmp_path, evaluate):
     out = tmp_path / "dre.json"
     command = evaluate("dre", checkpoints=trained, seeds="test0,test1", epochs=1, out=out)

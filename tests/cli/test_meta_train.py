@@ -48,6 +48,7 @@ def test_the_recommended_method(cli, data, tmp_path):
     assert "level: kernel.ohe._" in facts["columns"]
 
 
+@pytest.mark.slow
 def test_past_studies(cli, quiet_optuna, tmp_path):
     space, out, studies = tmp_path / "space.json", tmp_path / "surrogate", tmp_path / "studies.log"
     storage = JournalStorage(JournalFileBackend(str(studies)))
@@ -103,6 +104,7 @@ def test_features_are_columns_of_a_table(cli, refused, tmp_path, registries):
     )
 
 
+@pytest.mark.slow
 def test_past_trials_in_a_table(cli, refused, tmp_path):
     space, out, table = tmp_path / "space.json", tmp_path / "surrogate", tmp_path / "past.csv"
     space.write_text('{"x": {"type": "float", "low": 0, "high": 1}}')

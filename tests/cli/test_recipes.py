@@ -95,6 +95,7 @@ def test_an_acquisition_function(run):
     assert values_are_logarithms(find("margin.py:METHOD").make(), sample=False)
 
 
+@pytest.mark.slow
 def test_a_loss(run, monkeypatch):
     monkeypatch.setattr(native, "available", lambda: False)
     *_, meta = run("absolute.py:ENTRY", *LITTLE, trials=1)

@@ -211,6 +211,7 @@ def test_what_is_waited_for_is_said_first(cli, tune, tmp_path, monkeypatch):
     assert other.trials[2].params == lost.params
 
 
+@pytest.mark.slow
 def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     folder, start = tmp_path / "surrogate", ({"x": 0.25}, {"x": 0.75})
     method, facts = find("gcp").make(), {"versions": versions()}

@@ -184,6 +184,7 @@ class TestOptimizer:
         searches = assert_same(half_fails, 12, 1e-6, batch=3)
         assert 0 < np.isnan(searches.values).sum() < searches.values.size / 2
 
+    @pytest.mark.slow
     def test_failures_without_a_model(self):
         """Searches keep their distance from failures, and learn nothing else of them."""
         assert_same(half_fails, 8, 0.0, method="random", config=EngineConfig(method="random", failure_model=False))
@@ -230,12 +231,14 @@ def test_a_search_depends_on_its_task_and_seed_alone():
     assert not np.array_equal(both.points[0, 0], both.points[0, 1])
 
 
+@pytest.mark.slow
 def test_numbers_of_python_and_numpy_are_taken():
     searches = random_searches(lambda _, params: 7, space={"x": Float(0.0, 1.0)}, seeds=np.int64(1))
     assert searches.values.dtype == np.float64
     assert (searches.values == 7.0).all()
 
 
+@pytest.mark.slow
 def test_noise_has_a_key_of_its_own_in_each_trial():
     def noise_alone(centre, x, key):
         return jax.random.normal(key) + 0.0 * x[0]

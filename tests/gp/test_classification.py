@@ -95,6 +95,7 @@ def test_evidence_and_its_gradient():
     np.testing.assert_allclose(gradient, approx_fprime(LOGS, reference, 1e-4), rtol=1e-2, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_labels_with_and_without_a_pattern():
     """Beside a line the probability is near 0 and 1; by chance it is near the rate everywhere."""
     rng = np.random.default_rng(0)

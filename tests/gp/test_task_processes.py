@@ -36,6 +36,7 @@ def test_equal_responses_leave_each_group_its_weight(n):
     assert [float(group.sum()) for group in groups] == pytest.approx([0.25, 0.25, 0.5], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_weight_of_the_drawn_processes_is_that_of_all_draws():
     """Few of them predict, in place of all."""
     x, y = waves(15, 1)

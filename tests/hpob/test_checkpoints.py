@@ -57,6 +57,7 @@ def test_search_spaces_as_one_program(plan, tmp_path, monkeypatch, content):
     assert not accelerator(dataclasses.replace(own_plan, checkpoints=None), {"s": None}).together
 
 
+@pytest.mark.slow
 def test_a_method_as_an_object(plan, tmp_path):
     """A DRE of one's own takes weights and sizes from the checkpoint, everything else from the object and settings."""
     own_plan = {"spaces": ["s"], "trials": 1, "seeds": ["test0"], "checkpoints": plan.checkpoints}

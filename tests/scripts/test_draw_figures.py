@@ -33,6 +33,7 @@ def test_stored_regret_is_the_mean_over_search_spaces(part, result_file, tmp_pat
 
 
 @pytest.mark.parametrize("look", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_the_pictures_are_of_the_pages_numbers(part, tmp_path, monkeypatch, look):
     """Drawn again they are the same to the byte, with the version of Matplotlib that is pinned."""
     monkeypatch.setattr(part("draw_figures"), "THEMES", [getattr(part("draw_figures"), look.upper())])

@@ -55,6 +55,7 @@ def satisfies(p):
     return np.hypot(p["x"], p["y"]) <= 1.0 and fits and is_seldom and p["x"] <= p["y"]
 
 
+@pytest.mark.slow
 def test_a_search_obeys_its_formulas():
     """The optimum without rules is outside of the circle."""
     optimizer = Optimizer(SPACE, seed=0, config=EngineConfig(method="gp"))
@@ -77,6 +78,7 @@ def test_a_search_finds_a_boundary():
     assert -1.0 <= optimizer.best.value < -0.999
 
 
+@pytest.mark.slow
 def test_many_searches_obey_formulas():
     """In compiled programs of float32, where the least sum is on the boundary."""
     searches = optimize_functions(lambda _, p: p["x"] + p["y"], None, SPACE, n_trials=8, seeds=2, method="random")

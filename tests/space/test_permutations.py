@@ -145,6 +145,7 @@ def test_a_search_finds_a_good_order():
     assert len({trial["tour"] for trial in optimizer.trials}) == 20
 
 
+@pytest.mark.slow
 def test_many_searches_get_positions():
     """Each of six orders is evaluated once, in a program and one by one."""
     space = Space({"tour": Permutation(["a", "b", "c"])})
@@ -162,6 +163,7 @@ def test_many_searches_get_positions():
     assert all(set(trial.params["tour"]) == {"a", "b", "c"} for trial in trials)
 
 
+@pytest.mark.slow
 def test_studies_files_and_tables(tmp_path):
     optimizer = Optimizer(SPACE, seed=0, config=EngineConfig(method="random"))
     optimizer.enqueue({"steps": [None, "cut", 3, "wash"]})

@@ -49,6 +49,7 @@ NO_WEIGHT = np.zeros(1)
 
 
 @pytest.mark.parametrize("m", [4, 6])
+@pytest.mark.slow
 def test_the_improvement_is_the_mean_over_draws(m):
     """Of mixtures of two Gaussians."""
     rng = np.random.default_rng(m)

@@ -57,6 +57,7 @@ def proposals(method, starts, held=None, space=SPACE, n=8):
     return propose(method, space.layout, config, inputs, n)
 
 
+@pytest.mark.slow
 def test_refined_candidates_come_first_where_a_method_declares_a_gradient():
     drawn, refined = proposals(HILL, 0), proposals(HILL, 6)
     assert (refined.values >= drawn.values).all()

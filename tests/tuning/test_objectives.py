@@ -47,6 +47,7 @@ def study():
     return optimizer, running
 
 
+@pytest.mark.slow
 def test_the_front_under_a_constraint(study):
     optimizer, running = study
     assert (optimizer.trials[0]["x"], optimizer.trials[running.number].state) == (0.9, "running")

@@ -108,6 +108,7 @@ def random_studies(n=1):
 
 
 @pytest.mark.parametrize("n", [12, pytest.param(258, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_studies_of_ruled_spaces_are_those_of_an_optimizer(n):
     """Also beyond the trials that a method gets, and those of a Sobol sequence."""
     space = Space({"a": Float(0.0, 1.0, likely=(0.1, 0.3)), "b": Float(0.0, 1.0)}, rules=[Less("a", "b")])

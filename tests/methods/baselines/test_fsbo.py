@@ -91,6 +91,7 @@ def awkward():
 
 
 @pytest.mark.parametrize("rho", [(), pytest.param((8, 4), marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_losses_fall_on_new_tasks_and_are_finite_on_degenerate_ones(rho):
     config = DeepKernelConfig(layers=(16, 16), phi=(8, 8), rho=rho)
     training = KernelTraining(steps=500, batch=16, learning_rate=5e-3)

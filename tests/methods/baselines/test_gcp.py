@@ -66,6 +66,7 @@ def test_the_network_finds_mean_and_deviation():
         assert float(result) == pytest.approx(float(rows[1][near].mean()), abs=0.25)
 
 
+@pytest.mark.slow
 def test_prior_and_residuals_together(network, hills, make_candidates):
     task = hills.test["new"]
     history, candidates = make_history(task.X[:9], task.y[:9], 12), make_candidates(task.X[9:30], 3)

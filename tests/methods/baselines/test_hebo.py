@@ -108,6 +108,7 @@ def test_the_noise_is_twice_the_gaussian_processs():
     assert abs(np.corrcoef(bound, improvement)[0, 1]) < 0.03
 
 
+@pytest.mark.slow
 def test_warps_raise_the_likelihood_where_columns_are_warped():
     rng = np.random.default_rng(5)
     x = rng.random((40, 1)).astype(np.float32)

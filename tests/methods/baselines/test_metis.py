@@ -30,6 +30,7 @@ def moments(history, x):
     return y, np.asarray(mean, np.float64), np.sqrt(np.asarray(variance, np.float64))
 
 
+@pytest.mark.slow
 def test_metis_takes_the_proposal_of_the_largest_gain(seen):
     history, candidates = seen
     values = np.asarray(acquire(METIS, history, candidates))
@@ -61,6 +62,7 @@ def test_metis_without_a_gain_is_random(make_candidates):
     assert not acquire(METIS, history, make_candidates(x[:3], empty=40)).any()
 
 
+@pytest.mark.slow
 def test_parzen_is_scikit_learns_with_a_uniform_component():
     from sklearn.neighbors import KernelDensity
 

@@ -140,6 +140,7 @@ def test_kernel_weights_are_the_loops(sources, history):
     assert result[3:5].max() < result[:3].min()
 
 
+@pytest.mark.slow
 def test_both_acquisitions(sources, history, hills, make_candidates):
     candidates = make_candidates(hills.test["new"].X[30:50], empty=3)
     x = candidates.x[:20]

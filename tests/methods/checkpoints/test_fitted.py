@@ -107,6 +107,7 @@ def test_a_configuration_of_another_version():
             configure(hedged_prior, {"hypotheses": [item]}, name="it")
 
 
+@pytest.mark.slow
 def test_parameters_of_another_version(make_fitted, tmp_path):
     """Until version 0.2, `hedged-prior` had a second prior of length scales, and counted trials of few past tasks."""
     ours = make_fitted("hedged-prior")

@@ -37,6 +37,7 @@ def loss_of_list(table, params, support, query):
     return jax.vmap(lambda one: listmle(one, table.response[query], weights=CONFIG.loss.weights))(values)
 
 
+@pytest.mark.slow
 def test_the_first_loss_is_the_mean_over_members_of_their_lists(table):
     state = start(MODEL, CONFIG, table.n_columns, KEY)
     params = jax.tree.map(jnp.copy, state.params)  # training gives the state's own away

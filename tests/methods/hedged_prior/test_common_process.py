@@ -99,6 +99,7 @@ def test_held_out_tasks_choose_the_weight_of_the_common_process(fits):
     assert reason == f"of 72 past trials, with {share:.2f} of the transfer probability"
 
 
+@pytest.mark.slow
 def test_the_weight_of_the_past_falls_if_trials_contradict_it(fits):
     task = hill(0.0, 12, 50)
     weights, fit_history = {}, jax.jit(METHOD.fit_history)

@@ -63,6 +63,7 @@ def test_every_third_trial_after_the_ninth_is_without_the_past(learned, hills, m
     assert changes(replace(METHOD, alone_every=0), 11)
 
 
+@pytest.mark.slow
 def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidates):
     task = hills.test["new"]
     worst, others = np.argmin(task.y), np.argsort(task.y)[1:9]

@@ -93,12 +93,14 @@ def first_suggestion():
     return lambda params: GRID[int(jnp.argmax(acquire(params, history, candidates, KEY)))]
 
 
+@pytest.mark.slow
 def test_slopes_are_those_of_the_peaks(params):
     slopes, errors = METHOD.scaling_slopes(params)
     np.testing.assert_allclose(slopes[:, 0], [SLOPE, 0.0], atol=0.05)
     assert abs(slopes[0, 0]) > 3.0 * errors[0, 0]
 
 
+@pytest.mark.slow
 def test_the_first_suggestion_moves_with_the_features_beyond_those_of_past_tasks(params, first_suggestion):
     for decade in (2.2, 4.5, 5.0):
         suggestion = first_suggestion(METHOD.for_task(params, jnp.float32([decade])))
@@ -125,6 +127,7 @@ def test_a_task_of_unknown_features_is_the_mean_past_task(params, first_suggesti
     jax.tree.map(np.testing.assert_array_equal, unknown, params)
 
 
+@pytest.mark.slow
 def test_methods_without_features_ignore_them():
     tasks = {name: replace(task, features=None) for name, task in moving_peaks(DECADES[:3]).items()}
     params = METHOD.fit(SearchSpace("without", train=tasks), KEY)

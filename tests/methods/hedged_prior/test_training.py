@@ -273,6 +273,7 @@ def test_steps_have_the_highest_evidence_and_twice_as_many_if_it_still_increases
     assert float(fit.held_out.learned) == scores[1 if steps == 75 else -1]
 
 
+@pytest.mark.slow
 def test_members_are_those_of_a_training_of_the_chosen_length(chosen, past):
     """The folds that are trained in the same program do not change the members."""
     six, one = chosen["six tasks"], chosen["one short task"]

@@ -116,6 +116,7 @@ def test_a_storage_has_what_commands_print(tmp_path):
     assert frozen_trials[0].user_attrs.items() >= {"dre_jax:cost": 3.0, "dre_jax:stderr": 0.25}.items()
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_study_stop_together(tmp_path):
     """As the optimizer of the same seed: each process counts the suggestions of the other one."""
     optimizer = Optimizer(SPACE, seed=0)

@@ -30,6 +30,7 @@ def study():
     return optimizer, suggestions
 
 
+@pytest.mark.slow
 def test_explanations_repeat_what_the_study_suggested(study):
     optimizer, suggestions = study
     explanations = [optimizer.explain(trial) for trial in optimizer.trials]

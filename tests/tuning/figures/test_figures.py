@@ -111,6 +111,7 @@ def test_figures_without_optuna(optimizer, monkeypatch):
         optimizer.figures()
 
 
+@pytest.mark.slow
 def test_figures_of_several_objectives():
     optimizer = Optimizer(SPACE, directions={"loss": "minimize", "size": "maximize"}, seed=0)
     for params in CONFIGURATIONS:

@@ -38,6 +38,7 @@ def study_of(directions=None, **options):
     return optuna.create_study(sampler=sampler, directions=directions)
 
 
+@pytest.mark.slow
 def test_costs_and_standard_errors_make_the_suggestions_of_an_optimizer():
     """The same trials, each told to both; the seventh fails, and its cost counts."""
     config = EngineConfig(method="gp", budget=400.0)

@@ -96,6 +96,7 @@ def test_the_same_seed_gives_the_same_trials_and_a_file_goes_on(tmp_path: Path) 
     assert [*third.trials, *run(third, 6)][:24] == expected
 
 
+@pytest.mark.slow
 def test_with_a_past_the_first_training_goes_to_the_end_at_once(surrogate: Surrogate) -> None:
     optimizer = Optimizer(SPACE, surrogate, fidelity=EPOCHS, seed=0)
     trials = run(optimizer, 5)
@@ -115,6 +116,7 @@ def test_several_workers_get_different_trainings() -> None:
         optimizer.tell(trial, loss(trial.params, trial.budget))
 
 
+@pytest.mark.slow
 def test_failed_and_diverged_trainings_are_not_resumed() -> None:
     optimizer = Optimizer(SPACE, fidelity=EPOCHS, seed=0)
     values = iter([math.nan, 1e30, math.inf, -math.inf] * 10)
@@ -141,6 +143,7 @@ def test_a_lost_checkpoint_starts_over_and_counts_as_spent() -> None:
         optimizer.restart(trial)
 
 
+@pytest.mark.slow
 def test_constraints_and_costs_belong_to_paused_trials_too() -> None:
     optimizer = Optimizer(SPACE, fidelity=EPOCHS, seed=0)
     for _ in range(24):
@@ -152,6 +155,7 @@ def test_constraints_and_costs_belong_to_paused_trials_too() -> None:
     assert all(trial.is_feasible for trial in resumed)
 
 
+@pytest.mark.slow
 def test_a_small_space_is_trained_to_the_end() -> None:
     space = Space({"x": Int(0, 2)})
     optimizer = Optimizer(space, fidelity=EPOCHS, seed=0)

@@ -177,6 +177,7 @@ class TestSuggestions:
         optimizer.tell(2, 1.0)
         assert optimizer.ask(1)[0].params == optimizer.trials[2].params
 
+    @pytest.mark.slow
     def test_the_last_configurations_of_a_space_come_before_repeats(self):
         optimizer = near(Space({"n": Int(1, 2000, log=True), "kernel": Categorical(["rbf", "poly"])}), seed=0)
         last = [(3, "poly"), (1700, "rbf")]

@@ -102,6 +102,7 @@ QUICK = ("a new one", "a new name")
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=SLOW) for name in CHANGES])
+@pytest.mark.slow
 def test_suggestions_are_those_of_a_new_study_with_the_trials(name):
     """The values by hand, as the description of each change has them."""
     space, options = CHANGES[name]
@@ -153,6 +154,7 @@ def test_trials_outside_of_the_space_stay_and_are_not_the_best():
     assert f"best={best.value!r}" in repr(changed)
 
 
+@pytest.mark.slow
 def test_a_study_without_a_trial_in_the_space_has_no_best():
     _, changed = narrowed(x=Float(5.0, 6.0))
     with raises_line(DataError, "once one in the space is complete"):
@@ -161,6 +163,7 @@ def test_a_study_without_a_trial_in_the_space_has_no_best():
 
 
 @pytest.mark.parametrize("method", ["gp", pytest.param("gp-mixture", marks=SLOW)])
+@pytest.mark.slow
 def test_suggestions_learn_from_trials_outside_of_the_space(method):
     """All trials are outside, on both sides, and say that the least x is the best of the new ones."""
     optimizer = Optimizer({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, seed=0, config=EngineConfig(method=method))
@@ -179,6 +182,7 @@ def test_suggestions_learn_from_trials_outside_of_the_space(method):
     assert suggestion["x"] < 0.3
 
 
+@pytest.mark.slow
 def test_a_removed_choice_is_no_other_choice():
     """Trials of a choice that is gone are bad: the choices that are left are not blamed for them."""
     optimizer = filled(40, config=GP)
@@ -190,6 +194,7 @@ def test_a_removed_choice_is_no_other_choice():
     np.testing.assert_allclose(after, before, atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_frozen_hyperparameter_keeps_what_is_known_of_the_others():
     optimizer = filled(24, config=GP)
     frozen = {"rate": Float(0.1, 0.1, log=True), "kernel": Categorical(["rbf"])}
@@ -205,6 +210,7 @@ def test_a_frozen_hyperparameter_keeps_what_is_known_of_the_others():
     assert (trial["rate"], trial["kernel"]) == (0.1, "rbf")
 
 
+@pytest.mark.slow
 def test_a_space_that_returns_has_the_study_of_before():
     """Without a hyperparameter, with another one, within less, and back."""
     old = filled(20)
@@ -262,6 +268,7 @@ def replace_params(trial):
     return trial.with_fields(params=trial.params | {"x": trial["x"] / 2})
 
 
+@pytest.mark.slow
 def test_paused_trainings_go_on_in_the_space_and_wait_outside(monkeypatch):
     monkeypatch.setattr(next_trial, "_N_FIRST", 2)
     optimizer = Optimizer({"x": Float(0.0, 1.0)}, fidelity=Fidelity("epochs", 1, 4), seed=0)
@@ -299,6 +306,7 @@ def test_a_training_keeps_what_returns_with_the_space(study, monkeypatch):
     assert Optimizer.load(study).trials == back.trials
 
 
+@pytest.mark.slow
 def test_a_changed_study_is_saved_over_the_file_and_comes_back(study):
     optimizer = filled(8)
     optimizer.enqueue({"x": 0.5})

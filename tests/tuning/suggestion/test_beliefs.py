@@ -126,6 +126,7 @@ def test_the_default_comes_first_and_likely_values_follow():
     assert rising(space, (start,)).propose([complete_trial(default, 0.0)], number=1).params == start
 
 
+@pytest.mark.slow
 def test_nothing_changes_without_a_belief():
     """A weight of 0 gives the picks of the space without likely values."""
     plain = Space({name: replace(parameter, likely=None) for name, parameter in SPACE.items()})

@@ -39,6 +39,7 @@ def edge(optimizer, n):
     return [trial.state == "failed" for trial in optimizer.trials]
 
 
+@pytest.mark.slow
 def test_weights_are_those_of_a_reference():
     """The classifier and the processes of constraints with the fitted hyperparameters, by NumPy and SciPy."""
     rng = np.random.default_rng(2)
@@ -93,6 +94,7 @@ def test_nothing_changes_without_failures():
     assert fit_feasibility._cache_size() == before
 
 
+@pytest.mark.slow
 def test_more_trials_than_the_model_gets():
     observed, failed = failing_right_half(150)
     assert len(failed) > FIT_TRIALS

@@ -52,6 +52,7 @@ def surrogate(past):
     return Surrogate.fit(past, method=BestLine(), quiet=True)
 
 
+@pytest.mark.slow
 def test_slopes_are_in_the_units_of_the_hyperparameters(surrogate):
     slopes = {(one.hyperparameter, one.feature.name): one for one in surrogate.scaling.slopes}
     assert list(slopes) == [(name, feature) for name in ("rate", "width", "degree") for feature in ("rows", "heat")]

@@ -56,6 +56,7 @@ def search(function, random):
     return trials_at(function, points)
 
 
+@pytest.mark.slow
 def test_equal_reversed_and_unrelated_studies_differ():
     right = 0
     for seed in range(10):
@@ -74,6 +75,7 @@ def test_equal_reversed_and_unrelated_studies_differ():
     assert right >= 9
 
 
+@pytest.mark.slow
 def test_numbers_equal_those_of_scipy():
     """Kendall's correlation, and densities by a float64 loop; a longer study beside it changes nothing."""
     random = np.random.default_rng(0)
@@ -163,6 +165,7 @@ def test_the_weight_of_the_past(hedged, quiet_optuna):
     assert reverse < 0.5 * same  # after a short training
 
 
+@pytest.mark.slow
 def test_sources_of_an_optimizer(hedged):
     optimizer = Optimizer(surrogate=hedged, seed=0)
     assert [one.weight for one in hedged.sources(optimizer.trials).studies] == pytest.approx([1 / 6] * 3)

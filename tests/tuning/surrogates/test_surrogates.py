@@ -51,6 +51,7 @@ def surrogate(past):
     return Surrogate.fit(past, method="gcp", settings=QUICK, seed=1)
 
 
+@pytest.mark.slow
 def test_a_line_a_terminal_or_a_function_shows_the_progress_of_a_fit(past, monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm")
     fit, shown = partial(Surrogate.fit, past, method="gcp", settings=QUICK), []

@@ -165,6 +165,7 @@ def test_meta_training_is_that_of_the_scan(own, n_lists, multiprocessors):
 
 
 @pytest.mark.parametrize("weights", ["inverse_linear", pytest.param("attention", marks=thorough)])
+@pytest.mark.slow
 def test_scores_of_any_range_have_exact_gradients(weights):
     """With one shift for all sums, those that are far behind would underflow."""
     config = FineTuneConfig(epochs=2, loss=LossConfig(weights=weights))
