@@ -14,6 +14,7 @@ from dre_jax.tuning.trials.replicates import merge_repeats
 from dre_jax.tuning.trials.trial import VALUE, State, Trial, objective_value
 
 DIRECTIONS = ("minimize", "maximize")
+_COMPLETE: tuple[State, ...] = ("complete",)
 AT_ANY_BUDGET: tuple[State, ...] = ("complete", "paused")
 """The states of trials with a value at any budget; those that are complete have one at the highest budget."""
 
@@ -167,7 +168,7 @@ def values_of(trials: Sequence[Trial], objectives: Objectives) -> npt.NDArray[np
 
 
 def front_of(
-    trials: Sequence[Trial], objectives: Objectives, states: Collection[State] = ("complete",)
+    trials: Sequence[Trial], objectives: Objectives, states: Collection[State] = _COMPLETE
 ) -> tuple[Trial, ...]:
     """Returns the feasible trials of some states that no other one dominates, in the order of their numbers."""
     feasible = feasible_trials(trials, states)
@@ -178,7 +179,7 @@ def front_of(
 
 
 def best_trials(
-    trials: Sequence[Trial], objectives: Objectives, states: Collection[State] = ("complete",)
+    trials: Sequence[Trial], objectives: Objectives, states: Collection[State] = _COMPLETE
 ) -> list[Trial]:
     """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective.
 
@@ -191,7 +192,7 @@ def best_trials(
     return sorted(front_of(trials, objectives, states), key=lambda trial: trial.values[objectives[0].name])
 
 
-def feasible_trials(trials: Sequence[Trial], states: Collection[State] = ("complete",)) -> list[Trial]:
+def feasible_trials(trials: Sequence[Trial], states: Collection[State] = _COMPLETE) -> list[Trial]:
     """Returns the trials of some states that are in the space and feasible, each with all measurements."""
     ended = merge_repeats(trial for trial in trials if trial.state in states and trial.in_space)
     return [trial for trial in ended if trial.is_feasible]
