@@ -1,5 +1,6 @@
 """Final values of trainings, forecast from their values at lower budgets."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,16 +13,16 @@ from dre_jax.tuning.curves.warp import fit_warp
 from dre_jax.tuning.fidelity.fidelity import Fidelity
 from dre_jax.tuning.fidelity.trainings import Training
 from dre_jax.tuning.past.curves import Curve, as_curve
-from dre_jax.tuning.trials.objectives import Objectives
+from dre_jax.tuning.trials.objectives import Objective, Objectives
 from dre_jax.tuning.trials.responses import clip_responses
 from dre_jax.tuning.trials.trial import VALUE, Trial
 
 _STATIC = 0.01
-"""Change of values from budget to budget, in standard deviations of the trainings, up to which they count as final."""
+"""Change of values with the budget, in standard deviations of the trainings, up to which they count as final."""
 
 
 class FinalValues(NamedTuple):
-    """Forecasts of the final values of n trainings in an objective."""
+    """Forecasts of the final responses of n trainings in an objective."""
 
     values: np.ndarray
     """f64[n]"""
@@ -33,41 +34,44 @@ class FinalValues(NamedTuple):
 def forecast_trials(trainings: Sequence[Training], fidelity: Fidelity, objectives: Objectives) -> list[Trial] | None:
     """Returns the trials of trainings that have values, with forecasts of the final ones, as trials that were stopped.
 
-    Each is the latest trial with a value. None if the latest values of the trainings are equal in all objectives.
+    Each is the latest trial with a value. The values in an objective are forecast from those in this one; if the latest
+    ones are equal, they count as final. None if they are equal in all objectives.
     """
-    finals, is_informed = dict[str, FinalValues](), False
-    for objective in objectives:
-        of_objective = [training.with_objective(objective.name) for training in trainings]
-        curves = [curve_of(training, objective.sign) for training in of_objective]
-        latest = np.array([curve[max(curve)] for curve in curves])
-        is_informed = is_informed or len(np.unique(clip_responses(latest))) > 1
-        values, errors = forecast_final_values(curves, fidelity)
-        finals[objective.name] = FinalValues(objective.sign * values, errors)
-    if not is_informed:
+    finals = {
+        objective: forecast_final_values(curves_of(trainings, objective), fidelity) if trainings else None
+        for objective in objectives
+    }
+    if all(final is None for final in finals.values()):
         return None
-    latest_trials = [trial for training in trainings if (trial := training.latest_valued) is not None]
-    return [_stopped(trial, finals, i) for i, trial in enumerate(latest_trials)]
+    latest = [trial for training in trainings if (trial := training.latest_valued) is not None]
+    return [_stopped(trial, finals, i) for i, trial in enumerate(latest)]
 
 
-def _stopped(trial: Trial, finals: Mapping[str, FinalValues], i: int) -> Trial:
+def _stopped(trial: Trial, finals: Mapping[Objective, FinalValues | None], i: int) -> Trial:
     """Returns the latest trial of training i with the forecasts of its final values by objective."""
-    values = {name: float(final.values[i]) for name, final in finals.items()}
-    stderrs = {name: float(final.errors[i]) for name, final in finals.items()}
+    values, stderrs = dict[str, float](), dict[str, float]()
+    for objective, final in finals.items():
+        name = objective.name
+        values[name], stderrs[name] = trial.values.get(name, math.nan), 0.0
+        if final is not None:
+            values[name], stderrs[name] = objective.sign * float(final.values[i]), float(final.errors[i])
     if len(finals) > 1:
         return trial.with_fields(state="stopped", values=values, stderrs=stderrs)
     return trial.with_fields(state="stopped", value=values[VALUE], stderr=stderrs[VALUE])
 
 
-def forecast_final_values(curves: Sequence[Curve], fidelity: Fidelity) -> FinalValues:
-    """Returns the forecasts of the last responses of curves by budget.
+def forecast_final_values(curves: Sequence[Curve], fidelity: Fidelity) -> FinalValues | None:
+    """Returns the forecasts of the last responses of curves by budget; None if the latest responses are equal.
 
-    Responses that do not change with the budget, such as the size of a model, are known, and so are equal ones.
+    Responses that do not change with the budget, such as the size of a model, are known.
     """
-    latest = np.array([curve[max(curve)] for curve in curves])
-    clipped = clip_responses(latest)
-    if len(np.unique(clipped)) < 2 or _is_static(curves, float(np.std(clipped))):
-        return FinalValues(latest, np.zeros(len(latest)))
     responses, lengths = rung_responses(curves, fidelity)
+    latest = responses[np.arange(len(responses)), lengths - 1]
+    clipped = clip_responses(latest)
+    if len(np.unique(clipped)) < 2:
+        return None
+    if _is_static(curves, fidelity, float(np.std(clipped))):
+        return FinalValues(latest, np.zeros(len(latest)))
     warp = fit_warp(clipped[:, None])
     finite = np.nan_to_num(responses, nan=clipped.min(), posinf=clipped.max(), neginf=clipped.min())
     scores = warp.forward(np.clip(finite, clipped.min(), clipped.max()))
@@ -77,15 +81,21 @@ def forecast_final_values(curves: Sequence[Curve], fidelity: Fidelity) -> FinalV
     return FinalValues(middle, (high - low) / 2)
 
 
-def _is_static(curves: Sequence[Curve], deviation: float) -> bool:
-    """Returns whether the responses of trainings stay as they are from budget to budget, if any has several."""
-    ends = np.array([(curve[min(curve)], curve[max(curve)]) for curve in curves if len(curve) > 1]).reshape(-1, 2)
-    if not len(ends) or not np.isfinite(ends).all():
+def _is_static(curves: Sequence[Curve], fidelity: Fidelity, deviation: float) -> bool:
+    """Returns whether no response has changed with the budget, and one has stayed until the highest budget."""
+    changing = [curve for curve in curves if len(curve) > 1]
+    if not any(max(curve) >= fidelity.highest for curve in changing):
         return False
-    return bool(np.abs(ends[:, 1] - ends[:, 0]).max() <= _STATIC * deviation)
+    ends = np.array([(curve[min(curve)], curve[max(curve)]) for curve in changing])
+    return bool(np.isfinite(ends).all() and np.abs(ends[:, 1] - ends[:, 0]).max() <= _STATIC * deviation)
 
 
-def curve_of(training: Training, sign: float) -> Curve:
+def curves_of(trainings: Sequence[Training], objective: Objective) -> list[Curve]:
+    """Returns the responses of trainings in an objective by budget."""
+    return [_curve_of(training.with_objective(objective.name), objective.sign) for training in trainings]
+
+
+def _curve_of(training: Training, sign: float) -> Curve:
     """Returns the responses of a training with a single value: its values, and what it reported at other budgets."""
     reports = {step: value for trial in training.trials for step, value in trial.reports.items()}
     return as_curve({**reports, **training.values}, sign)
@@ -95,12 +105,7 @@ def all_rung_responses(
     trainings: Sequence[Training], fidelity: Fidelity, objectives: Objectives
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the responses f64[n, G, M] of trainings at the budgets in M objectives, and how many are known, i[n]."""
-    parts = [
-        rung_responses(
-            [curve_of(training.with_objective(objective.name), objective.sign) for training in trainings], fidelity
-        )
-        for objective in objectives
-    ]
+    parts = [rung_responses(curves_of(trainings, objective), fidelity) for objective in objectives]
     return np.stack([responses for responses, _ in parts], axis=-1), parts[0][1]
 
 

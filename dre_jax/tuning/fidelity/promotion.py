@@ -63,6 +63,8 @@ def training_to_promote(
 def ranks_at_budget(responses: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
     """Returns the ranks i[n] of responses f64[n, M] at a budget: 1 is the best, and equal ones share the least rank.
 
+    NaN, as in a report, counts as minus infinity.
+
     Of several objectives, trainings that have diverged in one are last. The reference point f64[M] of the hypervolume
     is by default worse than all responses, as it is if none exceeds the one that is given.
 
@@ -72,6 +74,7 @@ def ranks_at_budget(responses: np.ndarray, reference: np.ndarray | None = None) 
       >>> ranks_at_budget(np.array([[0.0, 1.0], [0.4, 0.4], [0.5, 0.5], [1.0, 0.0]])).tolist()
       [2, 4, 1, 2]
     """
+    responses = np.where(np.isnan(responses), -np.inf, responses)
     keys = -responses if responses.shape[1] == 1 else _front_keys(responses, reference)
     _, numbers, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     ranks: np.ndarray = (1 + np.cumsum(counts) - counts)[numbers.ravel()]

@@ -178,9 +178,7 @@ def front_of(
     return tuple(feasible[i] for i in np.flatnonzero(~is_dominated))
 
 
-def best_trials(
-    trials: Sequence[Trial], objectives: Objectives, states: Collection[State] = _COMPLETE
-) -> list[Trial]:
+def best_trials(trials: Sequence[Trial], objectives: Objectives, states: Collection[State] = _COMPLETE) -> list[Trial]:
     """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective.
 
     Trials of one configuration count as one, with the mean of their values; see `merge_repeats`. Only those of some

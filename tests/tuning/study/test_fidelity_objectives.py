@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.tuning import Fidelity, Float, Optimizer, Space, Trial, from_csv, from_studies, past_of
+from dre_jax.tuning import (
+    Evaluated,
+    Fidelity,
+    Float,
+    Optimizer,
+    Space,
+    Surrogate,
+    Trial,
+    from_csv,
+    from_studies,
+    past_of,
+)
 from dre_jax.tuning.fidelity.trainings import trainings_of
 from dre_jax.tuning.optuna import to_study
 
@@ -158,3 +169,22 @@ def test_infeasible_and_failed_trainings_are_not_resumed() -> None:
     optimizer.add({"x": 0.5, "y": 0.1}, {"near": 0.9, "far": 0.0}, budget=1, constraints={"memory": -1.0})
     trial = optimizer.ask()
     assert (trial.resumes, trial.budget) == (8, 2)
+
+
+@pytest.mark.thorough
+def test_with_pasts_the_first_training_goes_to_the_end_at_once() -> None:
+    """One objective has a surrogate and the other none; later configurations are better than the first ones."""
+    past = {
+        name: [
+            Evaluated(params := {"x": i / 7, "y": (3 * i % 8) / 7}, values_of(params, 8)["near"] + shift)
+            for i in range(8)
+        ]
+        for name, shift in (("a", 0.0), ("b", 0.1), ("c", 0.2))
+    }
+    near = Surrogate.fit(past_of(SPACE, past, direction="minimize"), quiet=True)
+    optimizer = Optimizer(SPACE, {"near": near, "far": None}, directions=DIRECTIONS, fidelity=EPOCHS, seed=0)
+    optimizer.optimize(lambda trial: values_of(trial, trial.budget or 0), 16)
+    assert [trial.budget for trial in optimizer.trials[:5]] == [1, 2, 4, 8, 1]
+    assert optimizer.trials[3].state == "complete"
+    assert len({tuple(trial.params.values()) for trial in optimizer.trials if trial.resumes is None}) > 2
+    optimizer.ask()

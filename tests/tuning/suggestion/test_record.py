@@ -24,7 +24,13 @@ def test_each_of_several_objectives_has_errors_in_units_of_its_range():
     stderrs[3] = 0.0, 4.0
     engine = Optimizer({"x": Float(0.0, 1.0)}, directions={"a": "minimize", "b": "maximize"})._engine
     trials = [
-        Trial(i, {"x": i / 4}, "stopped", values=dict(zip("ab", value, strict=True)), stderrs=dict(zip("ab", error)))
+        Trial(
+            i,
+            {"x": i / 4},
+            "stopped",
+            values=dict(zip("ab", value, strict=True)),
+            stderrs=dict(zip("ab", error, strict=True)),
+        )
         for i, (value, error) in enumerate(zip(values.tolist(), stderrs.tolist(), strict=True))
     ]
     study, config = encode_trials(engine._encoder, trials, ()), engine.study_config
