@@ -209,7 +209,9 @@ class Engine:
     def _standard_errors(self, observations: Sequence[Trial]) -> np.ndarray:
         """Returns the standard errors f64[n, M] of trials, 0 where none is known or the method uses none."""
         if self._reads_errors:
-            by_objective = ([trial.with_objective(name) for trial in observations] for name, _ in self.objectives)
+            by_objective: list[Sequence[Trial]] = [observations]
+            if len(self.objectives) > 1:
+                by_objective = [[trial.with_objective(name) for trial in observations] for name, _ in self.objectives]
             return np.stack([measurement_errors(trials) for trials in by_objective], axis=1)
         # The value of a stopped trial is a posterior, whose error not every method can use.
         if any(trial.stderr for trial in observations if trial.state == "complete" and not trial.measurements):

@@ -93,6 +93,9 @@ def test_final_values_are_forecast_by_objective(study: Optimizer) -> None:
         single._trials = [trial.with_objective(name) for trial in study.trials]
         assert single._fidelity_search is not None
         expected = single._fidelity_search.observations(single.trials)
+        np.testing.assert_array_equal(
+            study.predict([{"x": 0.2, "y": 0.6}], objective=name), single.predict([{"x": 0.2, "y": 0.6}])
+        )
         for trial, other in zip(observations, expected, strict=True):
             assert trial.with_objective(name) == other
             if trial.state == "stopped":
