@@ -21,7 +21,7 @@ from dre_jax.tuning.command.commands import Outcome
 from dre_jax.tuning.command.runner import Progress
 from dre_jax.tuning.fidelity.fidelity import budget_text
 from dre_jax.tuning.fidelity.trainings import spent_by
-from dre_jax.tuning.trials.objectives import best_trials
+from dre_jax.tuning.trials.objectives import AT_ANY_BUDGET, best_trials
 from dre_jax.tuning.trials.trial import Trial
 
 if TYPE_CHECKING:
@@ -119,18 +119,16 @@ class TrialsDisplay:
 
     @property
     def best(self) -> list[Trial]:
-        """The best trial, or those of the front, by their first value; the best one so far if all are paused.
+        """The best trial, or those of the front, by their first value; those so far if all are paused.
 
         Raises `DataError` if no trial has a value; the message ends with the last failure.
         """
-        best = best_trials(self._optimizer.trials, self._optimizer.objectives)
-        if not best and self._optimizer.fidelity is not None:
-            with contextlib.suppress(DataError):
-                best = [self._optimizer.best_so_far]
+        trials, objectives = self._optimizer.trials, self._optimizer.objectives
+        best = best_trials(trials, objectives) or best_trials(trials, objectives, AT_ANY_BUDGET)
         if not best:
             reason = f"; {self._last[-1][1].reason}" if self._last else ""
             rule = "a study needs a trial with a value, but none of"
-            raise DataError(f"{rule} {len(self._optimizer.trials)} trials has one{reason}")
+            raise DataError(f"{rule} {len(trials)} trials has one{reason}")
         return best
 
     def _best(self) -> str:
@@ -139,7 +137,7 @@ class TrialsDisplay:
         except DataError:
             return ""
         if len(self._metrics) > 1:
-            return f" (front of {len(best)})"
+            return f" (front of {len(best)}{format_so_far(best)})"
         fidelity = self._optimizer.fidelity
         is_paused = fidelity is not None and best[0].state == "paused"
         at = f" at {fidelity.name} {budget_text(best[0].budget or 0)}" if fidelity is not None and is_paused else ""
@@ -207,6 +205,16 @@ def format_budgets(trial: Trial, trials: Mapping[int, Trial]) -> str:
     """
     budget = trial.budget or 0
     return f"{budget_text(budget - spent_by(trial, trials))} to {budget_text(budget)}"
+
+
+def format_so_far(best: Sequence[Trial]) -> str:
+    """Returns " so far" if no trial has reached the highest budget yet, so that the best ones are paused; else empty.
+
+    Example:
+      >>> format_so_far([Trial(0, {"x": 0.5}, "paused", 2.0, budget=1)])
+      ' so far'
+    """
+    return " so far" * (best[0].state != "complete")
 
 
 def format_spent(optimizer: FileOptimizer | SharedStudy) -> str:

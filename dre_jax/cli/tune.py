@@ -223,7 +223,7 @@ class Tune:
                 print(f"tune: stopped, because a trial is expected to gain less than {gain:g}")
             print_best(best, optimizer)
             if template.has_checkpoint:
-                self._print_checkpoint(best[0], optimizer)
+                self._print_checkpoints(best, optimizer)
             print_sources(optimizer)
             if self.report is not None:
                 from dre_jax.tuning.figures.study import write_study_page
@@ -249,8 +249,8 @@ class Tune:
             raise ConfigError("with --fidelity no trial is stopped by its curve: pass no --past-curves")
         if self.fidelity is None and (self.checkpoints is not None or self.total_budget is not None):
             raise ConfigError("--checkpoints and --total-budget need --fidelity, but got none")
-        if len(self._metrics) > 1 and (self.pretrained or self.curve or self.fidelity or self.stderr):
-            rule = "--pretrained, --curve, --past-curves, --fidelity and --stderr need a single metric"
+        if len(self._metrics) > 1 and (self.pretrained or self.curve or self.stderr):
+            rule = "--pretrained, --curve, --past-curves and --stderr need a single metric"
             raise ConfigError(f"{rule}: pass --metric once")
         if self.pretrained is not None and self.surrogate is not None:
             raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
@@ -405,9 +405,11 @@ class Tune:
                     track(trial)
         return display.best
 
-    def _print_checkpoint(self, best: Trial, optimizer: FileOptimizer | SharedStudy) -> None:
-        """Prints the folder of the best training."""
-        print(f"tune: checkpoint {self._checkpoints / str(optimizer.training_number(best))}")
+    def _print_checkpoints(self, best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
+        """Prints the folder of the best training, or of those of the front."""
+        for trial in best:
+            of = f" of trial {trial.number}" if len(optimizer.objectives) > 1 else ""
+            print(f"tune: checkpoint{of} {self._checkpoints / str(optimizer.training_number(trial))}")
 
     def _save_picture(self, best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
         """Draws the trials beside the study, and prints where all is saved."""

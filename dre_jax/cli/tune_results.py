@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dre_jax.cli.trial_progress import format_json, format_spent, format_value
+from dre_jax.cli.trial_progress import format_json, format_so_far, format_spent, format_value
 from dre_jax.tuning.fidelity.fidelity import budget_text
 from dre_jax.tuning.trials.trial import Trial
 
@@ -18,19 +18,22 @@ _MAX_STUDIES = 5
 
 
 def print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
-    """Prints the best trial, or the front; in a study with a fidelity, also how far it has trained."""
-    so_far, at = "", ""
-    if optimizer.fidelity is not None:
-        fidelity, so_far = optimizer.fidelity, " so far" * (best[0].state != "complete")
+    """Prints the best trial, or the front; in a study with a fidelity, also how far each has trained."""
+    so_far, trials = format_so_far(best), f"{len(optimizer.trials)} trials{format_spent(optimizer)}"
+
+    def subject(trial: Trial) -> str:
+        fidelity = optimizer.fidelity
+        if fidelity is None:
+            return f"trial {trial.number}"
         of = f" of {budget_text(fidelity.highest)}" if so_far else ""
-        at = f", {fidelity.name} {budget_text(best[0].budget or 0)}{of}"
+        return f"trial {trial.number}, {fidelity.name} {budget_text(trial.budget or 0)}{of}"
+
     if len(optimizer.objectives) > 1:
-        print(f"front of {len(optimizer.trials)} trials: {len(best)}")
+        print(f"front{so_far} of {trials}: {len(best)}")
         for trial in best:
-            print(f"{format_value(trial)} (trial {trial.number}): {format_json(trial.params)}")
+            print(f"{format_value(trial)} ({subject(trial)}): {format_json(trial.params)}")
     else:
-        trials = f"{len(optimizer.trials)} trials{format_spent(optimizer)}"
-        print(f"best{so_far} of {trials}: {best[0].value} (trial {best[0].number}{at})")
+        print(f"best{so_far} of {trials}: {best[0].value} ({subject(best[0])})")
         print(format_json(best[0].params))
 
 

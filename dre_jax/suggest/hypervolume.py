@@ -117,6 +117,14 @@ def hypervolume(values: Float64[np.ndarray, "n M"], reference: Float64[np.ndarra
     return _volume(front[~dominates(front).any(axis=0)] - reference)
 
 
+def exclusive_volumes(
+    front: Float64[np.ndarray, "n M"], reference: Float64[np.ndarray, " M"]
+) -> Float64[np.ndarray, " n"]:
+    """Returns by how much the hypervolume of a front falls without each of its points."""
+    total = hypervolume(front, reference)
+    return np.array([total - hypervolume(np.delete(front, i, axis=0), reference) for i in range(len(front))])
+
+
 def _volume(values: Float64[np.ndarray, "n m"]) -> float:
     """Returns the hypervolume of positive values above 0: a sum over slices of the last objective."""
     ordered = values[np.argsort(-values[:, -1])]

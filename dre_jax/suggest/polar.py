@@ -27,7 +27,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float, Float64
 
-from dre_jax.runtime.arrays import AnyArray, special
+from dre_jax.runtime.arrays import AnyArray, namespace, special
 from dre_jax.search.history import Components
 from dre_jax.space.sobol import sobol_points
 
@@ -80,11 +80,33 @@ def rays_beyond(thresholds: Float[Array, "M T"], where: Bool[Array, " n"]) -> Ra
     reference, top, points = thresholds[:, 0], thresholds[:, 1], thresholds[:, 2:]
     extent = jnp.maximum(top - reference, jnp.finfo(top.dtype).tiny)
     scaled = (points - reference[:, None]) / extent[:, None]
-    directions = jnp.asarray(_directions(len(reference)).coordinates, points.dtype)
-    distance = jnp.full((_RAYS, points.shape[1]), jnp.inf, points.dtype)
-    for direction, coordinates in zip(directions.T, scaled, strict=True):
-        distance = jnp.minimum(distance, coordinates[None, :] / direction[:, None])
+    distance = _distances(scaled, jnp.asarray(_directions(len(reference)).coordinates, points.dtype))
     return Rays(reference, extent, jnp.max(jnp.where(where[None, :], distance, 0.0), axis=1, initial=0.0))
+
+
+def _distances(points: Float[AnyArray, "M n"], directions: Float[AnyArray, "J M"]) -> Float[AnyArray, "J n"]:
+    """Returns how far the rays of directions go in the boxes between the reference point, 0, and points."""
+    xp = namespace(points)
+    distance = xp.full((len(directions), points.shape[1]), xp.inf, points.dtype)
+    for direction, coordinates in zip(directions.T, points, strict=True):
+        distance = xp.minimum(distance, coordinates[None, :] / direction[:, None])
+    return distance
+
+
+def exclusive_volumes_by_rays(
+    front: Float64[np.ndarray, "n M"], reference: Float64[np.ndarray, " M"]
+) -> Float64[np.ndarray, " n"]:
+    """Returns by how much the hypervolume of a front falls without each of its points, as a mean over rays."""
+    n, m = front.shape
+    powers = np.maximum(_distances((front - reference).T, _directions(m).coordinates), 0.0) ** m
+    first, ordered = powers.argmax(axis=1), np.sort(np.pad(powers, ((0, 0), (1, 0))), axis=1)
+    volumes = np.bincount(first, ordered[:, -1] - ordered[:, -2], n)
+    return np.exp(_log_ball(m)) * volumes / _RAYS
+
+
+def _log_ball(m: int) -> float:
+    """Returns the logarithm of the volume of the positive part of the unit ball."""
+    return 0.5 * m * math.log(math.pi) - m * math.log(2.0) - math.lgamma(0.5 * m + 1.0)
 
 
 def log_polar_improvement(rays: Rays, predictions: list[Components]) -> Float[Array, " N"]:
@@ -92,9 +114,8 @@ def log_polar_improvement(rays: Rays, predictions: list[Components]) -> Float[Ar
     m = len(predictions)
     scores = [_along_rays(rays, predictions[i], i) for i in range(m)]
     improvement = _log_improvements(scores, rays.start[None, :])
-    log_ball = 0.5 * m * math.log(math.pi) - m * math.log(2.0) - math.lgamma(0.5 * m + 1.0)
     log_mean = jax.nn.logsumexp(improvement, axis=1) - math.log(_RAYS)
-    return log_mean + log_ball + jnp.sum(jnp.log(rays.extent))
+    return log_mean + _log_ball(m) + jnp.sum(jnp.log(rays.extent))
 
 
 def _along_rays(rays: Rays, components: Components, i: int) -> tuple[Float[Array, "N J"], Float[Array, "N J"]]:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -275,7 +276,37 @@ def test_trials_that_pause(cli, tune, refused, study, tmp_path, monkeypatch):
     assert line.startswith(f"trial 2, epochs 1 to 2: {final.value:g} (best {final.value:g}), ")
     assert (folder / str(best.number) / "log").read_text() == f"{best['x']} 1\n{best['x']} 2\n"
     assert "with the fidelity epochs=1:2, and continues with it" in refused(*tune("echo", "{x}"))
-    assert "need a single metric" in refused(*tune("echo", "{x}", metric=["a", "b"], fidelity="epochs=1:2"))
+
+
+@pytest.mark.parametrize("where", [pytest.param("file", marks=pytest.mark.thorough), "storage"])
+def test_several_metrics_that_pause(cli, tune, study, tmp_path, monkeypatch, where):
+    """The front is that of the highest budget, once a trial has reached it, and the folders are those of its trainings.
+
+    Of the first two trainings, both are on the front; the trials compile nothing.
+    """
+    monkeypatch.setattr(next_trial, "_N_FIRST", 2)
+    kept = {} if where == "file" else {"storage": str(tmp_path / "tune.log"), "seed": 0}
+    folder = tmp_path / "checkpoints"
+    options = {"metric": ["x", "y"], "fidelity": "epochs=1:2", "checkpoints": folder} | kept
+    command = ("sh", "-c", 'touch {checkpoint}/state; echo "x: {x}"; echo "y: {x}"; echo {budget} >> {checkpoint}/log')
+    directions = {"direction": ["minimize", "maximize"]}
+    status, out, error = cli(*tune(*command, trials=2, **options, **directions))
+    assert status == 0, error
+    head, *front = out.splitlines()[:3]
+    assert head == "front so far of 2 trials, epochs 2: 2"
+    numbers = [int(re.search(r"\(trial (.), epochs 1 of 2\): ", line)[1]) for line in front]
+    folders = [f"tune: checkpoint of trial {number} {folder / str(number)}" for number in numbers]
+    assert out.splitlines()[3:5] == folders
+    assert re.search(r"trial 1, epochs 0 to 1: x \S+, y \S+, paused \(front of 2 so far\), ", error)
+    assert (tmp_path / "study.json.png").read_bytes().startswith(b"\x89PNG")
+    status, out, error = cli(*tune(*command, **{"total-budget": 3}, **options))
+    assert status == 0, error
+    assert re.search(r"trial 2, epochs 1 to 2: x \S+, y \S+ \(front of 1\), ", error)
+    head, line, checkpoint = out.splitlines()[:3]
+    assert head == "front of 3 trials, epochs 3: 1"
+    assert re.search(r"^x \S+, y \S+ \(trial 2, epochs 2\): {", line)
+    assert checkpoint.startswith(f"tune: checkpoint of trial 2 {folder}")
+    assert (Path(checkpoint.split()[-1]) / "log").read_text() == "1\n2\n"
 
 
 def test_without_any_value(cli, tune, study):

@@ -49,4 +49,4 @@ def test_costs_of_a_storage_and_its_end(cli, tune, tmp_path, monkeypatch):
 def test_a_command_without_the_names_has_several_values(refused, tune):
     assert "several values" in refused(*tune("--trials", 1, "--quiet", "--cost", "seconds"))
     message = refused(*tune("--metric", "loss", "--metric", "seconds", "--stderr", "error"))
-    assert "--fidelity and --stderr need a single metric" in message
+    assert "--past-curves and --stderr need a single metric" in message

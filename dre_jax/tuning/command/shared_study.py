@@ -22,15 +22,14 @@ from dre_jax.space.space import Params, Space
 from dre_jax.tuning.command.other_workers import ALIVE, WORKER, OtherWorkers
 from dre_jax.tuning.command.worker_identity import new_worker, seconds_between_signs
 from dre_jax.tuning.fidelity.fidelity import Fidelity, require_fidelity
-from dre_jax.tuning.fidelity.trainings import best_so_far
 from dre_jax.tuning.objectives.criterion import Surrogates, surrogates_by_objective
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.optuna.stopping import gain_is_below
-from dre_jax.tuning.optuna.trials import RETRIED, is_retried
+from dre_jax.tuning.optuna.trials import RETRIED, is_retried, value_fields
 from dre_jax.tuning.past.optuna_studies import address_without_password, is_new_file, open_storage, storage_errors
-from dre_jax.tuning.past.trial_attributes import COST, FIDELITY, STDERR, cost_of, stderr_of
-from dre_jax.tuning.trials.objectives import Objective, objectives_by_name, require_objectives
+from dre_jax.tuning.past.trial_attributes import COST, FIDELITY, STDERR, cost_of
+from dre_jax.tuning.trials.objectives import Objective, objective_values, objectives_by_name, require_objectives
 from dre_jax.tuning.trials.trial import VALUE, State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
@@ -228,8 +227,8 @@ class SharedStudy:
         self._read_at = -math.inf
         identifier = self._running_trials.pop(trial, None)
         values: Any = value
-        if isinstance(value, Mapping):
-            values = [value[objective.name] for objective in self.objectives]
+        if value is not None:
+            values = list(objective_values(value, self.objectives).values())
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
         with storage_errors(self._address, _STORAGE_ERRORS):
             # Already ended, if this process was silent for so long that another one runs the trial again.
@@ -237,14 +236,14 @@ class SharedStudy:
                 for name, number in ((COST, cost), (STDERR, stderr)):
                     if number is not None and identifier is not None:
                         self._study._storage.set_trial_user_attr(identifier, name, number)
-                if identifier is not None and self._pauses(identifier, values):
-                    self._study._storage.set_trial_state_values(identifier, TrialState.PRUNED, [values])
+                if identifier is not None and values is not None and self._pauses(identifier, values):
+                    self._study._storage.set_trial_state_values(identifier, TrialState.PRUNED, values)
                 else:
                     self._study.tell(trial, values, state=state, skip_if_finished=True)
             return self._to_trial(self._study.get_trials(deepcopy=False)[trial])
 
-    def _pauses(self, identifier: int, value: Any) -> bool:
-        """Returns whether a running trial with a value may be resumed."""
+    def _pauses(self, identifier: int, values: Sequence[float]) -> bool:
+        """Returns whether a running trial with values may be resumed."""
         return False
 
     def tell_failed(self, trial: int, *, cost: float | None = None) -> Trial:
@@ -305,11 +304,6 @@ class SharedStudy:
         """0, as trials have no budgets."""
         return 0.0
 
-    @property
-    def best_so_far(self) -> Trial:
-        """The best trial at any budget. Raises `DataError` before a trial has a value."""
-        return best_so_far(self.trials, self.objectives)
-
     def _read_trials(self) -> Sequence[FrozenTrial]:
         with storage_errors(self._address, _STORAGE_ERRORS):
             trials = self._study.get_trials(deepcopy=False)
@@ -323,12 +317,8 @@ class SharedStudy:
             if name in self.space
         }
         state = _STATES.get(trial.state, "failed")
-        if len(self.objectives) == 1:
-            stderr = stderr_of(trial) if state == "complete" else None
-            return Trial(trial.number, values, state, trial.value, stderr, cost=cost_of(trial))
-        names = (objective.name for objective in self.objectives)
-        by_objective = dict(zip(names, trial.values or (), strict=False))
-        return Trial(trial.number, values, state, values=by_objective, cost=cost_of(trial))
+        fields = value_fields(trial, self.objectives) if state == "complete" else {}
+        return Trial(trial.number, values, state, cost=cost_of(trial), **fields)
 
     def _runs_again(self, trial: FrozenTrial) -> bool:
         """Returns whether the process of a running trial is lost, and its configuration may be started again."""

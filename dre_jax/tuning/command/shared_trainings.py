@@ -8,7 +8,7 @@ which it writes them, so that the process with the higher number reads the other
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class SharedTrainings(SharedStudy):
     _grace = GRACE + 2.0  # the program of a lost process still uses the folder until it is killed
 
     def __init__(self, *arguments: Any, fidelity: Fidelity, **options: Any) -> None:
-        """Opens or creates a study of one objective, as `SharedStudy`.
+        """Opens or creates a study, as `SharedStudy`.
 
         Raises `ConfigError` and `DataError` as `SharedStudy`, and `DataError` for a study of another fidelity.
         """
@@ -132,7 +132,7 @@ class SharedTrainings(SharedStudy):
         """Returns a trial that this process has started; raises `HAS_ENDED` if another one resumes its training."""
         started = self._with_params(trial)
         trials = self._read_trials()
-        started = with_budget(started, trials[trial.number], self.fidelity)
+        started = with_budget(started, trials[trial.number], self.fidelity, self.objectives)
         if started.resumes is not None:
             rivals = (other for other in trials[: trial.number] if other.user_attrs.get(RESUMES) == started.resumes)
             if not all(map(is_retried, rivals)):
@@ -150,12 +150,12 @@ class SharedTrainings(SharedStudy):
         for name, value in attributes.items():
             self._study._storage.set_trial_user_attr(identifier, name, value)
 
-    def _pauses(self, identifier: int, value: Any) -> bool:
+    def _pauses(self, identifier: int, values: Sequence[float]) -> bool:
         budget = self._study._storage.get_trial(identifier).user_attrs.get(BUDGET, self.fidelity.budgets[0])
-        return value is not None and not math.isnan(value) and bool(budget < self.fidelity.highest)
+        return not any(map(math.isnan, values)) and bool(budget < self.fidelity.highest)
 
     def _to_trial(self, trial: FrozenTrial) -> Trial:
-        return with_budget(super()._to_trial(trial), trial, self.fidelity)
+        return with_budget(super()._to_trial(trial), trial, self.fidelity, self.objectives)
 
     def _attributes_of_training(self, trial: FrozenTrial) -> dict[str, Any]:
         known = {name: trial.user_attrs[name] for name in (BUDGET, RESUMES, RESTARTS) if name in trial.user_attrs}

@@ -207,13 +207,16 @@ class Engine:
         return next((params for params in configurations if self._encoder.encode(params).identity not in has_had), None)
 
     def _standard_errors(self, observations: Sequence[Trial]) -> np.ndarray:
-        """Returns the standard errors f64[n] of the trials' values, 0 where none is known or the method uses none."""
+        """Returns the standard errors f64[n, M] of trials, 0 where none is known or the method uses none."""
         if self._reads_errors:
-            return measurement_errors(observations)
+            by_objective: list[Sequence[Trial]] = [observations]
+            if len(self.objectives) > 1:
+                by_objective = [[trial.with_objective(name) for trial in observations] for name, _ in self.objectives]
+            return np.stack([measurement_errors(trials) for trials in by_objective], axis=1)
         # The value of a stopped trial is a posterior, whose error not every method can use.
         if any(trial.stderr for trial in observations if trial.state == "complete" and not trial.measurements):
             self.criterion.require_standard_errors()
-        return np.zeros(len(observations))
+        return np.zeros((len(observations), len(self.objectives)))
 
     def _propose(self, state: StudyState, record: StudyRecord, design: InitialDesign) -> Proposals:
         """Returns what the method proposes, in arrays of NumPy, with the improvement in units of the responses."""
@@ -312,7 +315,7 @@ class Engine:
         if len(np.unique(responses[rows])) < 2:
             raise DataError("predictions need trials with different values")
         points, outside = encoded.points[rows], None if outside is None else outside[rows]
-        responses, errors = responses[rows], self._standard_errors([observations[row] for row in rows])
+        responses, errors = responses[rows], self._standard_errors([observations[row] for row in rows])[:, 0]
         columns = known_columns(self._layout, points, outside)
         scale = choose_scale(responses, columns, may_compress=self.past is None)
         capacity = state_capacity(len(rows), self.config.max_history)

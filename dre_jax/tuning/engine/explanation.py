@@ -26,7 +26,7 @@ _REASONS: Mapping[str, str] = {
 
 
 class Standing(NamedTuple):
-    """The value of a paused trial among those of all trainings that had reached its budget."""
+    """The value of a paused trial, or its values of several objectives, among all trainings at its budget."""
 
     trial: int
     """Its number."""
@@ -95,7 +95,8 @@ class Explanation:
         if self.origin != "resumed" or self.standing is None:
             return _REASONS.get(self.origin, "")
         trial, budget, rank, n = self.standing
-        return f"resumes trial {trial}, whose value at budget {budget:g} ranked {rank} of {n}"
+        values = "values" if self.trial.values or len(self.expected_values) > 1 else "value"
+        return f"resumes trial {trial}, whose {values} at budget {budget:g} ranked {rank} of {n}"
 
 
 def explain_trial(

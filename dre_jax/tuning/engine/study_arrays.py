@@ -21,7 +21,7 @@ def encode_study(
 ) -> StudyState:
     """Returns the trials of a study, whose cost is ``spent``, in arrays of a few sizes: each needs other programs.
 
-    ``errors`` f64[n] are standard errors of the values, 0 where unknown. Raises `DataError` for a value that is NaN.
+    ``errors`` f64[n, M] are standard errors of the values, 0 where unknown. Raises `DataError` for a value that is NaN.
     """
     n_trials, n_failures = len(study.observations) + len(study.pending_points), n_failed(study, objectives)
     # With a model of failures, the first one has other programs anyway.
@@ -43,8 +43,9 @@ def study_state(
 ) -> StudyState:
     """Returns the trials of a study in arrays of float64, with slots for trials and for failures.
 
-    ``errors`` f64[n] are the standard errors of the values, and ``spent`` is the cost of all trials. Raises `DataError`
-    for a value that is NaN.
+    ``errors`` f64[n, M] are the standard errors of the values, and ``spent`` is the cost of all trials.
+
+    Raises `DataError` for a value that is NaN.
     """
     trials, n, n_pending = study.observations, len(study.observations), len(study.pending_points)
     values = values_of(trials, objectives)

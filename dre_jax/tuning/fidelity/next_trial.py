@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dre_jax.runtime.float_errors import with_default_float_errors
 from dre_jax.space.space import Params
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.engine.explanation import Standing
 from dre_jax.tuning.engine.fixed_values import propose_with
 from dre_jax.tuning.engine.study_arrays import total_cost
 from dre_jax.tuning.fidelity.fidelity import Fidelity
-from dre_jax.tuning.fidelity.forecasts import FinalForecasts, forecast_final_values, rung_responses
-from dre_jax.tuning.fidelity.promotion import training_to_promote
+from dre_jax.tuning.fidelity.forecasts import all_rung_responses, forecast_trials
+from dre_jax.tuning.fidelity.promotion import ranks_at_budget, training_to_promote
 from dre_jax.tuning.fidelity.trainings import Training, trainings_of
+from dre_jax.tuning.trials.objectives import values_of
 from dre_jax.tuning.trials.trial import Trial
 
 _N_FIRST = 8
@@ -43,9 +43,10 @@ class FidelitySearch:
     """Decides on the trials of a study with a fidelity. It has no state: the same trials give the same next one."""
 
     def __init__(self, engine: Engine, fidelity: Fidelity) -> None:
-        """Creates a search of a study with one objective."""
+        """Creates a search of a study."""
         self._engine, self._fidelity = engine, fidelity
-        self._sign = 1.0 if engine.objectives[0].direction == "maximize" else -1.0
+        reference = engine.criterion.reference
+        self._reference = None if reference is None else np.array(reference)
 
     def next_trials(self, trials: Sequence[Trial], enqueued: Sequence[Params], n: int) -> list[NextTrial]:
         """Returns the next n trials, of different trainings; the first new ones have enqueued values."""
@@ -81,8 +82,8 @@ class FidelitySearch:
 
     def _observe(self, trainings: Sequence[Training]) -> list[Trial]:
         """Returns `observations` of trainings."""
-        valued = [training for training in trainings if training.values]
-        forecasts = self._forecasts(valued)
+        valued = [training for training in trainings if training.latest_valued is not None]
+        forecasts = forecast_trials(valued, self._fidelity, self._engine.objectives)
         indices = {training.trials[0].number: i for i, training in enumerate(valued)}
         observations = []
         for training in trainings:
@@ -90,26 +91,22 @@ class FidelitySearch:
             if trial is None or training.state in ("complete", "failed"):
                 observations.append(training.last.with_fields(cost=cost))
             elif forecasts is None:
-                observations.append(trial.with_fields(state="running", value=None))
+                observations.append(trial.with_fields(state="running", value=None, values={}))
             else:
-                i = indices[training.trials[0].number]
-                observations.append(forecasts.observation(i, trial).with_fields(cost=cost))
+                observations.append(forecasts[indices[training.trials[0].number]].with_fields(cost=cost))
         return observations
-
-    @with_default_float_errors
-    def _forecasts(self, trainings: Sequence[Training]) -> FinalForecasts | None:
-        return forecast_final_values(trainings, self._fidelity, self._sign)
 
     def promotion(self, trials: Sequence[Trial]) -> NextTrial | None:
         """Returns the trial that resumes the training that is to go on; None if a new one is to start."""
-        valued = [training for training in trainings_of(trials) if training.values and training.last.in_space]
+        trainings = [training for training in trainings_of(trials) if training.last.in_space]
+        valued = [training for training in trainings if training.latest_valued is not None]
         if not valued:
             return None
-        responses, lengths = rung_responses(valued, self._fidelity, self._sign)
+        responses, lengths = all_rung_responses(valued, self._fidelity, self._engine.objectives)
         may_resume = np.array([_may_resume(training) for training in valued])
         # What past studies suggest is worth a whole training at once; a random configuration is not.
         n_first = _N_FIRST if self._engine.past is None else 1
-        i = training_to_promote(responses, lengths, may_resume, n_first=n_first)
+        i = training_to_promote(responses, lengths, may_resume, n_first=n_first, reference=self._reference)
         return None if i is None else self._resume(valued[i])
 
     def best_paused(self, trials: Sequence[Trial]) -> NextTrial | None:
@@ -120,17 +117,20 @@ class FidelitySearch:
         paused = [training for training in trainings_of(trials) if _may_resume(training)]
         if not paused:
             return None
-        best = max(paused, key=lambda training: (training.reached, self._sign * training.values[training.reached]))
-        return self._resume(best)
+        reached = max(training.reached for training in paused)
+        farthest = [training for training in paused if training.reached == reached]
+        values = values_of([training.last for training in farthest], self._engine.objectives)
+        return self._resume(farthest[int(np.argmin(ranks_at_budget(values, self._reference)))])
 
     def standing(self, trials: Sequence[Trial], paused: Trial) -> Standing:
         """Returns how the value of a paused trial compares with those of the trainings that have reached its budget."""
-        valued = [training for training in trainings_of(trials) if training.values]
-        responses, lengths = rung_responses(valued, self._fidelity, self._sign)
-        rung = max(int(np.searchsorted(self._fidelity.budgets, paused.budget or 0, side="right")) - 1, 0)
-        reached = responses[lengths > rung, rung]
-        rank = 1 + int((reached > self._sign * (paused.value or 0.0)).sum())
-        return Standing(paused.number, paused.budget or 0, rank, len(reached))
+        valued = [training for training in trainings_of(trials) if training.latest_valued is not None]
+        responses, lengths = all_rung_responses(valued, self._fidelity, self._engine.objectives)
+        i = next(i for i, training in enumerate(valued) if training.last.number == paused.number)
+        rung, reached = lengths[i] - 1, lengths >= lengths[i]
+        ranks = ranks_at_budget(responses[reached, rung], self._reference)
+        rank = int(ranks[np.count_nonzero(reached[:i])])
+        return Standing(paused.number, paused.budget or 0, rank, len(ranks))
 
     def _resume(self, training: Training) -> NextTrial:
         budget = next(budget for budget in self._fidelity.budgets if budget > training.reached)

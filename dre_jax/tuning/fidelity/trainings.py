@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dre_jax.errors import DataError
-from dre_jax.tuning.trials.objectives import Objectives, responses_of
 from dre_jax.tuning.trials.trial import State, Trial
 
 
@@ -26,18 +24,22 @@ class Training(NamedTuple):
 
     @property
     def values(self) -> dict[float, float]:
-        """The values by budget, as `tell` got them."""
+        """The values of a single objective by budget, as `tell` got them."""
         return {trial.budget: trial.value for trial in self.trials if trial.budget and trial.value is not None}
 
     @property
     def latest_valued(self) -> Trial | None:
         """The latest trial with a value; None without any."""
-        return next((trial for trial in reversed(self.trials) if trial.value is not None), None)
+        return next((trial for trial in reversed(self.trials) if trial.has_value), None)
 
     @property
     def reached(self) -> float:
-        """The highest budget of a trial that has ended, 0 of none."""
-        return max(self.values, default=0.0)
+        """The highest budget of a trial that has a value, 0 of none."""
+        return max((trial.budget or 0.0 for trial in self.trials if trial.has_value), default=0.0)
+
+    def with_objective(self, name: str) -> "Training":
+        """Returns the training with one of several objectives as its value; see `Trial.with_objective`."""
+        return Training(tuple(trial.with_objective(name) for trial in self.trials))
 
     def cost_at(self, budget: float) -> float | None:
         """Returns the cost of training to a budget, in proportion to the costs so far; None if none is known.
@@ -67,15 +69,6 @@ def trainings_of(trials: Sequence[Trial]) -> list[Training]:
         first = first_of[trial.number] = trial.number if trial.resumes is None else first_of[trial.resumes]
         groups.setdefault(first, []).append(trial)
     return [Training(tuple(group)) for group in groups.values()]
-
-
-def best_so_far(trials: Sequence[Trial], objectives: Objectives) -> Trial:
-    """Returns the feasible trial in the space with the best value at any budget. Raises `DataError` without any."""
-    candidates = [trial for trial in trials if trial.is_feasible and trial.in_space]
-    valued = [trial for trial in candidates if trial.state in ("complete", "paused")]
-    if not valued:
-        raise DataError("there is a best trial so far once a feasible one has a value, but none has")
-    return max(valued, key=lambda trial: responses_of(trial, objectives))
 
 
 def first_number(trial: Trial, trials: Mapping[int, Trial] | Sequence[Trial]) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FRONT = "The first two objectives, and the Pareto-optimal trials."
+_PAUSED = " Paused trials are hollow."
 _HISTORY = "Values far worse than the others are drawn at the edge."
 _CURVES = "A stopped trial ends with a cross, the best is dark; the worst reports are cut off."
 _TRAININGS = (
@@ -52,7 +53,8 @@ def study_figures(space: Space, trials: Sequence[Trial], objectives: Objectives)
     """
     figures, numbers = dict[str, StudyFigure](), {trial.number for trial in best_trials(trials, objectives)}
     if len(objectives) > 1:
-        figures["Front"] = StudyFigure(plot_front(trials, numbers, objectives), _FRONT)
+        has_paused = any(trial.state == "paused" for trial in trials)
+        figures["Front"] = StudyFigure(plot_front(trials, numbers, objectives), _FRONT + _PAUSED * has_paused)
     for name, direction in objectives:
         of = f" of {name}" if len(objectives) > 1 else ""
         objective_trials = [trial.with_objective(name) for trial in trials]
@@ -60,7 +62,7 @@ def study_figures(space: Space, trials: Sequence[Trial], objectives: Objectives)
         if any(len(trial.reports) > 1 for trial in objective_trials):
             figures["Learning curves"] = StudyFigure(plot_curves(objective_trials, numbers, direction), _CURVES)
         if any(trial.budget is not None and trial.value is not None for trial in objective_trials):
-            figures["Trainings"] = StudyFigure(plot_trainings(objective_trials, numbers, direction), _TRAININGS)
+            figures[f"Trainings{of}"] = StudyFigure(plot_trainings(objective_trials, numbers, direction), _TRAININGS)
         for heading, figure in optuna_figures(space, objective_trials, direction):
             figures[f"{heading}{of}"] = StudyFigure(figure, _BY_OPTUNA[heading.split()[0]])
     return figures

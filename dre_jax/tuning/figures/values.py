@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.report.style import COLOURS, new_figure
-from dre_jax.tuning.trials.objectives import Objectives
+from dre_jax.tuning.trials.objectives import AT_ANY_BUDGET, Objectives
 from dre_jax.tuning.trials.responses import clip_responses
 from dre_jax.tuning.trials.trial import Trial
 
@@ -73,14 +73,18 @@ def plot_history(trials: Sequence[Trial], direction: str) -> Figure:
 def plot_front(trials: Sequence[Trial], front: Container[int], objectives: Objectives) -> Figure:
     """Returns a figure of the first two objectives; ``front`` has the numbers of the trials in the front of all."""
     first, second = (objective.name for objective in objectives[:2])
-    complete = complete_in_space(trials)
-    values = np.array([[trial.values[first], trial.values[second]] for trial in complete], np.float64).reshape(-1, 2)
-    in_front = np.array([trial.number in front for trial in complete], bool)
+    shown = [trial for trial in trials if trial.state in AT_ANY_BUDGET and trial.in_space]
+    values = np.array([[trial.values[first], trial.values[second]] for trial in shown], np.float64).reshape(-1, 2)
+    in_front = np.array([trial.number in front for trial in shown], bool)
+    is_paused = np.array([trial.state == "paused" for trial in shown], bool)
     finite = np.isfinite(values).all(axis=1)
     with new_figure(SIZE) as figure:
         axes = figure.add_subplot()
-        (x, y), (x_front, y_front) = values[finite & ~in_front].T, values[finite & in_front].T
+        masks = finite & ~in_front & ~is_paused, finite & ~in_front & is_paused, finite & in_front
+        (x, y), (x_paused, y_paused), (x_front, y_front) = (values[mask].T for mask in masks)
         axes.scatter(x, y, s=18, color=GREY, label="trial")
+        if len(x_paused):
+            axes.scatter(x_paused, y_paused, s=18, facecolors="none", edgecolors=GREY, label="paused")
         axes.scatter(x_front, y_front, s=30, color=COLOURS[0], zorder=3, label="front")
         axes.set(xlabel=first, ylabel=second)
         _add_grid_and_legend(axes)

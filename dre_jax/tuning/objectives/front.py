@@ -1,19 +1,30 @@
 """The front of a study's trials, and the order of trials by it; of arrays of NumPy or JAX."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dre_jax.data.tasks import TAIL_REACH
 from dre_jax.runtime.arrays import loop_while, namespace
-from dre_jax.suggest.hypervolume import Boxes, decompose, dominates, with_slots
-from dre_jax.suggest.polar import Front
-from dre_jax.tuning.trials.responses import clip_responses, medians
+from dre_jax.suggest.hypervolume import Boxes, decompose, dominates, exclusive_volumes, with_slots
+from dre_jax.suggest.polar import Front, exclusive_volumes_by_rays
+from dre_jax.tuning.trials.responses import clip_responses, medians, relative_errors
 
 _MARGIN = 0.1  # of the range of the values, which is 1
 _MOST_BY_BOXES = 3  # objectives whose boxes are few
 _END = 1e30
 """Crowding distance at an end of the front, beside which any other is nothing."""
+
+
+def front_numbers(values: Any, where: Any) -> Any:
+    """Returns the fronts of non-dominated sorting f[C], 0 the first, of values f[C, M] in slots bool[C].
+
+    Example:
+      >>> front_numbers(np.array([[1.0, 5.0], [3.0, 2.0], [0.0, 4.0]]), np.ones(3, bool)).tolist()
+      [0.0, 0.0, 1.0]
+    """
+    return _by_front(values, where, lambda front, level: level)
 
 
 def order_by_front(values: Any, where: Any) -> Any:
@@ -22,15 +33,23 @@ def order_by_front(values: Any, where: Any) -> Any:
     The fronts are those of non-dominated sorting, and the distance is the crowding distance of NSGA-II (Deb et al.
     2002). The first front has responses in [0, 1], the next one in [-2, -1], and so on. Values are in [0, 1].
     """
+
+    def responses(front: Any, level: Any) -> Any:
+        distance = _crowding_distance(values, front)
+        return distance / (1.0 + distance) - 2.0 * level
+
+    return _by_front(values, where, responses)
+
+
+def _by_front(values: Any, where: Any, numbers: Callable[[Any, Any], Any]) -> Any:
+    """Returns the numbers f[C] that a function of the mask of a front bool[C] and its level, 0 the first, returns."""
     xp = namespace(values)
     beats = dominates(values)
 
     def rank_front(carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-        is_unranked, response, level = carry
+        is_unranked, result, level = carry
         front = is_unranked & ~xp.any(beats & is_unranked[:, None], axis=0)
-        distance = _crowding_distance(values, front)
-        response = xp.where(front, distance / (1.0 + distance) - 2.0 * level, response)
-        return is_unranked & ~front, response, level + 1.0
+        return is_unranked & ~front, xp.where(front, numbers(front, level), result), level + 1.0
 
     first = where, xp.zeros(len(values), values.dtype), xp.zeros((), values.dtype)
     return loop_while(lambda carry: xp.any(carry[0]), rank_front, first)[1]
@@ -75,6 +94,34 @@ def unit_reference(values: Any, reference: Any, where: Any) -> Any:
     _, low, high = _clipped_columns(values, where)
     spread = high - low
     return xp.where(spread > 0, reference - low, reference - low + 0.5) / xp.where(spread > 0, spread, 1.0)
+
+
+def unit_errors(values: Any, errors: Any, where: Any) -> Any:
+    """Returns standard errors f[C, M] on the scale on which `unit_values` puts values f[C, M] in slots bool[C].
+
+    Example:
+      >>> unit_errors(np.array([[1.0, 5.0], [3.0, 5.0]]), np.ones((2, 2)), np.array([True, True])).tolist()
+      [[0.5, 1.0], [0.5, 1.0]]
+    """
+    columns = _clipped_columns(values, where)[0]
+    relative = [relative_errors(error, column, where) for error, column in zip(errors.T, columns.T, strict=True)]
+    return namespace(values).stack(relative, axis=1)
+
+
+def volume_contributions(values: Any, reference: Any = None) -> Any:
+    """Returns the hypervolume f64[n] that no other point of a front f64[n, M] has; equal points count as one.
+
+    Values are from `unit_values`. The reference point f64[M] is by default that of `region_above`.
+
+    Example:
+      >>> volume_contributions(np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])).round(3).tolist()
+      [0.05, 0.25, 0.05]
+    """
+    m = values.shape[1]
+    worst = np.full(m, -_MARGIN) if reference is None else reference
+    points, inverse = np.unique(values, axis=0, return_inverse=True)
+    volumes = exclusive_volumes if m <= _MOST_BY_BOXES else exclusive_volumes_by_rays
+    return volumes(points, worst)[inverse.ravel()]
 
 
 def _clipped_columns(values: Any, where: Any) -> tuple[Any, Any, Any]:

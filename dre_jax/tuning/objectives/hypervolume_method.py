@@ -35,6 +35,8 @@ class ObjectiveParams(NamedTuple):
     """bool[C]: the completed trials."""
     region: Boxes | Front
     """What the front leaves, on the scale of the responses."""
+    noise_var: Array | None = None
+    """f[M, C], as `History.noise_var`; None without known errors."""
 
 
 class FittedObjective(NamedTuple):
@@ -69,11 +71,12 @@ class HypervolumeMethod:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What all members can do."""
+        """What all members can do; known errors are for those that use them."""
         member_capabilities = [capabilities_of(member) for member in self.members]
         return Capabilities(
             double_precision=all(capabilities.double_precision for capabilities in member_capabilities),
             differentiable=all(capabilities.differentiable for capabilities in member_capabilities),
+            heteroscedastic=any(capabilities.heteroscedastic for capabilities in member_capabilities),
         )
 
     def fit(self, meta: Any, key: Array) -> None:
@@ -90,15 +93,22 @@ class HypervolumeMethod:
         pending = history.where & ~params.where
 
         def fit(
-            member: PosteriorMethod, member_params: Any, response: Array, level: Array, thresholds: Array
+            member: PosteriorMethod,
+            member_params: Any,
+            response: Array,
+            level: Array,
+            thresholds: Array,
+            noise_var: Array | None,
         ) -> FittedObjective:
-            trials = History(history.x, response, level, params.where)
+            noise_var = noise_var if capabilities_of(member).heteroscedastic else None
+            trials = History(history.x, response, level, params.where, noise_var)
             joint = with_pending_trials(member, member_params, trials, history.x, pending, self.pending_strategy, key)
             fitted_params = member.fit_history(member_params, joint, key)
             thresholds = member.response_transform(fitted_params).apply(thresholds)
             return FittedObjective(fitted_params, joint, thresholds)
 
-        values = params.response, params.level, params.region.thresholds
+        noise_var = (None,) * len(self.members) if params.noise_var is None else params.noise_var
+        values = params.response, params.level, params.region.thresholds, noise_var
         objectives = tuple(map(fit, self.members, params.members, *values))
         if isinstance(params.region, Boxes):
             return objectives, params.region

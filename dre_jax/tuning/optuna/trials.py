@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.space.space import Params
 from dre_jax.tuning.optuna.distributions import Translation
-from dre_jax.tuning.past.trial_attributes import cost_of, stderr_of
+from dre_jax.tuning.past.trial_attributes import cost_of, is_paused_trial, stderr_of
 from dre_jax.tuning.trials.objectives import Objectives
 from dre_jax.tuning.trials.trial import State, Trial
 
@@ -60,26 +60,25 @@ class TrialReader:
 def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, objectives: Objectives) -> list[Trial]:
     """Returns the trials of a study whose configuration can be read.
 
-    With several objectives, a pruned trial has no values, so it counts as failed. A trial of a lost process that runs
-    again as another trial is left out: it says nothing of its configuration.
+    With several objectives, a pruned trial has no values, so it counts as failed; a paused one, whose values are not
+    final, is left out. So is a trial of a lost process that runs again as another trial: it says nothing of its
+    configuration.
     """
     trials = list(trials)
-    again = numbers_of_retried(trials)
+    again, several, sign = numbers_of_retried(trials), len(objectives) > 1, objectives[0].sign
     started_trials = (
         (trial, reader.read(trial))
         for trial in trials
-        if trial.state != TrialState.WAITING and trial.number not in again
+        if trial.state != TrialState.WAITING and trial.number not in again and not (several and is_paused_trial(trial))
     )
     readable = [(trial, params) for trial, params in started_trials if params is not None]
-    several, sign = len(objectives) > 1, objectives[0].sign
     finished_trials = [trial for trial, _ in readable if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
     values = iter(() if several else responses(finished_trials, maximise=sign > 0))
     trials_read = []
     for trial, params in readable:
         state, fields = STATES[trial.state], dict[str, Any]()
         if several and state == "complete":
-            names = (objective.name for objective in objectives)
-            fields = {"values": dict(zip(names, trial.values, strict=True))}
+            fields = value_fields(trial, objectives)
         elif several and state == "stopped":
             state = "failed"
         elif state in ("complete", "stopped"):
@@ -88,6 +87,17 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, objectives: 
         fields["cost"] = None if state == "running" else cost_of(trial)
         trials_read.append(Trial(trial.number, params, state, constraints=trial.constraints, **fields))
     return trials_read
+
+
+def value_fields(trial: FrozenTrial, objectives: Objectives) -> dict[str, Any]:
+    """Returns the value of a trial and its standard error, or the values of several objectives, as fields of `Trial`.
+
+    Those of a trial without values are None, and none.
+    """
+    if len(objectives) == 1:
+        return {"value": trial.value, "stderr": stderr_of(trial)}
+    names = (objective.name for objective in objectives)
+    return {"values": dict(zip(names, trial.values or (), strict=False))}
 
 
 def numbers_of_retried(trials: Iterable[FrozenTrial]) -> set[int]:

@@ -25,4 +25,4 @@ def stderr_of(trial: Any) -> float | None:
 
 def is_paused_trial(trial: Any) -> bool:
     """Returns whether a trial of Optuna is paused below the highest budget of its study: pruned, with a value."""
-    return trial.state.name == "PRUNED" and BUDGET in trial.user_attrs and trial.value is not None
+    return trial.state.name == "PRUNED" and BUDGET in trial.user_attrs and trial.values is not None

@@ -90,12 +90,11 @@ class Optimizer(SavedStudy):
             for a surrogate whose past tasks have features (`Surrogate.for_task`); None is an unknown value. The study
             keeps them in its file for later surrogates, see `past_of`.
           fidelity: the budgets of trials, which then pause and are resumed: `Trial.budget` says until where a trial
-            trains, `Trial.resumes` whose checkpoint it continues, and `tell` gives the value there. One objective.
+            trains, `Trial.resumes` whose checkpoint it continues, and `tell` gives the value there.
 
         Raises:
           ConfigError: for an unknown direction, a seed that is not a whole number from 0, a missing space, a surrogate
-            of several objectives whose method does not predict values, as `dre` does not, or a fidelity with several
-            objectives.
+            of several objectives whose method does not predict values, as `dre` does not.
           DataError: for a surrogate of another space or direction; the message says what differs. For features that no
             surrogate knows, if one knows others, and as `Surrogate.for_task`.
 
@@ -110,8 +109,6 @@ class Optimizer(SavedStudy):
         surrogates = surrogates_by_objective(surrogate, objectives)
         surrogates, task_features = surrogates_for_task(surrogates, features)
         engine = Engine(space, objectives, surrogates, seed=self.seed, config=config)
-        if fidelity is not None and len(objectives) > 1:
-            raise ConfigError("a fidelity needs a study of one objective, but got several")
         super().__init__(engine, past_curves, task_features, fidelity)
         self._fidelity_search = None if fidelity is None else FidelitySearch(engine, fidelity)
         self._improvements: list[float] = []  # expected, of the latest suggestions

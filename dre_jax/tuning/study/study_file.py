@@ -253,7 +253,7 @@ def _is_value(value: Any) -> bool:
 def _with_budget(trial: Trial, record: Mapping[str, Any], fidelity: Fidelity, earlier: Sequence[Trial]) -> Trial:
     """Returns a trial of a study with a fidelity. Raises `ConfigError` if it does not resume a paused trial."""
     budget, resumes = fidelity.check(record["budget"]), record.get("resumes")
-    if (trial.state == "paused") != (trial.value is not None and budget < fidelity.highest):
+    if (trial.state == "paused") != (trial.has_value and budget < fidelity.highest):
         rule = "a trial is paused with a value below the highest budget"
         raise ConfigError(f"{rule}, but trial {trial.number} is {record!r}")
     if resumes is not None:

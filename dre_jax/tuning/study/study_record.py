@@ -20,11 +20,12 @@ from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine.engine import Engine
 from dre_jax.tuning.fidelity.checkpoints import with_checkpoint
 from dre_jax.tuning.fidelity.fidelity import Fidelity
-from dre_jax.tuning.fidelity.trainings import best_so_far, first_number, spent_by
+from dre_jax.tuning.fidelity.trainings import first_number, spent_by
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.study.data_frame import frame_of
 from dre_jax.tuning.surrogates.surrogate import Surrogate
 from dre_jax.tuning.trials.objectives import (
+    AT_ANY_BUDGET,
     best_trials,
     find_objective,
     front_of,
@@ -170,11 +171,20 @@ class StudyRecord:
     def best_so_far(self) -> Trial:
         """The feasible trial in the space with the best value at any budget; `best` without a fidelity.
 
-        `Trial.budget` is its budget. Raises `DataError` before a trial has a value, and with several objectives.
+        `Trial.budget` is its budget. Raises `DataError` before a trial has a value, and with several objectives, which
+        have a `front_so_far`.
         """
         if self.fidelity is None:
             return self.best
-        return best_so_far(self.trials, self.objectives)
+        if self.directions:
+            rule = "a study of several objectives has no best trial"
+            raise DataError(
+                f"{rule}: front_so_far has the best trade-offs at any budget, front those at the highest one"
+            )
+        best = best_trials(self.trials, self.objectives, AT_ANY_BUDGET)
+        if not best:
+            raise DataError("there is a best trial so far once a feasible one has a value, but none has")
+        return best[0]
 
     @property
     def total_budget(self) -> float:
@@ -184,8 +194,16 @@ class StudyRecord:
 
     @property
     def front(self) -> tuple[Trial, ...]:
-        """The Pareto-optimal trials among the complete, feasible ones in the space."""
+        """The Pareto-optimal trials among the complete, feasible ones in the space; see `front_so_far` for budgets."""
         return front_of(self.trials, self.objectives)
+
+    @property
+    def front_so_far(self) -> tuple[Trial, ...]:
+        """The Pareto-optimal trials among the feasible ones in the space at any budget; `front` without a fidelity.
+
+        `Trial.budget` is the budget of each. A training may have several trials in this front.
+        """
+        return front_of(self.trials, self.objectives, AT_ANY_BUDGET)
 
     @property
     def hypervolume(self) -> float:

@@ -8,10 +8,17 @@ import numpy as np
 from jaxtyping import Float
 
 from dre_jax.runtime.arrays import AnyArray, namespace
-from dre_jax.tuning.objectives.front import has_diverged, order_by_front, region_above, unit_reference, unit_values
+from dre_jax.tuning.objectives.front import (
+    has_diverged,
+    order_by_front,
+    region_above,
+    unit_errors,
+    unit_reference,
+    unit_values,
+)
 from dre_jax.tuning.objectives.hypervolume_method import ObjectiveParams
 from dre_jax.tuning.suggestion.information import feasible_trials
-from dre_jax.tuning.suggestion.record import StudyRecord
+from dre_jax.tuning.suggestion.record import StudyRecord, excess_errors
 from dre_jax.tuning.suggestion.state import StudyConfig, StudyState, set_failed
 from dre_jax.tuning.trials.responses import capped_responses, dense_ranks, rank_infeasible_last
 
@@ -64,10 +71,15 @@ def method_params(config: StudyConfig, state: StudyState, record: StudyRecord, p
 
     responses = [xp.where(exist, of_trials(scaled, i), 0.0) for i in range(n_objectives)]
     levels = [xp.where(exist, dense_ranks(-of_trials(state.objectives, i), exist), 0) for i in range(n_objectives)]
+    noise_var = None
+    if state.errors is not None:
+        errors = unit_errors(state.objectives, state.errors, where)[record.rows]
+        noise_var = xp.stack([excess_errors(column, exist) ** 2 for column in errors.T])
     return ObjectiveParams(
         params or (None,) * n_objectives,
         xp.stack(responses),
         xp.stack(levels),
         exist,
         region_above(scaled, state.responses, feasible_trials(state), where, n_slots, reference),
+        noise_var,
     )

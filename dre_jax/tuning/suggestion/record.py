@@ -40,7 +40,10 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     rows = xp.minimum(rows, len(state.points) - 1)
     where, pending = numbers < n, (numbers >= n) & (numbers < n + state.n_pending)
     points, responses = state.points[rows], xp.where(where, state.responses[rows], 0.0)
-    errors = None if state.errors is None else excess_errors(state.errors[rows], where)
+    # Several objectives are ordered by their front, which has no errors; their method reads those of each value.
+    errors = None
+    if state.errors is not None and state.objectives is None:
+        errors = excess_errors(state.errors[rows, 0], where)
     columns = known_columns(config.encoding, points, None if state.outside is None else state.outside[rows])
     scaled = clip_responses(responses, where)
     history = study_history(columns, responses, scaled, errors, where)

@@ -78,8 +78,8 @@ class StudyState(NamedTuple):
     """Values of several objectives, higher is better; None for a single one, whose values are responses."""
     constraints: Float[AnyArray, "C K"] | None = None
     """At most 0 where satisfied, NaN where unknown; None without constraints."""
-    errors: Float[AnyArray, " C"] | None = None
-    """Standard errors of the responses; None without any."""
+    errors: Float[AnyArray, "C M"] | None = None
+    """Standard errors of the values in each objective; None without any."""
     costs: Float[AnyArray, " C"] | None = None
     """Costs of the trials with a value, NaN where unknown; None without any."""
     spent: Float[AnyArray, ""] | None = None

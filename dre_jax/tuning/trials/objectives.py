@@ -1,6 +1,6 @@
 """Objectives of a study: names, directions, the values of its trials, and which trials are the best."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +11,12 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.space.scalars import is_finite, to_list
 from dre_jax.suggest.hypervolume import dominates
 from dre_jax.tuning.trials.replicates import merge_repeats
-from dre_jax.tuning.trials.trial import VALUE, Trial, objective_value
+from dre_jax.tuning.trials.trial import VALUE, State, Trial, objective_value
 
 DIRECTIONS = ("minimize", "maximize")
+_COMPLETE: tuple[State, ...] = ("complete",)
+AT_ANY_BUDGET: tuple[State, ...] = ("complete", "paused")
+"""The states of trials with a value at any budget; those that are complete have one at the highest budget."""
 
 
 class Objective(NamedTuple):
@@ -164,26 +167,30 @@ def values_of(trials: Sequence[Trial], objectives: Objectives) -> npt.NDArray[np
     return values.reshape(len(trials), len(objectives))
 
 
-def front_of(trials: Sequence[Trial], objectives: Objectives) -> tuple[Trial, ...]:
-    """Returns the complete, feasible trials that no other one dominates, in the order of their numbers."""
-    feasible = feasible_trials(trials)
+def front_of(
+    trials: Sequence[Trial], objectives: Objectives, states: Collection[State] = _COMPLETE
+) -> tuple[Trial, ...]:
+    """Returns the feasible trials of some states that no other one dominates, in the order of their numbers."""
+    feasible = feasible_trials(trials, states)
     if not feasible:
         return ()
     is_dominated = dominates(np.array([responses_of(trial, objectives) for trial in feasible])).any(axis=0)
     return tuple(feasible[i] for i in np.flatnonzero(~is_dominated))
 
 
-def best_trials(trials: Sequence[Trial], objectives: Objectives) -> list[Trial]:
+def best_trials(trials: Sequence[Trial], objectives: Objectives, states: Collection[State] = _COMPLETE) -> list[Trial]:
     """Returns the best trial, the first of equal ones; of several objectives the front, by the first objective.
 
-    Trials of one configuration count as one, with the mean of their values; see `merge_repeats`.
+    Trials of one configuration count as one, with the mean of their values; see `merge_repeats`. Only those of some
+    states count, by default complete ones.
     """
     if len(objectives) == 1:  # without comparing all pairs
-        return sorted(feasible_trials(trials), key=lambda trial: responses_of(trial, objectives), reverse=True)[:1]
-    return sorted(front_of(trials, objectives), key=lambda trial: trial.values[objectives[0].name])
+        feasible = feasible_trials(trials, states)
+        return sorted(feasible, key=lambda trial: responses_of(trial, objectives), reverse=True)[:1]
+    return sorted(front_of(trials, objectives, states), key=lambda trial: trial.values[objectives[0].name])
 
 
-def feasible_trials(trials: Sequence[Trial]) -> list[Trial]:
-    """Returns the complete trials in the space that are feasible, each with all measurements of its configuration."""
-    complete = merge_repeats(trial for trial in trials if trial.state == "complete" and trial.in_space)
-    return [trial for trial in complete if trial.is_feasible]
+def feasible_trials(trials: Sequence[Trial], states: Collection[State] = _COMPLETE) -> list[Trial]:
+    """Returns the trials of some states that are in the space and feasible, each with all measurements."""
+    ended = merge_repeats(trial for trial in trials if trial.state in states and trial.in_space)
+    return [trial for trial in ended if trial.is_feasible]

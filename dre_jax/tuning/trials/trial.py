@@ -62,6 +62,7 @@ class Trial:
     _constraints: Mapping[str, float]
     _reports: Mapping[float, float]
     _values: Mapping[str, float]
+    _stderrs: Mapping[str, float]
     _study: Any = field(compare=False)
 
     def __init__(
@@ -84,6 +85,7 @@ class Trial:
         repeats: int | None = None,
         in_space: bool = True,
         former: Mapping[str, Value] | None = None,
+        stderrs: Mapping[str, float] | None = None,
     ) -> None:
         """Creates a trial. It keeps the mappings as they are, so they must not change.
 
@@ -106,12 +108,13 @@ class Trial:
           repeats: the number of the first trial of the configuration.
           in_space: whether the configuration is one of the study's space.
           former: values that only earlier spaces of the study had.
+          stderrs: standard errors of the values of several objectives, by name.
         """
         self.__dict__.update(number=number, state=state, value=value, stderr=stderr, cost=cost)
         self.__dict__.update(budget=budget, resumes=resumes, restarts=restarts, checkpoint=checkpoint)
         self.__dict__.update(measurements=measurements, repeats=repeats, in_space=in_space, _former=former or {})
         self.__dict__.update(_params=params, _constraints=constraints or {}, _reports=reports or {})
-        self.__dict__.update(_values=values or {}, _study=study)
+        self.__dict__.update(_values=values or {}, _stderrs=stderrs or {}, _study=study)
 
     def with_fields(self, **fields: Any) -> Trial:
         """Returns the trial with other values of some arguments.
@@ -128,8 +131,13 @@ class Trial:
         return len(self.measurements) or int(self.value is not None)
 
     @property
+    def has_value(self) -> bool:
+        """Whether the trial has a value, or those of several objectives."""
+        return self.value is not None or bool(self._values)
+
+    @property
     def values(self) -> dict[str, float]:
-        """Values of several objectives by name, if the trial is complete; empty with one objective. A copy."""
+        """Values of several objectives by name, of a complete or paused trial; empty with one objective. A copy."""
         return dict(self._values)
 
     def with_objective(self, name: str) -> Trial:
@@ -145,7 +153,8 @@ class Trial:
             return self
         if self.state == "complete" and name not in self._values:
             raise DataError(f"the objectives of trial {self.number} are {list(self._values)}, but got {name!r}")
-        return self.with_fields(value=self._values.get(name), values={})
+        value, stderr = self._values.get(name), self._stderrs.get(name)
+        return self.with_fields(value=value, stderr=stderr, values={}, stderrs={})
 
     @property
     def reports(self) -> dict[float, float]:

@@ -24,11 +24,13 @@ from dre_jax.tuning.command.templates import parse
 from dre_jax.tuning.fidelity import next_trial
 from dre_jax.tuning.optuna.stopping import gain_is_below
 from dre_jax.tuning.optuna.trials import IMPROVEMENT
+from dre_jax.tuning.trials.objectives import AT_ANY_BUDGET, best_trials
 from tests.error_messages import raises_line
 from tests.tuning.command.test_fidelity_runs import kill_in_training, train
 
 pytestmark = pytest.mark.usefixtures("even_points")
 SPACE, EPOCHS = Space({"x": Float(-1.0, 1.0)}), Fidelity("epochs", 1, 4)
+OBJECTIVES = {"error": "minimize", "size": "maximize"}
 DATABASE, JOURNAL = "sqlite:///{}/study.db", "{}/study.log"
 WRITES = ("create_new_trial", "set_trial_param", "set_trial_state_values")
 WRITES += ("set_trial_user_attr", "set_trial_system_attr")
@@ -71,10 +73,16 @@ def dead():
     return of_dead
 
 
+def value_of(study, trial):
+    """One value, or two: one that falls with the budget, and one that does not."""
+    value = trial["x"] ** 2 * (5 - trial.budget)
+    return value if len(study.objectives) == 1 else {"error": value, "size": trial["x"]}
+
+
 def run(study, n):
     for _ in range(n):
         trial = study.ask()
-        study.tell(trial.number, trial["x"] ** 2 * (5 - trial.budget))
+        study.tell(trial.number, value_of(study, trial))
     return study
 
 
@@ -118,12 +126,24 @@ def check_trainings(trials):
 
 def test_a_single_process_does_what_an_optimizer_does(storage):
     study, optimizer = run(shared(storage, seed=3), 12), Optimizer(SPACE, fidelity=EPOCHS, seed=3)
-    for _ in range(12):
-        trial = optimizer.ask()
-        optimizer.tell(trial, trial["x"] ** 2 * (5 - trial.budget))
+    run(optimizer, 12)
     assert study.trials == optimizer.trials
-    assert (study.total_budget, study.best_so_far) == (optimizer.total_budget, optimizer.best_so_far)
+    assert study.total_budget == optimizer.total_budget
+    assert best_trials(study.trials, study.objectives, AT_ANY_BUDGET) == [optimizer.best_so_far]
     assert check_trainings(parts(storage)) == optimizer.total_budget
+
+
+def test_so_it_does_with_several_objectives(tmp_path):
+    """And a study that is opened again goes on."""
+    path, optimizer = str(tmp_path / "study.log"), Optimizer(SPACE, directions=OBJECTIVES, fidelity=EPOCHS, seed=3)
+    run(shared(path, seed=3, directions=OBJECTIVES), 7)
+    study = run(shared(path, seed=3, directions=OBJECTIVES), 3)
+    run(optimizer, 10)
+    assert study.trials == optimizer.trials
+    assert any(trial.resumes is not None for trial in study.trials)
+    assert check_trainings(parts(path)) == optimizer.total_budget
+    failed = study.tell_failed(study.ask().number)
+    assert (failed.state, failed.values) == ("failed", {})
 
 
 @pytest.mark.parametrize("n_processes", [2, 4])
@@ -231,25 +251,32 @@ def kill_at(study, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_before", [1, 2], ids=["a new training", "a resumed one"])
-def test_a_kill_at_any_write_loses_no_training(n_before, tmp_path, dead):
+@pytest.mark.parametrize(
+    ("n_before", "options"),
+    [
+        pytest.param(1, {}, id="a new training"),
+        pytest.param(2, {}, id="a resumed one"),
+        pytest.param(2, {"directions": OBJECTIVES}, id="of several objectives", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_kill_at_any_write_loses_no_training(n_before, options, tmp_path, dead):
     """What it leaves has no part twice, and a configuration that was known runs on under its number."""
     numbers = set()
     for n in itertools.count(1):
         path = str(tmp_path / f"{n}.log")
-        run(shared(path, seed=0), n_before)
-        killed = dead(path, seed=1)
+        run(shared(path, seed=0, **options), n_before)
+        killed = dead(path, seed=1, **options)
         kill_at(killed, n)
         with contextlib.suppress(Killed):
             run(killed, 1)
         left = parts(path)
-        run(shared(path, seed=2), 6)
+        run(shared(path, seed=2, **options), 6)
         trials = parts(path)
         numbers.add(len(left))
         assert {state for *_, state, _ in trials} <= {TrialState.PRUNED, TrialState.COMPLETE}
         known = {(training, params) for _, training, *_, params in left if params}
         assert known <= {(training, params) for _, training, *_, params in trials}
-        assert check_trainings(trials) == shared(path).total_budget
+        assert check_trainings(trials) == shared(path, **options).total_budget
         if len(left) > n_before and left[-1][4] == TrialState.PRUNED:  # not killed any more
             break
     assert n > 4

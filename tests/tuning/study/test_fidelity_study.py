@@ -223,7 +223,6 @@ def test_predictions_are_of_final_values() -> None:
 @pytest.mark.parametrize(
     ("call", "subject"),
     [
-        (lambda: Optimizer(SPACE, directions={"a": "minimize", "b": "minimize"}, fidelity=EPOCHS), "one objective"),
         (lambda: Optimizer(SPACE).add({"x": 0.5, "y": 0.5}, 1.0, budget=3), "needs a study with a fidelity"),
         (lambda: Optimizer(SPACE, fidelity=EPOCHS).add({"x": 0.5, "y": 0.5}, 1.0, budget=9), "from 1 to 8"),
         (lambda: Optimizer(SPACE).optimize(len, total_budget=3), "total_budget needs"),
