@@ -13,6 +13,7 @@ from dre_jax.tuning.fidelity.next_trial import FidelitySearch
 from rivals.budget_tasks import STEPS, BudgetTask, PastCurves
 from rivals.problems import Problem
 
+_LOST = 0.01
 FIDELITY = Fidelity("steps", 1, STEPS)
 
 
@@ -21,9 +22,9 @@ class Losses(NamedTuple):
 
     started: float
     is_lost: float
-    """1 if none of the best final value has been trained to the end, else 0."""
+    """1 if `regret` is above 0.01, else 0."""
     regret: float
-    """Of the best one that was trained to the end, minus that of the best one."""
+    """Of the best one that was trained to the end, minus that of the best final value of all."""
 
 
 class Meter:
@@ -59,7 +60,8 @@ class Meter:
         best = max(last for _, last in self._trained.values())
         finished = [last for reached, last in self._trained.values() if reached == STEPS]
         regrets = self.task.regret(np.array([best, max(finished, default=-np.inf)]))
-        return Losses(len(self._trained), float(best not in finished), float(regrets[1] - regrets[0]))
+        lost = float(regrets[1] - regrets[0])
+        return Losses(len(self._trained), float(lost > _LOST), lost)
 
 
 Method = Callable[[Meter, int], None]

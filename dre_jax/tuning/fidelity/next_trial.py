@@ -1,6 +1,6 @@
 """The next trial of a study with a fidelity: a paused configuration or a new one, and the budget to train it to.
 
-A paused training goes on if it is among the best half at its budget (`promotion`); otherwise a new configuration
+A paused training goes on if it is among the best at its budget (`promotion`); otherwise a new configuration
 starts at the lowest budget. The method suggests it, from the final values of all trainings: known ones, and forecasts
 from lower budgets with their errors (`forecasts`).
 """

@@ -2,11 +2,14 @@
 
 The best half goes on at each budget, so that each budget costs about as much as any other. The half is rounded up: once
 some trainings have started, the best one goes on to the highest budget at once, where rounding down would need 2^k
-trainings for the first one that passes k budgets.
+trainings for the first one that passes k budgets. The more trainings have started, the less likely a further one is the
+best of all, and the larger is the share that goes on: two of three after 45, three of four after 80.
 
 Several objectives rank trainings by non-dominated sorting, and those of a front by their contributions to its
 hypervolume, as SMS-EMOA does (Beume, Naujoks and Emmerich 2007).
 """
+
+import math
 
 import numpy as np
 
@@ -18,6 +21,9 @@ from dre_jax.tuning.objectives.front import (
     volume_contributions,
 )
 
+_N_BY_HALVES = 20
+"""Number of trainings up to which half of them go on."""
+
 
 def training_to_promote(
     responses: np.ndarray,
@@ -27,9 +33,10 @@ def training_to_promote(
     n_first: int,
     reference: np.ndarray | None = None,
 ) -> int | None:
-    """Returns the training to resume: the best one that may, at the highest budget where one is among the best half.
+    """Returns the training to resume: the best one that may, at the highest budget where one is among the best.
 
-    A training is compared with all that have reached its budget, those that went on included.
+    A training is compared with all that have reached its budget, those that went on included; `share_going_on` says
+    how many of these are the best.
 
     Args:
       responses: f64[n, G, M] at the budgets in M objectives, higher is better.
@@ -48,16 +55,27 @@ def training_to_promote(
     """
     if len(responses) < n_first:
         return None
+    share = share_going_on(len(responses))
     for rung in range(responses.shape[1] - 2, -1, -1):
         reached = np.flatnonzero(lengths > rung)
         if not (may_resume[reached] & (lengths[reached] == rung + 1)).any():
             continue
         ranks = ranks_at_budget(responses[reached, rung], reference)
-        best = reached[np.argsort(ranks, kind="stable")][: (len(reached) + 1) // 2]
+        best = reached[np.argsort(ranks, kind="stable")][: math.ceil(share * len(reached) - 1e-9)]
         candidates = [int(i) for i in best if lengths[i] == rung + 1 and may_resume[i]]
         if candidates:
             return candidates[0]
     return None
+
+
+def share_going_on(n: int) -> float:
+    """Returns the share of n trainings that goes on at each budget.
+
+    Example:
+      >>> [round(share_going_on(n), 2) for n in (8, 20, 45, 80)]
+      [0.5, 0.5, 0.67, 0.75]
+    """
+    return 1.0 - 0.5 * math.sqrt(min(1.0, _N_BY_HALVES / n))
 
 
 def ranks_at_budget(responses: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:

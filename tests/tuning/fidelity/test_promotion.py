@@ -11,13 +11,13 @@ import pytest
 
 from dre_jax.suggest.hypervolume import exclusive_volumes
 from dre_jax.suggest.polar import exclusive_volumes_by_rays
-from dre_jax.tuning.fidelity.promotion import ranks_at_budget, training_to_promote
+from dre_jax.tuning.fidelity.promotion import ranks_at_budget, share_going_on, training_to_promote
 
 
-def promoted_by_authors(rungs: list[dict[int, float]]) -> tuple[int, int] | None:
-    """Algorithm 2 of Li et al. (2020), with the reduction factor 2: the training and its rung."""
+def promoted_by_authors(rungs: list[dict[int, float]], share: float) -> tuple[int, int] | None:
+    """Algorithm 2 of Li et al. (2020), with the reduction factor 1 / share: the training and its rung."""
     for k in reversed(range(len(rungs) - 1)):
-        top = sorted(rungs[k], key=lambda i: -rungs[k][i])[: math.ceil(len(rungs[k]) / 2)]
+        top = sorted(rungs[k], key=lambda i: -rungs[k][i])[: math.ceil(round(share * len(rungs[k]), 6))]
         waiting = [i for i in top if i not in rungs[k + 1]]
         if waiting:
             return waiting[0], k
@@ -26,14 +26,15 @@ def promoted_by_authors(rungs: list[dict[int, float]]) -> tuple[int, int] | None
 
 @pytest.mark.parametrize("seed", range(5))
 def test_it_is_asynchronous_successive_halving(seed: int) -> None:
+    shares = dict.fromkeys(range(1, 21), 1 / 2) | {n: 1 - 5**0.5 / n**0.5 for n in range(21, 41)}
     random = np.random.default_rng(seed)
     values, lengths = random.normal(size=(40, 4)), np.zeros(40, int)
     rungs: list[dict[int, float]] = [{} for _ in range(4)]
     n = 0
-    for _ in range(100):
+    for _ in range(200):
         started = np.arange(n)
         i = training_to_promote(values[started, :, None], lengths[started], lengths[started] < 4, n_first=8)
-        expected = promoted_by_authors(rungs) if n >= 8 else None
+        expected = promoted_by_authors(rungs, shares[n]) if n >= 8 else None
         assert (None if i is None else (i, int(lengths[i]) - 1)) == expected
         if i is None:
             if n == 40:
@@ -42,6 +43,17 @@ def test_it_is_asynchronous_successive_halving(seed: int) -> None:
         rungs[lengths[i]][i] = values[i, lengths[i]]
         lengths[i] += 1
     assert len(rungs[3]) >= 4
+
+
+def test_more_go_on_once_many_have_started() -> None:
+    assert [share_going_on(n) for n in (1, 8, 20)] == [0.5] * 3
+    np.testing.assert_allclose([share_going_on(n) for n in (45, 80, 500)], [2 / 3, 3 / 4, 9 / 10])
+    for n, n_best in ((20, 10), (45, 30), (80, 60), (500, 450)):
+        values, lengths = np.arange(n, 0.0, -1.0)[:, None, None].repeat(2, axis=1), np.full(n, 2)
+        for i, is_best in ((n_best - 1, True), (n_best, False)):
+            paused = np.arange(n) == i
+            promoted = training_to_promote(values, lengths - paused, paused, n_first=8)
+            assert promoted == (i if is_best else None)
 
 
 def test_the_best_of_the_first_ones_goes_on_to_the_end() -> None:
