@@ -125,7 +125,7 @@ def hpo_rl_bench(folder: Path, environments: list[str] | None) -> Iterator[Train
         if environments is None or path.parent.name in environments:
             record = read_json(path)
             config = {name: float(record[name]) for name in ("learning_rate", "gamma", "clip")}
-            returns = dict(enumerate(record["returns_eval"], 1))
+            returns = {float(step): value for step, value in enumerate(record["returns_eval"], 1)}
             yield Training(path.parent.name, config, _at_shares(returns))
 
 

@@ -39,6 +39,14 @@ class History(NamedTuple):
     """Variances of the responses' known errors, on the scale of the responses. None without known errors, and for all
     methods that are not `heteroscedastic`."""
 
+    comparable: Bool[Array, " C"] | None = None
+    """Trials that the next one is to improve on; None for all. Methods learn from the others too."""
+
+    @property
+    def incumbents(self) -> Bool[Array, " C"]:
+        """The slots of which the best response is the incumbent."""
+        return self.where if self.comparable is None else self.where & self.comparable
+
     def with_response(self, response: Float[Array, " C"], noise_var: Float[Array, " C"] | None = None) -> "History":
         """Returns the same trials with responses, and known error variances, on the scale of a model."""
         return self._replace(response=response, noise_var=noise_var)

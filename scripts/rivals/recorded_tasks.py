@@ -93,7 +93,7 @@ def _condition(name: str, choices: Sequence[str], configurations: Sequence[Mappi
 
 def _parameter(values: Sequence[Any], when: dict[str, list[str]] | None) -> Float | Int | Categorical:
     if isinstance(values[0], str):
-        return Categorical(sorted(set(values)), when=when)
+        return Categorical(tuple(sorted(set(values))), when=when)
     low, high = min(values), max(values)
     is_log = low > 0 and high / low > _LOG_RATIO
     is_whole = all(isinstance(value, int) for value in values)

@@ -129,7 +129,7 @@ class EmpiricalGP(Checked):
         matrix = 1.0 + SLOPE_VARIANCE * mean[:, None] * mean[None, :] + matmul(past, past.T)
         cross = 1.0 + SLOPE_VARIANCE * mean[:, None] * new_mean[None, :] + matmul(past, new_past.T)
         variance = 1.0 + SLOPE_VARIANCE * new_mean**2 + jnp.sum(new_past**2, axis=1)
-        residual, best = jnp.where(where, y - mean, 0.0), best_response(y, where)
+        residual, best = jnp.where(where, y - mean, 0.0), best_response(y, history.incumbents)
         incumbent = jnp.where(jnp.isfinite(best), -best, 0.0)
 
         def improvement(hypothesis: Array) -> tuple[Array, Array]:

@@ -186,7 +186,7 @@ class GaussianCopulaProcess(_FromQuantiles):
             self.acquisition,
             prior_mean + deviation * residual_mean,
             deviation * jnp.sqrt(residual_variance),
-            best_response(z, history.where),
+            best_response(z, history.incumbents),
         )
 
 

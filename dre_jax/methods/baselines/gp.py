@@ -74,7 +74,7 @@ class GaussianProcess(NoMetaLearning, Checked):
         if noise_var is not None:
             mean, _ = predict_in_blocks(process, history.x, prepared_gp, history.x)
             y = without_uncertain(y, mean, noise_var, history.where)
-        return FittedProcess(process, prepared_gp, best_response(y, history.where), transform)
+        return FittedProcess(process, prepared_gp, best_response(y, history.incumbents), transform)
 
     def score_candidates(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the fitted process."""

@@ -28,7 +28,7 @@ class ByResponse:
         """Values the candidates by the predictions of their standardised responses."""
         y = standardise(history.response, history.where).y
         mean, variance = self.predict(params, history, y, candidates, key)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.where))
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.incumbents))
 
     def predict(
         self, params: Any, history: History, y: Array, candidates: Candidates, key: Array

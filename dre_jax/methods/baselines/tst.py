@@ -70,7 +70,7 @@ class TAF(FromSources):
         process = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
         mean, variance = gp_posterior(process, history.x, y, history.where, candidates.x)
-        best = best_response(y, history.where)
+        best = best_response(y, history.incumbents)
         log_ei = log_expected_improvement(-mean, jnp.sqrt(variance), jnp.where(jnp.isfinite(best), -best, 0.0))
         source_improvement = matmul(weights[:-1], predicted_improvements(params, history, candidates.x))
         return jnp.logaddexp(jnp.log(weights[-1]) + log_ei, jnp.log(source_improvement)) - jnp.log(jnp.sum(weights))

@@ -67,7 +67,7 @@ class MixtureMethod(Checked):
         log_weight = interpolate_noise(self.processes, log_weight, posterior.noise_deviations(), posterior.n_past)
         if posterior.past:
             log_weight = select_leading(posterior, log_weight)
-        return ConditionedMixture(posterior, best_response(y, history.where), log_weight, transform)
+        return ConditionedMixture(posterior, best_response(y, history.incumbents), log_weight, transform)
 
     def score_candidates(
         self, fitted_params: ConditionedMixture, history: History, candidates: Candidates

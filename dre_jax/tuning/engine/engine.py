@@ -157,6 +157,7 @@ class Engine:
         number: int,
         pending: Iterable[Mapping[str, Any]] = (),
         fixed: Mapping[str, Any] | None = None,
+        is_context: bool = False,
         has_further: bool = False,
         spent: float | None = None,
     ) -> Suggestion:
@@ -165,9 +166,9 @@ class Engine:
         From failed trials and constraints, the engine learns where trials succeed and are feasible; see
         `dre_jax.tuning.suggestion.feasibility`. Another number of the trial gives another suggestion. ``pending`` are
         configurations that will be evaluated, beside those of running trials, and ``fixed`` values of hyperparameters
-        that are not searched in this trial. With ``has_further``, the suggestion has the other configurations that the
-        method values, unless it values them by a single draw. Configurations are encoded once, so a mapping must not
-        change between calls.
+        that are not searched in this trial; if they are its context, it is to improve on the trials that have them too.
+        With ``has_further``, the suggestion has the other configurations that the method values, unless it values them
+        by a single draw. Configurations are encoded once, so a mapping must not change between calls.
 
         Raises `DataError` for configurations of another space, or NaN, and `ConfigError` if the method's values of all
         candidates are NaN.
@@ -175,7 +176,7 @@ class Engine:
         check_not_forked()
         engine = self.that_reads(trials)
         if engine is not self:
-            options: dict[str, Any] = {"number": number, "pending": pending, "fixed": fixed}
+            options: dict[str, Any] = {"number": number, "pending": pending, "fixed": fixed, "is_context": is_context}
             return engine.propose(trials, has_further=has_further, spent=spent, **options)
         study = encode_trials(self._encoder, trials, pending)
         coordinates = self.space.coordinates(fixed or {})
@@ -186,7 +187,9 @@ class Engine:
             return Suggestion(initial, origin="initial")
         errors = self._standard_errors(study.observations)
         spent = total_cost(trials) if spent is None else spent
-        state = rank_trials(self.study_config, encode_study(study, self.objectives, self.config, errors, spent))
+        context = fixed if is_context else None
+        state = encode_study(study, self.objectives, self.config, errors, spent, context)
+        state = rank_trials(self.study_config, state)
         fixed_coordinates = None if np.isnan(coordinates).all() else coordinates
         with suggestion_runtime, jax.enable_x64(self._dtype is np.float64):
             suggestion = suggest_point(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,17 @@ from dre_jax.tuning.trials.trial import Trial
 
 
 def encode_study(
-    study: EncodedTrials, objectives: Objectives, config: EngineConfig, errors: np.ndarray, spent: float
+    study: EncodedTrials,
+    objectives: Objectives,
+    config: EngineConfig,
+    errors: np.ndarray,
+    spent: float,
+    context: Mapping[str, Any] | None = None,
 ) -> StudyState:
     """Returns the trials of a study, whose cost is ``spent``, in arrays of a few sizes: each needs other programs.
 
-    ``errors`` f64[n, M] are standard errors of the values, 0 where unknown. Raises `DataError` for a value that is NaN.
+    ``errors`` f64[n, M] are standard errors of the values, 0 where unknown. The next trial is to improve on those that
+    have the values of a ``context``. Raises `DataError` for a value that is NaN.
     """
     n_trials, n_failures = len(study.observations) + len(study.pending_points), n_failed(study, objectives)
     # With a model of failures, the first one has other programs anyway.
@@ -29,7 +36,22 @@ def encode_study(
     slots = coarse_capacity_for(n_failures) if has_slots else 0
     known_errors = errors if errors.any() else None
     capacity = state_capacity(n_trials, config.max_history)
-    return study_state(study, objectives, capacity, slots, errors=known_errors, spent=spent)
+    state = study_state(study, objectives, capacity, slots, errors=known_errors, spent=spent)
+    if context is None:
+        return state
+    comparable = np.ones(capacity, bool)  # pending trials are, whatever their context
+    comparable[: len(study.observations)] = [has_values(trial, context) for trial in study.observations]
+    return state._replace(comparable=comparable)
+
+
+def has_values(trial: Trial, values: Mapping[str, Any]) -> bool:
+    """Returns whether a trial has some values of hyperparameters.
+
+    Example:
+      >>> has_values(Trial(0, {"machine": "a", "x": 0.5}), {"machine": "a"})
+      True
+    """
+    return all(trial._params.get(name) == value for name, value in values.items())
 
 
 def study_state(

@@ -6,6 +6,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -137,17 +138,24 @@ class Optimizer(SavedStudy):
         return dict(self.named_surrogates) if self.directions else {}
 
     @overload
-    def ask(self, n: None = None) -> Trial: ...
+    def ask(self, n: None = None, *, features: Mapping[str, Any] | None = None) -> Trial: ...
     @overload
-    def ask(self, n: int) -> list[Trial]: ...
-    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+    def ask(self, n: int, *, features: Mapping[str, Any] | None = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, features: Mapping[str, Any] | None = None) -> Trial | list[Trial]:
         """Returns the next trial, or a list of `n` trials.
 
         A list has different configurations, none of which is running. A single trial repeats a configuration once the
         space has no other one.
 
+        Args:
+          n: number of trials; None for one, which is not in a list.
+          features: what is known of these trials, such as ``{"machine": "b"}``: values of hyperparameters that are not
+            chosen. The others are suggested to improve on trials with the same values; all trials inform the method.
+
         Raises:
-          ConfigError: for a number below 1, or above that of the configurations that are left.
+          ConfigError: for a number below 1, or above that of the configurations that are left. For features with
+            several objectives or a fidelity, or while configurations are enqueued.
+          DataError: for features that `enqueue` would refuse.
 
         Warns:
           DataWarning: if the past studies of the surrogate mislead, once a study. They are compared with the complete
@@ -155,21 +163,31 @@ class Optimizer(SavedStudy):
         """
         if n is not None:
             check_counts(1, n=n)
-        trials = self._ask(n, lambda: False)
+        context = None if features is None else self._context(features)
+        trials = self._ask(n, lambda: False, context)
         return trials[0] if n is None else trials
 
     def ask_unless(self, is_late: Callable[[], bool]) -> Trial | None:
         """Returns the next trial, or None without starting one if a function returns True once it is suggested."""
         return next(iter(self._ask(None, is_late)), None)
 
-    def _ask(self, n: int | None, is_late: Callable[[], bool]) -> list[Trial]:
+    def _context(self, features: Mapping[str, Any]) -> Params:
+        """Returns features of the next trials, as `ask` takes them."""
+        for what, is_there in (("several objectives", self.directions), ("a fidelity", self.fidelity)):
+            if is_there:
+                raise ConfigError(f"a study with {what} takes no features of single trials, but got {dict(features)!r}")
+        if self.enqueued:
+            raise ConfigError(f"features of a trial need an empty queue, but {len(self.enqueued)} are enqueued")
+        return complete_part(self.space, features)
+
+    def _ask(self, n: int | None, is_late: Callable[[], bool], context: Params | None = None) -> list[Trial]:
         """Returns the next trials, none if it is late once they are suggested; see `ask`."""
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
             if self._engine.past is not None:
                 self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
             enqueued = self.enqueued
-            steps = self._next_trials(enqueued, n)
+            steps = self._next_trials(enqueued, n, context)
             if is_late():
                 return []
             with self._lock:
@@ -179,11 +197,12 @@ class Optimizer(SavedStudy):
                 trials = [self._append(step.params, budget=step.budget, resumes=step.resumes) for step in steps]
                 return [trial.with_fields(study=self) for trial in trials]
 
-    def _next_trials(self, enqueued: Sequence[Params], n: int | None) -> list[NextTrial]:
-        """Returns the next trials, of which the first ones have enqueued values."""
+    def _next_trials(self, enqueued: Sequence[Params], n: int | None, context: Params | None) -> list[NextTrial]:
+        """Returns the next trials, of which the first ones have enqueued values, all in a context."""
         if self._fidelity_search is not None:
             return self._fidelity_search.next_trials(self.trials, enqueued, n or 1)
-        steps = zip(*suggest_batch(self.space, self._suggest, enqueued, self._running_params, n), strict=True)
+        suggest = partial(self._suggest, context=context)
+        steps = zip(*suggest_batch(self.space, suggest, enqueued, self._running_params, n), strict=True)
         return [NextTrial(params, improvement=improvement) for params, improvement in steps]
 
     def _running_params(self) -> list[Mapping[str, Any]]:
@@ -384,14 +403,24 @@ class Optimizer(SavedStudy):
         folder = None if checkpoints is None else Path(checkpoints)
         evaluate_trials(self, f, limits, callbacks, catch, n_jobs, folder)
 
-    def _suggest(self, batch: Sequence[Params], fixed: Params | None, has_further: bool = False) -> Suggestion:
+    def _suggest(
+        self,
+        batch: Sequence[Params],
+        fixed: Params | None,
+        has_further: bool = False,
+        *,
+        context: Params | None = None,
+    ) -> Suggestion:
         """Returns the suggestion after a batch that is not among the trials yet.
 
         Args:
           batch: configurations of the next trials.
           fixed: values that the configuration must have; None for none.
           has_further: whether the suggestion has further configurations.
+          context: values that it must have, and that trials have on which it is to improve; None for none.
         """
         trials = self.trials
         options: dict[str, Any] = {"number": len(trials) + len(batch), "pending": batch, "has_further": has_further}
+        if context is not None:
+            fixed, options = context, options | {"is_context": True}
         return propose_with(self._engine, self._observations(trials), fixed, spent=total_cost(trials), **options)

@@ -47,6 +47,8 @@ def study_record(config: StudyConfig, state: StudyState, capacity: int) -> Study
     columns = known_columns(config.encoding, points, None if state.outside is None else state.outside[rows])
     scaled = clip_responses(responses, where)
     history = study_history(columns, responses, scaled, errors, where)
+    if state.comparable is not None:
+        history = history._replace(comparable=state.comparable[rows])
     # Where all coordinates have few values, a neighbour is another configuration.
     avoid, radius = state.failures, xp.where(has_failed, SAME if config.is_finite else config.failed_radius, -1.0)
     if selects:

@@ -88,6 +88,9 @@ class StudyState(NamedTuple):
     """Columns, as the method knows them, of the trials outside of the space, whose points are only near them; NaN for
     the others. None without any."""
 
+    comparable: Bool[AnyArray, " C"] | None = None
+    """The trials that the next one is to improve on; None for all."""
+
     @property
     def where(self) -> Bool[AnyArray, " C"]:
         """The slots of the trials with a value."""
