@@ -175,6 +175,25 @@ def test_the_tuner_knows_the_features_of_the_new_task(part, tables, tmp_path, re
     assert rival.ask()["rate"] == pytest.approx(RATES[np.abs(np.log10(RATES / best_rate(1e9))).argmin()])
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["botorch", "baybe"])
+def test_a_rival_searches_after_past_tasks(part, tables, tmp_path, method):
+    """Its configurations differ; the process that knows the sizes begins within half a decade of the law."""
+    pytest.importorskip(method)
+    read, new = tables(trainings()[::2], tmp_path / "runs.csv"), "m1e+10"
+    rival = part("rivals.scale_methods").make_rival(method, read, new, [f"m{size:g}" for size in SIZES[:4]], None, 0)
+    table = read.table(new)
+    left, rows = np.ones(len(table.rows), bool), []
+    for _ in range(3):
+        rows.append(table.nearest(rival.ask(), left))
+        left[rows[-1]] = False
+        rival.tell(table.rows[rows[-1]], table.values[rows[-1]])
+    assert len(set(rows)) == 3
+    if method == "botorch":
+        assert abs(np.log10(table.rows[rows[0]]["rate"] / best_rate(1e10))) < 0.5
+
+
 def test_a_comparison_resumes(part, tmp_path, capsys):
     script, path, out = part("compare_scales"), tmp_path / "runs.csv", tmp_path / "searches.jsonl"
     trainings().to_csv(path, index=False)

@@ -1,0 +1,72 @@
+"""BoTorch's contextual multi-task process on all past trials: the covariance of two tasks depends on their features.
+
+Before the first trial of the new task, it suggests the row of the highest posterior mean; then logarithmic expected
+improvement.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from botorch.acquisition import LogExpectedImprovement, PosteriorMean
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.contextual_multioutput import LCEMGP
+from botorch.models.transforms.outcome import StratifiedStandardize
+from botorch.optim import optimize_acqf_discrete
+from gpytorch.mlls import ExactMarginalLogLikelihood
+
+from dre_jax.space.space import Params
+from rivals.problems import Problem
+
+_FIRST_STEPS, _STEPS = 200, 25  # of the fit; the later ones start from the hyperparameters before
+
+
+class ContextualProcess:
+    """A rival for tables. ``features`` are those of the past tasks, f64[T, P], and of the new one, f64[P]."""
+
+    def __init__(
+        self, problem: Problem, rows: Sequence[Params], seed: int, *, features: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        torch.manual_seed(seed)
+        self.space, self.task = problem.space, len(problem.past)
+        self.choices = torch.tensor(self.space.encode_rows(rows))
+        self.features = torch.tensor(np.vstack(features))
+        trials = [(trial, task) for task, study in enumerate(problem.past.values()) for trial in study]
+        self.X = [[*self.space.encode(trial.params), task] for trial, task in trials]
+        self.y = [[trial.value] for trial, _ in trials]
+        self.hyperparameters: dict[str, torch.Tensor] | None = None
+
+    def ask(self) -> Params:
+        X, y = torch.tensor(self.X, dtype=torch.double), torch.tensor(self.y, dtype=torch.double)
+        model, is_new = self._fit(X, y), X[:, -1] == self.task
+        if is_new.any():
+            value = LogExpectedImprovement(model, best_f=y[is_new].max())
+        else:
+            value = PosteriorMean(model)
+        best, _ = optimize_acqf_discrete(value, q=1, choices=self.choices, X_avoid=X[is_new, :-1])
+        return self.space.decode(best[0].numpy())
+
+    def tell(self, params: Params, value: float) -> None:
+        self.X.append([*self.space.encode(params), self.task])
+        self.y.append([value])
+
+    def _fit(self, X: torch.Tensor, y: torch.Tensor) -> LCEMGP:
+        """Returns the process. All tasks are of one category: that of the new task would be a random number."""
+        tasks = list(range(self.task + 1))
+        model = LCEMGP(
+            X,
+            y,
+            task_feature=-1,
+            context_cat_feature=torch.zeros(len(tasks), 1, dtype=torch.long),
+            context_emb_feature=self.features,
+            all_tasks=tasks,
+            output_tasks=[self.task],
+            outcome_transform=StratifiedStandardize(-1, torch.tensor(tasks)),
+        )
+        if self.hyperparameters is not None:
+            model.load_state_dict(self.hyperparameters, strict=False)
+        likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
+        steps = _FIRST_STEPS if self.hyperparameters is None else _STEPS
+        fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": {"maxiter": steps}})
+        self.hyperparameters = {name: value.detach().clone() for name, value in model.named_parameters()}
+        return model
