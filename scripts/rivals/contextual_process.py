@@ -5,20 +5,38 @@ improvement.
 """
 
 from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
 from botorch.acquisition import LogExpectedImprovement, PosteriorMean
 from botorch.fit import fit_gpytorch_mll
+from botorch.models import MultiTaskGP
 from botorch.models.contextual_multioutput import LCEMGP
 from botorch.models.transforms.outcome import StratifiedStandardize
 from botorch.optim import optimize_acqf_discrete
+from gpytorch.constraints import Interval
+from gpytorch.kernels import RBFKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from dre_jax.space.space import Params
 from rivals.problems import Problem
 
-_FIRST_STEPS, _STEPS = 200, 25  # of the fit; the later ones start from the hyperparameters before
+_FIRST_STEPS, _STEPS = 200, 10  # of the fit; the later ones start from the hyperparameters before
+
+
+class FeatureProcess(LCEMGP):
+    """`LCEMGP` with a kernel of as many columns as it embeds; that of BoTorch 0.18.1 rejects features."""
+
+    def __init__(self, *args: Any, context_emb_feature: torch.Tensor, **options: Any) -> None:
+        super().__init__(*args, context_emb_feature=context_emb_feature, **options)
+        bounds = Interval(0.0, 2.0, transform=None, initial_value=1.0)
+        n_columns = self._task_embeddings().shape[1]
+        kernel = RBFKernel(ard_num_dims=n_columns, lengthscale_constraint=bounds)
+        self.task_covar_module_base = kernel.to(context_emb_feature)
+
+    def eval(self) -> Self:
+        return super(MultiTaskGP, self).eval()  # that of `MultiTaskGP` changes a kernel that `LCEMGP` replaces
 
 
 class ContextualProcess:
@@ -50,10 +68,10 @@ class ContextualProcess:
         self.X.append([*self.space.encode(params), self.task])
         self.y.append([value])
 
-    def _fit(self, X: torch.Tensor, y: torch.Tensor) -> LCEMGP:
+    def _fit(self, X: torch.Tensor, y: torch.Tensor) -> "FeatureProcess":
         """Returns the process. All tasks are of one category: that of the new task would be a random number."""
         tasks = list(range(self.task + 1))
-        model = LCEMGP(
+        model = FeatureProcess(
             X,
             y,
             task_feature=-1,
