@@ -1,7 +1,8 @@
 """BoTorch's contextual multi-task process on all past trials: the covariance of two tasks depends on their features.
 
 Before the first trial of the new task, it suggests the row of the highest posterior mean; then logarithmic expected
-improvement.
+improvement. Values of a past task are standardised. Those of the new task are divided by the mean deviation of past
+tasks, since a few trials have no scale. Features are scaled to the unit cube, as BoTorch expects of inputs.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,6 @@ from botorch.acquisition import LogExpectedImprovement, PosteriorMean
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import MultiTaskGP
 from botorch.models.contextual_multioutput import LCEMGP
-from botorch.models.transforms.outcome import StratifiedStandardize
 from botorch.optim import optimize_acqf_discrete
 from gpytorch.constraints import Interval
 from gpytorch.kernels import RBFKernel
@@ -48,14 +48,20 @@ class ContextualProcess:
         torch.manual_seed(seed)
         self.space, self.task = problem.space, len(problem.past)
         self.choices = torch.tensor(self.space.encode_rows(rows))
-        self.features = torch.tensor(np.vstack(features))
+        z = torch.tensor(np.vstack(features))
+        low, high = z.amin(dim=0), z.amax(dim=0)
+        self.features = (z - low) / torch.where(high > low, high - low, 1.0)
         trials = [(trial, task) for task, study in enumerate(problem.past.values()) for trial in study]
         self.X = [[*self.space.encode(trial.params), task] for trial, task in trials]
-        self.y = [[trial.value] for trial, _ in trials]
+        values = [np.array([trial.value for trial in study]) for study in problem.past.values()]
+        self.past_y = np.concatenate([(y - y.mean()) / y.std() for y in values])
+        self.deviation = np.mean([y.std() for y in values])
+        self.y = list[float]()
         self.hyperparameters: dict[str, torch.Tensor] | None = None
 
     def ask(self) -> Params:
-        X, y = torch.tensor(self.X, dtype=torch.double), torch.tensor(self.y, dtype=torch.double)
+        new = (np.array(self.y) - np.mean(self.y or 0.0)) / self.deviation
+        X, y = torch.tensor(self.X, dtype=torch.double), torch.tensor(np.r_[self.past_y, new])[:, None]
         model, is_new = self._fit(X, y), X[:, -1] == self.task
         if is_new.any():
             value = LogExpectedImprovement(model, best_f=y[is_new].max())
@@ -66,7 +72,7 @@ class ContextualProcess:
 
     def tell(self, params: Params, value: float) -> None:
         self.X.append([*self.space.encode(params), self.task])
-        self.y.append([value])
+        self.y.append(value)
 
     def _fit(self, X: torch.Tensor, y: torch.Tensor) -> "FeatureProcess":
         """Returns the process. All tasks are of one category: that of the new task would be a random number."""
@@ -79,7 +85,7 @@ class ContextualProcess:
             context_emb_feature=self.features,
             all_tasks=tasks,
             output_tasks=[self.task],
-            outcome_transform=StratifiedStandardize(-1, torch.tensor(tasks)),
+            outcome_transform=None,
         )
         if self.hyperparameters is not None:
             model.load_state_dict(self.hyperparameters, strict=False)
