@@ -131,7 +131,7 @@ def search(function: Function, surrogate: Surrogate, features: dict[str, float] 
     """Returns the regret of the best trial after each trial."""
     optimizer = Optimizer(SPACE, surrogate, direction="maximize", seed=seed, features=features)
     optimizer.optimize(lambda trial: function.value(np.array([trial[name] for name in _NAMES])), _N_TRIALS)
-    best = np.maximum.accumulate([trial.value for trial in optimizer.trials])
+    best = np.maximum.accumulate(np.array([trial.value for trial in optimizer.trials], np.float64))
     return scaled_regret(best, function.best, function.median).tolist()
 
 

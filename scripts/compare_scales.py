@@ -20,7 +20,7 @@ import argparse
 import math
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,10 +30,10 @@ from command_line import errors_in_one_line
 from compare_random import expected_random
 from rivals.jobs import Study, append_searches, read_searches
 from rivals.outcomes import regrets, standard_error
-from rivals.problems import Problem, Table, Task
+from rivals.problems import Problem, Rival, Table, Task
 from rivals.scale_methods import METHODS, make_rival
 from rivals.scale_tables import PROTOCOLS, Columns, ScaleTables, parse_formula, read_tables
-from rivals.search import search
+from rivals.search import Maker, search
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.setup import prepare
@@ -126,10 +126,15 @@ def run_searches(
     for method in methods:
         study = Study(method, protocol, task, 0)
         if study not in done:
-            make = partial(make_rival, method, tables, task, past, formula)
-            found = search(searched, lambda _problem, _rows, seed, make=make: make(seed), study.seed, _N_TRIALS, limit)
+            make = maker_of(partial(make_rival, method, tables, task, past, formula))
+            found = search(searched, make, study.seed, _N_TRIALS, limit)
             append_searches(out, {study: found})
             print(f"{protocol}, {task}: {method}", file=sys.stderr, flush=True)
+
+
+def maker_of(make: Callable[[int], Rival]) -> Maker:
+    """Returns a function for `search` from one of the seed alone, which knows the problem."""
+    return lambda _problem, _rows, seed: make(seed)
 
 
 def read_curves(out: Path, protocol: str, tables: Mapping[str, Table], methods: list[str]) -> dict[str, np.ndarray]:

@@ -68,8 +68,8 @@ def kernel_table(checkout: Path, benchmark: str) -> pd.DataFrame:
     """
     parts = []
     for size, label in zip(SIZES[benchmark], _LABELS, strict=True):
-        names = f"{benchmark}_{label}.csv", f"{benchmark}_{label}_*.csv"
-        files = sorted(path for name in names for path in checkout.glob(f"Data/*/{benchmark}/*_*/{name}"))
+        patterns = f"{benchmark}_{label}.csv", f"{benchmark}_{label}_*.csv"
+        files = sorted(path for pattern in patterns for path in checkout.glob(f"Data/*/{benchmark}/*_*/{pattern}"))
         if not files:
             raise DataError(f"{checkout} has no runs of {benchmark}, size {label}")
         runs = pd.concat([pd.read_csv(path, keep_default_na=False) for path in files])

@@ -54,7 +54,7 @@ class ScaleTables:
         column = self.frame[name]
         if is_numeric_dtype(column):
             return Float(float(column.min()), float(column.max()), log=name in self.log)
-        return Categorical(sorted(column.unique()))
+        return Categorical(tuple(sorted(column.unique())))
 
     @cached_property
     def tasks(self) -> list[str]:
@@ -138,7 +138,11 @@ def read_tables(path: Path, columns: Columns) -> ScaleTables:
 def _on_log_scale(table: pd.DataFrame) -> list[str]:
     """Returns the names of the columns of numbers whose ratios matter."""
     numbers = table.select_dtypes("number")
-    return [name for name, column in numbers.items() if infer_type(str(name), dict(enumerate(column))) == Log()]
+    return [
+        name
+        for name, column in numbers.items()
+        if infer_type(str(name), dict(zip(map(str, column.index), column, strict=True))) == Log()
+    ]
 
 
 def _numbers(path: Path, table: pd.DataFrame, name: str) -> pd.Series:
