@@ -17,6 +17,7 @@ ORDER = (
     "pausing",
     "costs",
     "beliefs",
+    "scaling",
     "new_method",
     "own_class",
     "many_runs",

@@ -3,12 +3,12 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from dre_jax.space.space import Params
-from dre_jax.tuning import Allowed, Evaluated, Float, Optimizer, Past, Space, Surrogate
+from dre_jax.tuning import Allowed, Evaluated, Float, Optimizer, Space, Surrogate
 from rivals.formulas import evaluate
 from rivals.optuna_study import OptunaStudy
 from rivals.ours import DreJax
@@ -18,15 +18,25 @@ from rivals.scale_tables import ScaleTables
 
 _BEST = 5  # configurations of a past task through which the line goes
 
+
+class Method(NamedTuple):
+    """A method by its name in tables."""
+
+    title: str
+    packages: tuple[str, ...] = ()
+    """What has to be installed, by the names that are imported."""
+
+
 METHODS = {
-    "features": "`hedged-prior`, with features",
-    "no-features": "`hedged-prior`, without features",
-    "average": "best on average over the past tasks",
-    "line": "line through the best of the past tasks",
-    "formula": "published formula",
-    "tpe-best": "Optuna, TPE, past's best enqueued",
+    "features": Method("`hedged-prior`, with features"),
+    "no-features": Method("`hedged-prior`, without features"),
+    "average": Method("best on average over the past tasks"),
+    "line": Method("line through the best of the past tasks"),
+    "formula": Method("published formula"),
+    "botorch": Method("BoTorch, `LCEMGP`, with features", ("botorch",)),
+    "baybe": Method("BayBE, `TaskParameter`", ("baybe",)),
+    "tpe-best": Method("Optuna, TPE, past's best enqueued"),
 }
-"""Titles by name."""
 
 
 class Recommended(DreJax):
@@ -66,7 +76,7 @@ class Target:
 def make_rival(
     method: str, tables: ScaleTables, task: str, past: Sequence[str], formula: Mapping[str, str] | None, seed: int
 ) -> Rival:
-    """Returns a method that knows the past tasks, for a new task."""
+    """Returns a method that knows the past tasks, for a new task. Imports the packages of the method."""
     table, features = tables.table(task), tables.features(task)
     if method in ("features", "no-features"):
         has_features = method == "features"
@@ -75,14 +85,22 @@ def make_rival(
     if method == "average":
         return Ordered([table.rows[row] for row in average_order(table, [tables.table(name) for name in past])])
     if method == "line":
-        return Target(line_target(tables.past(past, features=True), features))
+        return Target(line_target(tables, past, task))
     if method == "formula":
         assert formula is not None
         return Target(formula_target(tables.space, formula, features))
-    studies = {name: trials_of(tables.table(name)) for name in past}
+    problem = Problem(tables.space, {name: trials_of(tables.table(name)) for name in past})
+    if method == "baybe":
+        from rivals.baybe_campaign import BaybeCampaign
+
+        return BaybeCampaign(problem, table.rows, seed)
+    if method == "botorch":
+        from rivals.contextual_process import ContextualProcess
+
+        return ContextualProcess(problem, table.rows, seed, features=tables.standardised_features(past, task))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an option of the sampler is experimental
-        return OptunaStudy(Problem(tables.space, studies), table.rows, seed, sampler="tpe", enqueue=True)
+        return OptunaStudy(problem, table.rows, seed, sampler="tpe", enqueue=True)
 
 
 @lru_cache(maxsize=2)
@@ -106,19 +124,17 @@ def average_order(table: Table, past: Sequence[Table]) -> np.ndarray:
     return np.argsort(np.mean(regrets, axis=0), kind="stable")
 
 
-def line_target(past: Past, features: Mapping[str, Any]) -> Params:
+def line_target(tables: ScaleTables, past: Sequence[str], task: str) -> Params:
     """Returns the configuration at the features of a new task, on the line of least squares through past tasks.
 
     The line goes through the mean of the best five configurations of each task, in the units that the search has.
     """
-    assert past.features is not None, "past tasks must have features that vary"
-    tasks = list(past.tasks.values())
-    z = np.stack([np.asarray(task.features, np.float64) for task in tasks])
-    best = np.stack([task.X[np.argsort(-task.y, kind="stable")[:_BEST]].mean(axis=0) for task in tasks])
-    mean, deviation = z.mean(axis=0), z.std(axis=0)
-    new = (past.features.encode(features) - mean) / deviation
-    coefficients = np.linalg.lstsq(np.c_[np.ones(len(z)), (z - mean) / deviation], best, rcond=None)[0]
-    return past.space.decode(np.r_[1.0, new] @ coefficients)
+    z, new = tables.standardised_features(past, task)
+    studies = tables.past(past, features=False)
+    orders = [(each.X, np.argsort(-each.y, kind="stable")) for each in studies.tasks.values()]
+    best = np.stack([X[order[:_BEST]].mean(axis=0) for X, order in orders])
+    coefficients = np.linalg.lstsq(np.c_[np.ones(len(z)), z], best, rcond=None)[0]
+    return studies.space.decode(np.r_[1.0, new] @ coefficients)
 
 
 def formula_target(space: Space, formula: Mapping[str, str], features: Mapping[str, float]) -> Params:

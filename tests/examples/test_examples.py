@@ -111,9 +111,15 @@ def pausing(said, out):
     assert said.count("the same weights: True") == 1
 
 
+def scaling(said, out):
+    assert re.search(r"^alpha falls by 0\.[4-7]\d* decades", said, re.MULTILINE)
+    first, without = (float(loss) for loss in re.findall(r"losses ([\d.]+),", said))
+    assert first < without / 2
+
+
 CHECKS = (
     *(beliefs, costs, learning_curves, live_model, many_runs, many_searches),
-    *(new_method, objectives, optuna_workers, own_class, past_studies, pausing),
+    *(new_method, objectives, optuna_workers, own_class, past_studies, pausing, scaling),
 )
 PROMISES = {check.__name__: check for check in CHECKS}
 """Checks of what an example says, by its name."""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Surrogate
+from dre_jax.tuning import Categorical, Float, Surrogate
 from tests.known_methods import BestLine
 
 SIZES = (1e6, 1e7, 1e8, 1e9, 1e10, 1e11)
@@ -82,6 +82,20 @@ def test_a_table_has_the_best_trial_of_each_configuration(tables, tmp_path):
         tables(frame.assign(width="wide"), tmp_path / "runs.csv")
 
 
+def test_texts_are_choices_and_all_other_columns_hyperparameters(part, tmp_path):
+    script, path = part("rivals.scale_tables"), tmp_path / "runs.csv"
+    frame = trainings()
+    frame.assign(width=frame["width"].map(dict(zip(WIDTHS, "snl", strict=True)))).to_csv(path, index=False)
+    read = script.read_tables(path, script.Columns(["model"], ["N"], [], None, "loss", "minimize"))
+    assert dict(read.space) == {"rate": Float(1e-5, 1.0, log=True), "width": Categorical(["l", "n", "s"])}
+    assert read.log == ["N", "rate"]
+    with pytest.raises(ConfigError, match="'width' is a choice"):
+        part("compare_scales").formula_of(["rate=N", "width=N"], read)
+    pd.read_csv(path).assign(width=None).to_csv(path, index=False)
+    with pytest.raises(DataError, match="finite value of 'width'"):
+        script.read_tables(path, script.Columns(["model"], ["N"], [], None, "loss", "minimize"))
+
+
 def test_new_tasks_have_the_past_of_their_protocol(tables, tmp_path):
     read = tables(trainings(), tmp_path / "runs.csv")
     names = [f"m{size:g}" for size in SIZES]
@@ -102,7 +116,7 @@ def test_the_line_is_that_of_least_squares(part, tables, tmp_path):
     frame["loss"] += np.random.default_rng(0).normal(size=len(frame)) * 0.3
     read = tables(frame, tmp_path / "runs.csv")
     past = [f"m{size:g}" for size in SIZES[:4]]
-    target = part("rivals.scale_methods").line_target(read.past(past, features=True), read.features("m1e+10"))
+    target = part("rivals.scale_methods").line_target(read, past, "m1e+10")
     best = [frame[frame["model"] == name].nsmallest(5, "loss") for name in past]
     for name in ("rate", "width"):
         centres = [np.log10(rows[name]).mean() for rows in best]
@@ -140,6 +154,15 @@ def test_the_tables_have_means_and_paired_differences(part, capsys):
     assert "| b | 2 | +0.250 ± 0.250 | +0.225 ± 0.225 | +0.175 ± 0.175 | +0.125 ± 0.125 | +0.000 ± 0.000 |" in text
 
 
+def test_a_task_whose_search_did_not_finish_is_in_no_mean(part, capsys):
+    first, unfinished = np.linspace(1.0, 0.0, 11), np.full(11, np.nan)
+    part("compare_scales").print_tables({"a": np.array([first, first]), "b": np.array([first, unfinished])})
+    text = capsys.readouterr().out
+    assert "| b | 1 | 1.000 ± 0.000 |" in text
+    assert "| b | 1 | +0.000 ± 0.000 |" in text
+    assert part("compare_scales").table({"b": np.array([unfinished])}).endswith("| b | 0 |" + " – |" * 5)
+
+
 def test_the_tuner_knows_the_features_of_the_new_task(part, tables, tmp_path, registries, monkeypatch):
     """A method that suggests the line through the best of the past: the row nearest to the law at the new size."""
     methods = part("rivals.scale_methods")
@@ -150,6 +173,25 @@ def test_the_tuner_knows_the_features_of_the_new_task(part, tables, tmp_path, re
     rival = methods.make_rival("features", read, "m1e+09", [f"m{size:g}" for size in SIZES[:3]], None, 0)
     assert rival.optimizer.features == {"N": 1e9}
     assert rival.ask()["rate"] == pytest.approx(RATES[np.abs(np.log10(RATES / best_rate(1e9))).argmin()])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["botorch", "baybe"])
+def test_a_rival_searches_after_past_tasks(part, tables, tmp_path, method):
+    """Its configurations differ; the process that knows the sizes begins within half a decade of the law."""
+    pytest.importorskip(method)
+    read, new = tables(trainings()[::2], tmp_path / "runs.csv"), "m1e+10"
+    rival = part("rivals.scale_methods").make_rival(method, read, new, [f"m{size:g}" for size in SIZES[:4]], None, 0)
+    table = read.table(new)
+    left, rows = np.ones(len(table.rows), bool), []
+    for _ in range(3):
+        rows.append(table.nearest(rival.ask(), left))
+        left[rows[-1]] = False
+        rival.tell(table.rows[rows[-1]], table.values[rows[-1]])
+    assert len(set(rows)) == 3
+    if method == "botorch":
+        assert abs(np.log10(table.rows[rows[0]]["rate"] / best_rate(1e10))) < 0.5
 
 
 def test_a_comparison_resumes(part, tmp_path, capsys):
@@ -167,3 +209,17 @@ def test_a_comparison_resumes(part, tmp_path, capsys):
     out.write_text("".join(searches.splitlines(keepends=True)[:-1]) + '["tpe-best", "small-to-la')
     assert script.main(arguments) == 0
     assert capsys.readouterr().out == text
+
+
+def test_files_are_averaged_together(part, tmp_path, capsys):
+    """Each task once; tasks of the same name would share their searches."""
+    paths = [str(tmp_path / f"{name}.csv") for name in "ab"]
+    for path, prefix in zip(paths, "ab", strict=True):
+        trainings().assign(model=lambda frame, prefix=prefix: prefix + frame["model"]).to_csv(path, index=False)
+    arguments = ["--task", "model", "--features", "N", "--value", "loss", "--methods", "line", "--csv", *paths]
+    assert part("compare_scales").main([*arguments, "--out", str(tmp_path / "searches.jsonl")]) == 0
+    text = capsys.readouterr().out
+    assert "best of the past tasks | 12 |" in text
+    assert "best of the past tasks | 4 |" in text
+    with pytest.raises(DataError, match="different names"):
+        part("compare_scales").main([*arguments, paths[0], "--out", str(tmp_path / "searches.jsonl")])
