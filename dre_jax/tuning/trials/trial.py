@@ -140,6 +140,11 @@ class Trial:
         """Values of several objectives by name, of a complete or paused trial; empty with one objective. A copy."""
         return dict(self._values)
 
+    @property
+    def stderrs(self) -> dict[str, float]:
+        """Standard errors of the values of several objectives by name; empty without any. A copy."""
+        return dict(self._stderrs)
+
     def with_objective(self, name: str) -> Trial:
         """Returns the trial with one of several objectives as its value, as `past_of` and `Surrogate.sources` read it.
 

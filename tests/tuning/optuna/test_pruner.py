@@ -64,7 +64,7 @@ def test_standard_errors_of_posteriors_reach_methods_that_use_them_alone(study):
     for surrogate in (None, Surrogate(space, "nearest", NEAREST, None)):
         engine = Engine(space, objectives_of(), surrogate)
         known_errors = engine._standard_errors(trials).tolist()
-        assert known_errors == [error if surrogate is None else 0.0 for error in errors]
+        assert known_errors == [[error if surrogate is None else 0.0] for error in errors]
 
 
 def test_state_is_the_study_alone(study):

@@ -7,7 +7,7 @@ from pathlib import Path
 from dre_jax import Trial
 
 MAPPINGS = {"constraints": {"memory": -1.0}, "reports": {1.0: 3.0}, "values": {"near": 1.0, "far": 2.0}}
-MAPPINGS["former"] = {"momentum": 0.9}
+MAPPINGS |= {"stderrs": {"near": 0.1, "far": 0.0}, "former": {"momentum": 0.9}}
 
 
 def test_every_argument_is_public_and_read_back():
