@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from command_line import errors_in_one_line
 from compare_scales import AT
+from rivals.jobs import append_searches
 from rivals.outcomes import scaled_regret, standard_error
 
 from dre_jax.runtime.setup import prepare
@@ -67,8 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         for name in args.cases:
             if (name, seed) not in read_regrets(args.out):
                 regrets = compare(CASES[name], seed, args.tasks)
-                with args.out.open("a") as file:
-                    file.write(json.dumps([name, seed, regrets.tolist()]) + "\n")
+                append_searches(args.out, {(name, seed): [regrets.tolist()]})
                 print(f"{name}: past {seed + 1} of {args.pasts}", file=sys.stderr, flush=True)
     found = read_regrets(args.out)
     print(table({name: np.stack([found[name, seed] for seed in range(args.pasts)]) for name in args.cases}))

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from command_line import errors_in_one_line
 
-from dre_jax.data.files import read_json
+from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import DataError
 
 _N_POINTS = 100
 _SHARES = np.arange(1, _N_POINTS + 1) / _N_POINTS
-_LOSSES, _RATES = ("loss", "wer"), ("ssim", "accuracy", "mean_average_precision", "bleu")
+_LOSSES, _RATES = ("wer", "loss"), ("ssim", "accuracy", "mean_average_precision", "bleu")
 _NAMES = {
     "learning_rate": "learning_rate",
     "weight_decay": "weight_decay",
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
             {"config": json.loads(config), "curve": curve_of(np.mean(values, axis=0)), "diverged": False}
             for config, values in configurations.items()
         ]
-        (args.out / name / f"{task}.json").write_text(json.dumps(rows))
+        write_json(args.out / name / f"{task}.json", rows)
         print(f"{task}: {len(rows)} configurations, {sum(map(len, configurations.values()))} trainings")
     return 0
 
@@ -99,7 +99,7 @@ def _validation_curve(path: Path) -> dict[float, float]:
     """Returns the validation metric by step: the rate of a workload, or minus its loss."""
     with path.open() as file:
         rows = list(csv.DictReader(file))
-    names = [f"validation/{name}" for name in (*_RATES, *reversed(_LOSSES))]
+    names = [f"validation/{name}" for name in (*_RATES, *_LOSSES)]
     metric = next((name for name in names if rows and rows[0].get(name)), None)
     if metric is None:
         return {}

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dre_jax.hpob.workers import end_with_parent
 from dre_jax.runtime.setup import prepare
 from rivals.problems import Task
 from rivals.registry import RIVALS
 from rivals.search import Search, search
+
+_Key = TypeVar("_Key", bound=tuple[Any, ...])
 
 
 class Study(NamedTuple):
@@ -97,7 +99,7 @@ def read_searches(path: Path, trials: int) -> dict[Study, Search]:
     return {study: found for study, found in searches.items() if found.trials >= trials}
 
 
-def append_searches(path: Path, searches: Mapping[Study, Iterable[Any]]) -> None:
+def append_searches(path: Path, searches: Mapping[_Key, Iterable[Any]]) -> None:
     """Appends searches to a file, each a line of its own, also after a line that was cut short."""
     with path.open("a+") as file:
         end = file.seek(0, os.SEEK_END)

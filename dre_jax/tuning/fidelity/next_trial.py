@@ -6,7 +6,7 @@ from lower budgets with their errors (`forecasts`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +82,7 @@ class FidelitySearch:
 
     def _observe(self, trainings: Sequence[Training]) -> list[Trial]:
         """Returns `observations` of trainings."""
-        valued = [training for training in trainings if training.latest_valued is not None]
+        valued = _with_value(trainings)
         forecasts = forecast_trials(valued, self._fidelity, self._engine.objectives)
         indices = {training.trials[0].number: i for i, training in enumerate(valued)}
         observations = []
@@ -98,8 +98,7 @@ class FidelitySearch:
 
     def promotion(self, trials: Sequence[Trial]) -> NextTrial | None:
         """Returns the trial that resumes the training that is to go on; None if a new one is to start."""
-        trainings = [training for training in trainings_of(trials) if training.last.in_space]
-        valued = [training for training in trainings if training.latest_valued is not None]
+        valued = _with_value(training for training in trainings_of(trials) if training.last.in_space)
         if not valued:
             return None
         responses, lengths = all_rung_responses(valued, self._fidelity, self._engine.objectives)
@@ -124,7 +123,7 @@ class FidelitySearch:
 
     def standing(self, trials: Sequence[Trial], paused: Trial) -> Standing:
         """Returns how the value of a paused trial compares with those of the trainings that have reached its budget."""
-        valued = [training for training in trainings_of(trials) if training.latest_valued is not None]
+        valued = _with_value(trainings_of(trials))
         responses, lengths = all_rung_responses(valued, self._fidelity, self._engine.objectives)
         i = next(i for i, training in enumerate(valued) if training.last.number == paused.number)
         rung, reached = lengths[i] - 1, lengths >= lengths[i]
@@ -135,6 +134,10 @@ class FidelitySearch:
     def _resume(self, training: Training) -> NextTrial:
         budget = next(budget for budget in self._fidelity.budgets if budget > training.reached)
         return NextTrial(training.last.params, budget, training.last.number)
+
+
+def _with_value(trainings: Iterable[Training]) -> list[Training]:
+    return [training for training in trainings if training.latest_valued is not None]
 
 
 def _may_resume(training: Training) -> bool:

@@ -186,7 +186,7 @@ class Optimizer(SavedStudy):
         with self._turn:
             if self._engine.past is not None:
                 self._past_check.warn_if_misleading(self._trials, self.objectives, self.named_surrogates)
-            enqueued = self.enqueued
+            enqueued = self.enqueued if context is None else ()  # what another thread has enqueued since waits
             steps = self._next_trials(enqueued, n, context)
             if is_late():
                 return []

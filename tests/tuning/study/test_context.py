@@ -55,6 +55,16 @@ def test_the_next_trial_improves_on_those_of_its_machine():
     assert batch[0].params != batch[1].params
 
 
+@pytest.mark.slow
+def test_values_that_another_thread_enqueues_meanwhile_wait():
+    optimizer = on_both_machines()
+    context = optimizer._context({"machine": "b"})
+    optimizer.enqueue({"x": 0.5, "machine": "a"})
+    [trial] = optimizer._ask(None, lambda: False, context)
+    assert trial["machine"] == "b"
+    assert optimizer.ask().params == {"x": 0.5, "machine": "a"}
+
+
 def test_features_that_a_study_cannot_take():
     optimizer = on_both_machines()
     with raises_line(Exception, "hyperparameters are x, machine, but got 'gpu'"):
